@@ -55,11 +55,11 @@ conformance: $(READY) ## Upstream's own end-to-end tests of scheduling, on a rea
 # Takes some twenty minutes, and a machine that has nothing else to do. What wants a real API server is measured where KUBEBUILDER_ASSETS names one
 # with a kube-scheduler. ARGS="decisions reload" measures only these.
 figures: $(READY) ## Measure what the README and the docs quote, and write it there
-	@$(BIN)/python -m placewright_lab.bench.quotedfigures measure $(ARGS)
+	@$(BIN)/python -m benchmarks.quotedfigures measure $(ARGS)
 
 lint: $(READY) ## Layout and style, by ruff, and words, by .ci/prose.toml
-	@$(BIN)/ruff format --quiet --diff operator console lab tests manifests examples .ci
-	@$(BIN)/ruff check --quiet operator console lab tests manifests examples .ci
+	@$(BIN)/ruff format --quiet --diff operator console lab benchmarks tests manifests examples .ci
+	@$(BIN)/ruff check --quiet operator console lab benchmarks tests manifests examples .ci
 	@$(BIN)/python .ci/prose.py
 
 # Takes as long as all targets that it measures.
@@ -93,7 +93,7 @@ generate: $(READY) ## Write the files that are made from code
 	done
 	@$(BIN)/python manifests/helm/generate.py
 	@$(BIN)/python manifests/components/monitoring/dashboard.py
-	@$(BIN)/python -m placewright_lab.bench.quotedfigures write
+	@$(BIN)/python -m benchmarks.quotedfigures write
 
 generated: $(READY) ## Are the files that are made from code up to date?
 	@for each in $(MADE); do \
@@ -102,7 +102,7 @@ generated: $(READY) ## Are the files that are made from code up to date?
 	done
 	@$(BIN)/python manifests/helm/generate.py --check
 	@$(BIN)/python manifests/components/monitoring/dashboard.py --check
-	@$(BIN)/python -m placewright_lab.bench.quotedfigures check
+	@$(BIN)/python -m benchmarks.quotedfigures check
 
 check: lint types imports generated test-all ## Everything that CI checks
 

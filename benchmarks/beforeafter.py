@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from placewright_lab.bench.checkouts import Checkout, ChildFailed, WordsRefused
+from benchmarks.checkouts import Checkout, ChildFailed, WordsRefused
 
 #: As few ratios as have an interval for their median at `CONFIDENCE`.
 FEWEST_ROUNDS: Final = 6
@@ -127,7 +127,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 def in_turns(
     before: Checkout, after: Checkout, parts: Sequence[Sequence[str]], rounds: int, told: Callable[[str], None] = lambda _: None
 ) -> TwoTrees:
-    """Measure each part of a benchmark in so many rounds. `parts`: words for `placewright bench`; `told` is called after each turn.
+    """Measure each part of a benchmark in so many rounds. `parts`: words for `python -m benchmarks`; `told` is called after each turn.
 
     Raises `ChildFailed` where `after` cannot be measured; what `before` cannot do is left out by name.
     """

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -19,19 +19,22 @@ from typing import Any, Final
 
 import msgspec
 
+import benchmarks
 import kubesandbox
 import placewright
 import placewright_console
 import placewright_lab
 from placewright.api.bad_input import InputError, bad_field
+from placewright_lab.bench.figurestamp import commit_of, git
 
 #: The exit code of words that a command does not know.
 _REFUSED: Final = 2
-_PACKAGES: Final = (placewright, placewright_console, placewright_lab, kubesandbox)
+_PACKAGES: Final = (placewright, placewright_console, placewright_lab, kubesandbox, benchmarks)
 #: Source roots of a checkout. Older ones have all packages in the first.
 _ROOTS: Final = ("operator", "console", "lab")
-#: Folders that a commit must have to be run: a source root, and the definitions for an embedded cluster.
+#: Folders that a commit must have to be run: a source root, and the definitions for an embedded cluster. Older ones lack the others.
 _NEEDED: Final = ("operator", "crds")
+_OTHERS: Final = ("console", "lab", "benchmarks")
 _WHERE: Final = "import placewright, placewright_lab; print(placewright.__file__); print(placewright_lab.__file__)"
 
 
@@ -60,16 +63,17 @@ class Checkout:
     scratch: Path
 
     def run(self, words: Sequence[str], number: int = 0) -> Any:
-        """The output of `placewright bench WORDS -o json`. Runs of the same `number` use the same hash seed.
+        """The output of `python -m benchmarks WORDS -o json`. Runs of the same `number` use the same hash seed.
 
         Raises `WordsRefused` for words that this checkout does not know, `ChildFailed` for a run that broke.
         """
-        command = [sys.executable, "-P", "-m", "placewright.cli.main", "bench", *words, "-o", "json"]
-        done = self._child(command, number)
+        # Older checkouts have all benchmarks in the command.
+        program = ["benchmarks"] if (self.source / "benchmarks").exists() else ["placewright.cli.main", "bench"]
+        done = self._child([sys.executable, "-P", "-m", *program, *words, "-o", "json"], number)
         if done.returncode:
             said = done.stderr.strip().splitlines()
             kind = WordsRefused if done.returncode == _REFUSED else ChildFailed
-            raise kind(said[-1].removeprefix("placewright: error: ") if said else f"ended with exit code {done.returncode}")
+            raise kind(said[-1].rpartition(": error: ")[2] if said else f"ended with exit code {done.returncode}")
         try:
             return msgspec.json.decode(done.stdout)
         except msgspec.DecodeError:
@@ -85,7 +89,7 @@ class Checkout:
     def with_benchmarks_of(self, other: Checkout) -> Checkout:
         """This checkout's scheduler under the other one's benchmarks: the only way to measure it by benchmarks that it does not have."""
         mine, others = ({link.name: link.resolve() for link in each.source.iterdir()} for each in (self, other))
-        borrowed = {**mine, "placewright_lab": others["placewright_lab"]}
+        borrowed = mine | {name: others[name] for name in ("placewright_lab", "benchmarks") if name in others}
         return Checkout(self.name, self.commit, _linked(borrowed, self.scratch), self.scratch)
 
     def _child(self, command: Sequence[str], number: int) -> subprocess.CompletedProcess[str]:
@@ -125,22 +129,12 @@ def checkout_named(text: str, scratch: Path, repository: Path) -> Checkout:
         if "placewright" not in packages:
             raise bad_field(text, "a folder without operator/placewright", "a folder with a checkout of Placewright, or a commit")
         return Checkout(text, commit_of(packages.values()), _linked(packages, scratch), scratch)
-    found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+    found = git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
     if found is None:
         raise bad_field("the checkout to compare with", text, f"a folder with a checkout of Placewright, or a commit of {repository}")
     commit = found.decode().strip()
     packages = _packages_in(_unpacked(commit, scratch, repository))
     return Checkout(f"{text} ({commit[:7]})", commit, _linked(packages, scratch), scratch)
-
-
-def commit_of(packages: Iterable[Path]) -> str:
-    """The hash of the commit whose packages lie there, with "+" where they were changed since; "" where git does not keep them."""
-    folders = list(packages)
-    if any(_git(each, "ls-files", "--error-unmatch", "__init__.py") is None for each in folders):
-        return ""
-    commit = _git(folders[0], "rev-parse", "HEAD") or b""
-    changed = any(_git(each, "status", "--porcelain", "--untracked-files=no", ".") for each in folders)
-    return commit.decode().strip() + ("+" if changed else "")
 
 
 def _packages_in(folder: Path) -> dict[str, Path]:
@@ -159,20 +153,12 @@ def _linked(packages: Mapping[str, Path], scratch: Path) -> Path:
 
 
 def _unpacked(commit: str, scratch: Path, repository: Path) -> Path:
-    top = Path((_git(repository, "rev-parse", "--show-toplevel") or b".").decode().strip())
-    there = (_git(top, "ls-tree", "--name-only", commit) or b"").decode().split()
-    archive = _git(top, "archive", "--format=tar", commit, *_NEEDED, *(each for each in _ROOTS if each in there and each not in _NEEDED))
+    top = Path((git(repository, "rev-parse", "--show-toplevel") or b".").decode().strip())
+    there = (git(top, "ls-tree", "--name-only", commit) or b"").decode().split()
+    archive = git(top, "archive", "--format=tar", commit, *_NEEDED, *(each for each in _OTHERS if each in there))
     if archive is None:
         raise InputError(f"{commit[:7]} has no {' or no '.join(_NEEDED)}: it is no commit of Placewright")
     folder = scratch / commit
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
     return folder
-
-
-def _git(folder: Path, *words: str) -> bytes | None:
-    """Git's output; None where git fails or is missing."""
-    try:
-        return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=True).stdout  # noqa: S603, S607 - no shell
-    except (OSError, subprocess.SubprocessError):
-        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -14,19 +14,20 @@ from rich.console import Console
 from rich.table import Table
 
 import placewright
+from benchmarks.beforeafter import CONFIDENCE, FEWEST_ROUNDS, BeforeAfter, TwoTrees, in_turns, named
+from benchmarks.checkouts import Checkout, ChildFailed, checkout_named, running
 from placewright.api.bad_input import printable
 from placewright.cli.options import whole_number
 from placewright.cli.terminal import plain, print_json
-from placewright_lab.bench.beforeafter import CONFIDENCE, FEWEST_ROUNDS, BeforeAfter, TwoTrees, in_turns, named
-from placewright_lab.bench.checkouts import Checkout, ChildFailed, checkout_named, running
 
 _MOST_ROUNDS: Final = 1000
 #: Options that say how two checkouts are compared, and are not for the benchmark.
 _OURS: Final = frozenset({"help", "before", "after", "rounds", "tolerance", "output"})
 
 
-def add_before_options(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], int]) -> None:
-    """Give a benchmark `--before` and its options; without it, `main` runs."""
+def add_before_options(parser: argparse.ArgumentParser) -> None:
+    """Give the parser of a benchmark `--before` and its options; without it, the benchmark runs."""
+    main = parser.get_default("main")
     group = parser.add_argument_group("before and after")
     tree = "a commit, or a folder with a checkout"
     group.add_argument("--before", metavar="COMMIT|FOLDER", help=f"measure another version, too, in turns with this one: {tree}")

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.profile import default_profile
 from placewright.offline.kinds import Manifest
+from placewright.cli.options import whole_number
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
+from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table
 from placewright_lab.bench.decisions import RUNS, WARM_UP, run_once
 from placewright_lab.bench.madeup import mixed_nodes, plain_pods
 
+SUMMARY: Final = "pods with claims to devices, beside pods without"
 NODES: Final = 1523
+#: The pods of the warm-up have devices on fewer nodes, too.
+FEWEST_NODES: Final = 300
 DEVICES_A_NODE: Final = 8
 PODS: Final = 3000
 WANTED: Final = 500
+_COLUMNS: Final = {
+    "each pod claims": "{claims}",
+    "pods": "{pods:,}",
+    "placed": "{placed:,}",
+    "decisions/s": "{per_second:,.0f}",
+    "wanted": "≥ {wanted:,}",
+}
 _DRIVER: Final = "gpu.example.com"
 _BY_MODEL: Final = f'device.attributes["{_DRIVER}"].model == "a" && device.capacity["{_DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
 
@@ -76,6 +90,18 @@ _CASES: Final = (
         most=2,
     ),
 )
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--nodes", type=whole_number(FEWEST_NODES, MOST_NODES), default=NODES, help=f"default: {NODES}")
+    parser.add_argument("--pods", type=whole_number(1, MOST_PODS), default=PODS, help=f"for each line (default: {PODS})")
+
+
+def run(args: argparse.Namespace) -> Sequence[ResultTable]:
+    """Measure each kind of claim."""
+    title = f"claims to devices: {args.nodes} nodes with {DEVICES_A_NODE} devices each, processor time, median of {RUNS} runs in turns"
+    return (table(title, [row_of(each, "per_second") for each in measure_devices(args.nodes, args.pods)], _COLUMNS),)
 
 
 def measure_devices(nodes: int = NODES, pods: int = PODS) -> list[DeviceMeasurement]:

@@ -7,6 +7,7 @@ an event loop, as the operator's do, with a probe beside them that sees for how 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
 import statistics
@@ -15,8 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from benchmarks.loopprobe import LoopProbe
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.profile import default_profile
+from placewright.cli.options import whole_number
 from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.offline.kinds import Manifest
 from placewright.offline.world import world_from
@@ -26,18 +29,30 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table
 from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, nothing_old_collected
-from placewright_lab.bench.loopprobe import LoopProbe
 from placewright_lab.bench.madeup import gpu_nodes
 from placewright_lab.bench.workloads import openb_mix
 from placewright_lab.readers.tracefile import NAMESPACE
 
+SUMMARY: Final = "groups of pods that are placed all or none, without an API server"
 NODES: Final = 1523
 #: Pods of all groups together, by default.
 PODS: Final = 2400
 MEMBERS: Final = 8
 WANTED: Final = 200
 _WARM_UP_PODS: Final = 160
+_COLUMNS: Final = {
+    "nodes": "{nodes:,}",
+    "groups": "{groups:,}",
+    "members": "{members:,}",
+    "groups/s": "{per_second:,.1f}",
+    "wanted": "≥ {wanted}",
+    "µs/pod": "{microseconds:,.0f}",
+    "arriving µs/pod": "{arriving:,.0f}",
+    "loop held ms": "{held:,.1f}",
+    "placed": "{placed:,}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,21 @@ class Groups:
         """The time of a member's decision, by the median run."""
         return 1e6 * statistics.median(self.seconds) / (self.groups * self.members)
 
+    @property
+    def wanted(self) -> int | None:
+        """Groups a second that are wanted; None for other sizes than the usual one."""
+        return WANTED if self.members == MEMBERS else None
+
+    @property
+    def arriving(self) -> float:
+        """Microseconds in which a pod was taken into the queue, by the median run."""
+        return 1e6 * statistics.median(self.arrivals)
+
+    @property
+    def held(self) -> float:
+        """The longest time for which the event loop was held, in milliseconds."""
+        return 1000 * max(self.holds)
+
 
 class _Run(NamedTuple):
     """The result of one run; times in seconds."""
@@ -78,6 +108,19 @@ class _Run(NamedTuple):
     placed: int
     arrival: float
     hold: float
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--nodes", type=whole_number(1, MOST_NODES), default=NODES, help=f"default: {NODES}, as openb has")
+    parser.add_argument("--groups", type=whole_number(1, MOST_PODS), help=f"default: as many as {PODS} pods make, at least 1")
+    parser.add_argument("--members", type=whole_number(1, 10_000), default=MEMBERS, help=f"of each group (default: {MEMBERS})")
+
+
+def run(args: argparse.Namespace) -> Sequence[ResultTable]:
+    """Measure groups of one size."""
+    row = row_of(measure_groups(args.nodes, args.groups, args.members), "per_second", "microseconds", "wanted", "arriving", "held")
+    return (table(f"groups: members alike, processor time, median of {RUNS} runs", [row], _COLUMNS),)
 
 
 def measure_groups(nodes: int = NODES, groups: int | None = None, members: int = MEMBERS) -> Groups:

@@ -6,6 +6,7 @@ Nothing is decided. As in `benchmark`, the processor's time is measured; hints a
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
 import time
@@ -14,12 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from benchmarks.loopprobe import LoopProbe
 from placewright.api.decode import convert
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
+from placewright.cli.options import whole_number
 from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
 from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.offline.kinds import Manifest
@@ -32,17 +35,28 @@ from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.bench.benchmark import MOST_PODS, ResultTable, row_of, table
 from placewright_lab.bench.decisions import Nothing, bound_at_once, nothing_old_collected
-from placewright_lab.bench.loopprobe import LoopProbe
 from placewright_lab.bench.workloads import ZONE
 from placewright_lab.readers.openb import node_manifest, pod_manifest
 from placewright_lab.readers.tracefile import NAMESPACE
 
+SUMMARY: Final = "events while thousands of pods wait: their cost, and how long they hold the event loop"
 WAITING: Final = 20_000
 CLAIMS: Final = 5_000
 GATED: Final = 10_000
 #: The event loop should not be held for longer, in milliseconds.
 HOLD_WANTED_MS: Final = 20
+_COLUMNS: Final = {
+    "event": "{event}",
+    "waiting": "{waiting:,}",
+    "events": "{events:,}",
+    "moved": "{moved:,}",
+    "hints asked": "{asked:,}",
+    "µs/event": "{microseconds:,.0f}",
+    "held ms": "{held:,.1f}",
+    "wanted": f"≤ {HOLD_WANTED_MS}",
+}
 #: Events of a kind where a single one concerns all pods.
 _FEW: Final = 5
 _MEMBERS: Final = 10
@@ -131,6 +145,27 @@ class Moves:
     def microseconds(self) -> float:
         """The cost of an event."""
         return 1e6 * self.seconds / self.events
+
+    @property
+    def held(self) -> float:
+        """The longest time for which the event loop was held, in milliseconds."""
+        return 1000 * self.hold
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    for option, count, pods in (
+        ("waiting", WAITING, "that wait for room"),
+        ("claims", CLAIMS, "that wait for claims"),
+        ("gated", GATED, "gated"),
+    ):
+        parser.add_argument(f"--{option}", type=whole_number(20, MOST_PODS), default=count, help=f"pods {pods} (default: {count})")
+
+
+def run(args: argparse.Namespace) -> Sequence[ResultTable]:
+    """Measure each kind of event."""
+    rows = [row_of(each, "microseconds", "held") for each in measure_moves(args.waiting, args.claims, args.gated)]
+    return (table("events while pods wait: processor time, one run each", rows, _COLUMNS),)
 
 
 def measure_moves(waiting: int = WAITING, claims: int = CLAIMS, gated: int = GATED) -> list[Moves]:

@@ -1,6 +1,6 @@
 """The benchmarks' figures that the README and the docs quote, as data: the benchmark, the kept columns, and the file.
 
-A benchmark runs as `placewright bench WORDS -o json` in a child, as a reader would run it. Kept are the columns that a table shows.
+A benchmark runs as `python -m benchmarks WORDS -o json` in a child, as a reader would run it. Kept are the columns that a table shows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from benchmarks.checkouts import Checkout, ChildFailed
 from placewright.api.bad_input import InputError
-from placewright_lab.bench.checkouts import Checkout, ChildFailed
 from placewright_lab.bench.figurestamp import FigureStamp, load_now, stamp_here
 
 Row = dict[str, Any]
@@ -24,7 +24,7 @@ class Quoted:
     """The figures of one benchmark.
 
     Attributes:
-        commands: words for `placewright bench`, one run each; their rows come one after the other.
+        commands: words for `python -m benchmarks`, one run each; their rows come one after the other.
         columns: of each row, what is kept.
         needs_server: whether it wants a real API server and a kube-scheduler, which are not at hand everywhere.
     """
@@ -111,7 +111,7 @@ def measure(quoted: Quoted, code: Checkout, told: Callable[[str], None]) -> Quot
     """Run its commands, and keep their columns. Raises `ChildFailed`."""
     load, rows = load_now(), []
     for command in quoted.commands:
-        told(f"{quoted.name}: placewright bench {command}")
+        told(f"{quoted.name}: python -m benchmarks {command}")
         answer = code.run(command.split())
         rows += [_kept(quoted, row) for row in (answer if isinstance(answer, list) else [answer])]
     return QuotedFigures(stamp_here(load), list(quoted.commands), rows)

@@ -1,8 +1,8 @@
 """`make figures`: measures the figures that the README and the docs quote, keeps them as data, and writes the regions of the pages from it.
 
-    python -m placewright_lab.bench.quotedfigures measure [NAME …]   measure all or some, then write
-    python -m placewright_lab.bench.quotedfigures write              write the pages from the data that is there
-    python -m placewright_lab.bench.quotedfigures check              say which pages are not as the data has them
+    python -m benchmarks.quotedfigures measure [NAME …]   measure all or some, then write
+    python -m benchmarks.quotedfigures write              write the pages from the data that is there
+    python -m benchmarks.quotedfigures check              say which pages are not as the data has them
 
 A region stands between `<!-- figures: NAME -->` and `<!-- end of figures -->`. What cannot be measured here keeps its data and its stamp.
 """
@@ -17,16 +17,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from benchmarks.checkouts import ChildFailed, running
+from benchmarks.quoteddata import QUOTED, QuotedFigures, measure, read_figures, write_figures
+from benchmarks.quotedregions import REGIONS
 from placewright.api.bad_input import InputError, bad_field, printable
-from placewright_lab.bench.checkouts import ChildFailed, running
-from placewright_lab.bench.quoteddata import QUOTED, QuotedFigures, measure, read_figures, write_figures
-from placewright_lab.bench.quotedregions import REGIONS
 from placewright_lab.controlplane.provide import at_hand
 
 END: Final = "<!-- end of figures -->"
 _REGION: Final = re.compile(r"^<!-- figures: (\S+) -->\n(.*?)^<!-- end of figures -->$", re.MULTILINE | re.DOTALL)
 _MARKER: Final = re.compile(r"^<!-- (?:figures: |end of figures)", re.MULTILINE)
-_ROOT: Final = Path(__file__).resolve().parents[3]
+_ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 class QuotingPages:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Any, Final
 
-from placewright_lab.bench.quoteddata import PERCENTAGE, QUOTED, QuotedFigures, Row
+from benchmarks.quoteddata import PERCENTAGE, QUOTED, QuotedFigures, Row
 
 Figures = Mapping[str, QuotedFigures]
 
@@ -122,7 +122,7 @@ def _masses(figures: Figures) -> str:
     longest = max(figures["moves"].rows, key=lambda row: float(row["hold"]))
     return (
         f"A group on {groups[0]['nodes']:,} nodes is decided as a whole: {took}. While {longest['waiting']:,} pods wait, no event "
-        f"holds the event loop for more than {about(1000 * longest['hold'])} ms (`bench moves`)."
+        f"holds the event loop for more than {about(1000 * longest['hold'])} ms (`python -m benchmarks moves`)."
     )
 
 
@@ -135,12 +135,14 @@ def _others(figures: Figures) -> str:
     rates = ", ".join(f"{text} {about(pairwise[name]['per_second'])}/s" for name, text in _PAIRWISE.items())
     took = ", ".join(f"{about(row['median'])} ms{_PREEMPTION[name]}" for name, row in preemption.items())
     return (
-        f"On {groups['nodes']:,} nodes, a second: {about(groups['per_second'])} groups of {groups['members']} pods (`bench gangs`), "
-        f"{about(claiming['per_second'])} pods that claim one device of {claiming['devices']} a node (`bench devices`), "
+        f"On {groups['nodes']:,} nodes, a second: {about(groups['per_second'])} groups of {groups['members']} pods "
+        "(`python -m benchmarks gangs`), "
+        f"{about(claiming['per_second'])} pods that claim one device of {claiming['devices']} a node (`python -m benchmarks devices`), "
         f"{about(shares['per_second'])} pods with shares of GPUs by how much they would strand.\n\n"
         f"On {spread['nodes']:,} nodes with {spread['running']:,} pods on them: {rates}. "
         f"An attempt to preempt among {first['running']:,} pods there takes {took}.\n"
-        f"From the patch of a profile to the first pod bound under it, while {reload['rate']} pods/s arrive (`bench reload`): "
+        f"From the patch of a profile to the first pod bound under it, while {reload['rate']} pods/s arrive "
+        "(`python -m benchmarks reload`): "
         f"median {about(1000 * reload['p50'])} ms, p99 {about(1000 * reload['p99'])} ms."
     )
 

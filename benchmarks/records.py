@@ -6,17 +6,21 @@ queue to a binding that takes no time, as that is where attempts end, and a sile
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import gc
 import random
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
+from placewright.cli.options import whole_number
 from placewright.cluster.observedcluster import ObservedCluster
 from placewright.explain.records import OVERALL, Records
 from placewright.framework.runtime.handle import build_evaluator
@@ -34,11 +38,24 @@ from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.decisiondetail import DecisionDetail
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.bench.benchmark import ResultTable, counts, names, row_of, table
 from placewright_lab.bench.decisions import WARM_UP, Nothing, nothing_old_collected
 from placewright_lab.bench.workloads import WORKLOADS
 
+SUMMARY: Final = "what decision records cost: with and without them, in turns"
+#: Pods decided before it is the other scheduler's turn.
 SLICE: Final = 100
-"""Pods decided before it is the other scheduler's turn."""
+_USUAL: Final = ("plain", "openb-mix")
+_COLUMNS: Final = {
+    "workload": "{workload}",
+    "nodes": "{nodes:,}",
+    "pods": "{pods:,}",
+    "records": "{records:,}",
+    "µs without": "{microseconds_without:,.0f}",
+    "ratio": "{ratio:.3f}",
+    "quartiles": "{quartiles[0]:.3f} to {quartiles[1]:.3f}",
+    "wanted": "≤ 1.05",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +90,34 @@ class RecordCost:
         ratios = [one / other for one, other in zip(self.with_records, self.without, strict=True)]
         low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
         return low, high
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a benchmark with two sides."""
+    parser.add_argument("--workloads", type=names(tuple(WORKLOADS)), default=_USUAL, metavar="W,W,...", help=f"default: {','.join(_USUAL)}")
+    parser.add_argument("--nodes", type=counts(1), default=(1000, 5000), metavar="N,N,...", help="default: 1000,5000")
+    parser.add_argument("--slices", type=whole_number(2, 10_000), default=100, help=f"of {SLICE} pods on each side (default: 100)")
+
+
+def run(args: argparse.Namespace) -> Sequence[ResultTable]:
+    """Measure each workload on each number of nodes."""
+    with collecting_as_the_operator():
+        measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
+    title = "decision records: processor time with them over that without, of median slices; quartiles of neighbouring ones"
+    return (table(title, [row_of(each, "ratio", "quartiles", "microseconds_without") for each in measured], _COLUMNS),)
+
+
+@contextmanager
+def collecting_as_the_operator() -> Iterator[None]:
+    """Collect garbage as seldom as the operator does, while the context is open: the cost of code that keeps objects depends on it."""
+    from placewright.handlers.operator import GC_THRESHOLDS  # noqa: PLC0415 - it brings Kopf along
+
+    before = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def measure_records(name: str, nodes: int, slices: int) -> RecordCost:

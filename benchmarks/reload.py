@@ -6,11 +6,12 @@ API server, the watch, the check and the swap, the next decision, its Binding, a
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -18,18 +19,20 @@ from typing import Final
 
 import msgspec
 
+from benchmarks.audit import Audit, distinct_weights
 from kubesandbox.process import SandboxProcess
 from placewright.api.annotations import Decision, read_decision
 from placewright.api.objects import ObjectMeta, Pod
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, GROUP, KIND, VERSION
 from placewright.cli.definitions import crd_folders
+from placewright.cli.options import whole_number
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import profile_path
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.offline.kinds import Manifest
-from placewright_lab.bench.against import BenchFailed
 from placewright_lab.bench.audit import Audit, distinct_weights
+from placewright_lab.bench.benchmark import MOST_NODES, BenchFailed, ResultTable, row_of, table
 from placewright_lab.bench.madeup import mixed_nodes
 from placewright_lab.bench.processtimes import percentiles
 from placewright_lab.demo.feed import Feed, background
@@ -37,6 +40,18 @@ from placewright_lab.demo.livestate import PODS_PATH
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 from placewright_lab.readers.openb import pod_manifest
 
+SUMMARY: Final = "from a changed profile to the first decision under it, while pods arrive"
+_COLUMNS: Final = {
+    "nodes": "{nodes:,}",
+    "pods/s": "{per_second:,.0f}",
+    "reloads": "{reloads:,}",
+    "p50 s": "{p50:.3f}",
+    "p99 s": "{p99:.3f}",
+    "pods": "{pods:,}",
+    "bound": "{bound:,}",
+    "twice": "{twice:,}",
+    "proved": "{proved:,}",
+}
 PROFILE: Final = "reloaded"
 #: Between the first decision under one change and the next change, in seconds.
 PAUSE_SECONDS: Final = 0.15
@@ -72,6 +87,27 @@ class Reloads:
     twice: int
     proved: int
     torn: tuple[str, ...]
+
+    @property
+    def faults(self) -> list[str]:
+        """Findings of the audit; with one the figures mean nothing."""
+        lost = self.pods - self.bound
+        found = [f"{count} pods were {outcome}" for count, outcome in ((lost, "lost"), (self.twice, "seen on two nodes")) if count]
+        return [*self.torn, *found]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--nodes", type=whole_number(1, MOST_NODES), default=1000, help="default: 1000")
+    parser.add_argument("--rate", type=whole_number(1, 10_000), default=300, help="pods that arrive a second (default: 300)")
+    parser.add_argument("--reloads", type=whole_number(1, 1_000), default=200, help="changes of the profile (default: 200)")
+
+
+def run(args: argparse.Namespace) -> Sequence[ResultTable]:
+    """Change the profile while pods arrive."""
+    measured = asyncio.run(measure_reloads(args.nodes, args.rate, args.reloads))
+    title = "reload: from a changed profile to the first pod decided under it"
+    return (table(title, [row_of(measured)], _COLUMNS, measured.faults),)
 
 
 class BoundPods:

@@ -1,11 +1,12 @@
 """Measures the cost of a shadow: two schedulers on equal clusters decide the same pods in turns, one of them beside a shadow.
 
-As `benchrecords`, but that each pod is confirmed, as a watch would. Time, by which the shadow is held to its budget, is the processor's,
+As in `records`, but each pod is confirmed, as a watch would. Time, by which the shadow is held to its budget, is the processor's,
 and goes on in the slices of its own side alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
 import time
@@ -14,8 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from benchmarks import records
+from benchmarks.records import SLICE, Side, collecting_as_the_operator, in_turns
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SHADOW, ProfileSpec, SchedulingProfile, ShadowSettings, default_profile
+from placewright.api.profilelimits import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
 from placewright.cluster.observedcluster import ObservedCluster
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.kinds import Manifest
@@ -25,10 +29,22 @@ from placewright.profiles.resolve import resolve
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Observer, Observers
 from placewright.shadow.shadows import Shadows
+from placewright_lab.bench.benchmark import ResultTable, row_of, table
 from placewright_lab.bench.decisions import WARM_UP
-from placewright_lab.bench.recordcost import SLICE, Side, in_turns
 from placewright_lab.bench.workloads import WORKLOADS
 
+SUMMARY: Final = "what a shadow costs the live profile: with and without one, in turns"
+_COLUMNS: Final = {
+    "workload": "{workload}",
+    "nodes": "{nodes:,}",
+    "pods": "{pods:,}",
+    "budget": "{budget_percent:g} %",
+    "alone/s": "{per_second[0]:,.0f}",
+    "with a shadow/s": "{per_second[1]:,.0f}",
+    "ratio": "{ratio:.3f}",
+    "wanted": "≥ {wanted:.3f}",
+    "decided": "{decided:,}",
+}
 _LIVE: Final = "live"
 _SHADOW: Final = "shadow"
 #: Decisions after which a shadow gets its turn: the scheduler's own slices take some milliseconds, too.
@@ -62,6 +78,38 @@ class ShadowCost:
     def ratio(self) -> float:
         """Decisions a second with a shadow over those without: of all slices, as the shadow works in some of them more than in others."""
         return sum(self.without) / sum(self.with_shadow)
+
+    @property
+    def wanted(self) -> float:
+        """The least ratio that the budget allows."""
+        return 1 - self.budget_percent / 100
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    records.options(parser)
+    usual = ShadowSettings().budget_percent
+    budget = f"the shadow's, in percent, {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g} (default: {usual:g})"
+    parser.add_argument("--budget", type=_budget, default=usual, metavar="PERCENT", help=budget)
+
+
+def _budget(text: str) -> float:
+    """An argparse type for `spec.shadow.budgetPercent`."""
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = 0.0
+    if not MIN_SHADOW_BUDGET <= percent <= MAX_SHADOW_BUDGET:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g}")
+    return percent
+
+
+def run(args: argparse.Namespace) -> Sequence[ResultTable]:
+    """Measure each workload on each number of nodes."""
+    with collecting_as_the_operator():
+        measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
+    title = "shadows: decisions a second of the live profile, processor time, medians; ratio of all slices with a shadow to without"
+    return (table(title, [row_of(each, "per_second", "ratio", "wanted") for each in measured], _COLUMNS),)
 
 
 def measure_shadow(name: str, nodes: int, slices: int, budget_percent: float) -> ShadowCost:

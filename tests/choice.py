@@ -23,8 +23,9 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "bench": (
         "lab/bench/test_bench.py",
         "lab/bench/test_bench_against.py",
-        "lab/bench/test_bench_before.py",
-        "lab/bench/test_bench_reload.py",
+        "benchmarks/test_before_after.py",
+        "benchmarks/test_benchmarks.py",
+        "benchmarks/test_reload_benchmark.py",
         "lab/bench/test_perf_run.py",
     ),
     "schema": ("cli/test_schema_command.py",),

@@ -119,9 +119,9 @@ LONG: Final = frozenset(
     {
         "lab/bench/test_bench.py",
         "lab/bench/test_bench_against.py",
-        "lab/bench/test_bench_before.py",
-        "lab/bench/test_bench_console.py",
-        "lab/bench/test_bench_reload.py",
+        "benchmarks/test_before_after.py",
+        "benchmarks/test_benchmarks.py",
+        "benchmarks/test_reload_benchmark.py",
         "faults/test_api_server.py",
         "faults/test_clocks.py",
         "faults/test_devices.py",

@@ -1,4 +1,4 @@
-"""`placewright bench … --before`: which checkout, which turns, what ratios come to. Made-up checkouts print the times they are given."""
+"""`python -m benchmarks … --before`: which checkout, which turns, what ratios come to. Made-up checkouts print the times they are given."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from placewright.api.bad_input import InputError
-from placewright.cli.main import main
-from placewright_lab.bench.beforeafter import (
+from benchmarks.__main__ import main
+from benchmarks.beforeafter import (
     CONFIDENCE,
     FEWEST_ROUNDS,
     BeforeAfter,
@@ -23,16 +22,18 @@ from placewright_lab.bench.beforeafter import (
     named,
     rows_of,
 )
-from placewright_lab.bench.checkouts import checkout_named, commit_of, running
+from benchmarks.checkouts import checkout_named, commit_of, running
+from placewright.api.bad_input import InputError
 from programs import program
 
 ROUNDS = FEWEST_ROUNDS
 #: A benchmark that takes as long as the file beside it says, and knows some workloads. It notes each turn.
 BENCHMARK = """
 import json, pathlib, sys
-here = pathlib.Path(__file__).resolve().parents[1]
+import placewright
+here = pathlib.Path(placewright.__file__).resolve().parent
 from placewright_lab import KNOWN
-words = sys.argv[2:]
+words = sys.argv[1:] if sys.argv[1] != "bench" else sys.argv[2:]
 workload = words[words.index("--workloads") + 1]
 with (here / "turns").open("a") as turns:
     turns.write(" ".join(words) + "\\n")
@@ -44,14 +45,22 @@ print(json.dumps([{"workload": workload, "nodes": 7, "pods": 9, "placed": times[
 """
 
 
-def checkout(folder: Path, seconds: float, known: tuple[str, ...] = ("plain", "hard-spread"), placed: int = 9) -> Path:
+def checkout(
+    folder: Path, seconds: float, known: tuple[str, ...] = ("plain", "hard-spread"), placed: int = 9, *, older: bool = False
+) -> Path:
+    """Make a checkout; the benchmarks of an older one are a command of `placewright`."""
     source = folder / "operator"
     for package in ("placewright/cli", "placewright_lab", "kubesandbox"):
         (source / package).mkdir(parents=True)
         (source / package / "__init__.py").touch()
     (source / "placewright" / "__init__.py").touch()
     (source / "placewright" / "times.json").write_text(json.dumps({"seconds": seconds, "placed": placed}))
-    (source / "placewright" / "cli" / "main.py").write_text(BENCHMARK)
+    if older:
+        (source / "placewright" / "cli" / "main.py").write_text(BENCHMARK)
+    else:
+        (folder / "benchmarks").mkdir()
+        (folder / "benchmarks" / "__init__.py").touch()
+        (folder / "benchmarks" / "__main__.py").write_text(BENCHMARK)
     (source / "placewright_lab" / "__init__.py").write_text(f"KNOWN = {known!r}\n")
     return folder
 
@@ -61,7 +70,7 @@ def turns(folder: Path) -> list[str]:
 
 
 def compare(capsys: pytest.CaptureFixture[str], before: object, after: object, *words: str, code: int = 0) -> Any:
-    arguments = ["bench", "decisions", "--workloads", "plain", "--nodes", "7", "--before", str(before), "--after", str(after)]
+    arguments = ["decisions", "--workloads", "plain", "--nodes", "7", "--before", str(before), "--after", str(after)]
     assert main([*arguments, *words, "-o", "json"]) == code
     return json.loads(capsys.readouterr().out)
 
@@ -97,6 +106,13 @@ def test_what_the_older_benchmark_does_not_know_is_measured_by_the_newer_one(tmp
     assert data["measured"][0]["before"] == [1.0] * ROUNDS, "the older scheduler, under the newer benchmark"
 
 
+def test_a_checkout_that_has_all_benchmarks_in_the_command_is_measured_by_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = checkout(tmp_path / "a", 1.0, older=True), checkout(tmp_path / "b", 2.0)
+    data = compare(capsys, before, after, code=1)
+    assert (data["measured"][0]["ratio"], data["borrowed"]) == (2.0, [])
+    assert turns(before) == turns(after)
+
+
 def test_what_cannot_be_measured_before_is_left_out_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = checkout(tmp_path / "a", 1.0), checkout(tmp_path / "b", 2.0)
     (before / "operator" / "placewright" / "times.json").write_text('{"seconds": ')
@@ -118,14 +134,14 @@ def test_what_only_the_older_version_can_measure_is_left_out_by_name(tmp_path: P
 def test_what_is_broken_after_the_change_fails_with_what_it_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = checkout(tmp_path / "a", 1.0), checkout(tmp_path / "b", 2.0)
     (after / "operator" / "placewright" / "times.json").unlink()
-    assert main(["bench", "decisions", "--before", str(before), "--after", str(after)]) == 1
+    assert main(["decisions", "--before", str(before), "--after", str(after)]) == 1
     assert "FileNotFoundError" in capsys.readouterr().err
 
 
 def test_different_work_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = checkout(tmp_path / "a", 1.0), checkout(tmp_path / "b", 1.0, placed=8)
     assert not compare(capsys, before, after)["measured"][0]["same_work"]
-    assert main(["bench", "decisions", "--workloads", "plain", "--before", str(before), "--after", str(after)]) == 0
+    assert main(["decisions", "--workloads", "plain", "--before", str(before), "--after", str(after)]) == 0
     out = capsys.readouterr().out
     assert "different work: plain, 7 nodes, 9 pods: placed 9 before, 8 after" in out
     assert "no difference" in out
@@ -166,12 +182,13 @@ def test_what_is_no_checkout_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_folder_whose_packages_do_not_load_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "placewright").mkdir()
     (tmp_path / "placewright" / "__init__.py").write_text("raise SystemExit(3)")
-    assert main(["bench", "decisions", "--before", str(tmp_path)]) == 2
+    assert main(["decisions", "--before", str(tmp_path)]) == 2
     assert "packages that Python does not load" in capsys.readouterr().err
 
 
 def test_fewer_rounds_than_can_tell_anything_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "gangs", "--before", "HEAD", "--rounds", str(FEWEST_ROUNDS - 1)]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["gangs", "--before", "HEAD", "--rounds", str(FEWEST_ROUNDS - 1)])
     assert f"allowed a whole number from {FEWEST_ROUNDS}" in capsys.readouterr().err
 
 
@@ -202,12 +219,12 @@ def test_the_interval_is_that_of_the_tables() -> None:
 @pytest.mark.parametrize("benchmark", ["decisions", "gangs", "devices", "moves", "end-to-end"])
 def test_every_benchmark_of_our_own_code_can_be_compared(benchmark: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["bench", benchmark, "--help"])
+        main([benchmark, "--help"])
     assert "--before COMMIT|FOLDER" in capsys.readouterr().out
 
 
 def test_two_real_checkouts_are_measured_by_their_own_code(tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     before, after = checkout_named(str(root), tmp_path, root), running(tmp_path)
     trees = in_turns(before, after, [["gangs", "--nodes", "400", "--groups", "2", "--members", "2"]], 1)
     (one,) = trees.measured
@@ -219,7 +236,7 @@ def test_two_real_checkouts_are_measured_by_their_own_code(tmp_path: Path) -> No
 def test_every_line_that_a_benchmark_prints_is_told_from_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     sizes = {"moves": ("--waiting", "20", "--claims", "20", "--gated", "20"), "devices": ("--nodes", "300", "--pods", "5")}
     for benchmark, words in sizes.items():
-        assert main(["bench", benchmark, *words, "-o", "json"]) == 0
+        assert main([benchmark, *words, "-o", "json"]) == 0
         printed = json.loads(capsys.readouterr().out)
         rows = list(rows_of(benchmark, printed))
         assert len({named(what) for what, _ in rows}) == len(rows) == len(printed) > 3

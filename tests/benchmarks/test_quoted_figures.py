@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from placewright_lab.bench import figurestamp, quotedfigures
-from placewright_lab.bench.checkouts import Checkout, ChildFailed
+from benchmarks import quotedfigures
+from benchmarks.checkouts import Checkout, ChildFailed
+from benchmarks.quoteddata import QUOTED, measure, read_figures
+from benchmarks.quotedfigures import main, outside_regions
+from benchmarks.quotedregions import about
+from placewright_lab.bench import figurestamp
 from placewright_lab.bench.figurestamp import FigureStamp, stamp_here
-from placewright_lab.bench.quoteddata import QUOTED, measure, read_figures
-from placewright_lab.bench.quotedfigures import main, outside_regions
-from placewright_lab.bench.quotedregions import about
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -1,4 +1,4 @@
-"""`placewright bench reload`: the audit can tell a torn mixture, and a short run is sound; no test asserts a time."""
+"""`python -m benchmarks reload`: the audit can tell a torn mixture, and a short run is sound; no test asserts a time."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import reload
+from benchmarks.__main__ import main
+from benchmarks.audit import SCORERS, Audit, distinct_weights
+from benchmarks.reload import Reloads
 from placewright.api.annotations import Decision
 from placewright.api.profile import default_profile
 from placewright.api.profilelimits import MAX_WEIGHT
-from placewright.cli.main import main
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright_lab.bench import reload
-from placewright_lab.bench.audit import SCORERS, Audit, distinct_weights
-from placewright_lab.bench.reload import Reloads
-from placewright_lab.commands import bench
 
 POINTS = st.dictionaries(st.sampled_from(SCORERS), st.integers(0, 100), max_size=len(SCORERS))
 CHANGES = st.integers(0, 300)
@@ -70,9 +69,9 @@ def test_the_weights_of_a_thousand_changes_are_allowed_in_a_profile() -> None:
 
 def test_profiles_are_changed_while_pods_arrive_and_every_decision_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     # However slow the machine, nodes have room for all pods that arrive meanwhile: one that waited would be waited for.
-    code = main(["bench", "reload", "--nodes", "20", "--rate", "60", "--reloads", "3", "-o", "json"])
+    code = main(["reload", "--nodes", "20", "--rate", "60", "--reloads", "3", "-o", "json"])
     out, err = capsys.readouterr()
-    data = json.loads(out)
+    (data,) = json.loads(out)
     assert (code, err) == (0, "")
     assert (data["reloads"], data["twice"], data["torn"]) == (3, 0, [])
     assert data["pods"] == data["bound"] == data["proved"] > 0
@@ -93,10 +92,10 @@ def test_what_the_audit_found_decides_the_exit_code(
         assert sizes == (3, 300, 5)
         return dataclasses.replace(SOUND, **found)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bench, "measure_reloads", measure)
-    assert main(["bench", "reload", "--nodes", "3", "--reloads", "5"]) == code
+    monkeypatch.setattr(reload, "measure_reloads", measure)
+    assert main(["reload", "--nodes", "3", "--reloads", "5"]) == code
     out, err = capsys.readouterr()
-    assert "p50 ms" in out
+    assert "p50 s" in out
     assert ("web: generation 7" in err) == ("torn" in found)
 
 
@@ -105,7 +104,7 @@ def test_an_operator_that_does_not_get_going_is_told_in_one_line(
 ) -> None:
     monkeypatch.setattr(reload, "_DEADLINE", 0.5)
     monkeypatch.setattr(reload, "operator_command", lambda _kubeconfig: [sys.executable, "-c", "print('no luck')"])
-    assert main(["bench", "reload", "--nodes", "1", "--rate", "1", "--reloads", "1"]) == 1
+    assert main(["reload", "--nodes", "1", "--rate", "1", "--reloads", "1"]) == 1
     out, err = capsys.readouterr()
     assert (out, err) == (
         "", "placewright: no pod was decided under the newest profile in 0.5 s; the operator's log ends: no luck\n"

@@ -42,7 +42,7 @@ def shown(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 def test_all_commands_are_walked_over() -> None:
     assert set(commands()) <= set(PARSERS)
-    assert {"profiles list", "bench gangs"} <= set(PARSERS)
+    assert {"profiles list", "bench decisions"} <= set(PARSERS)
 
 
 def test_the_operator_has_the_texts_of_its_own_commands_alone() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from placewright_lab.bench.audit import Audit, distinct_weights
+from benchmarks.audit import Audit, distinct_weights
 
 from .installation import PROFILES, apply, the_shipped
 from .stage import Stage

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.checkouts import checkout_named, running
 from placewright.framework.registry import ENTRY_POINT_GROUP
-from placewright_lab.bench.checkouts import checkout_named, running
 
 from .report import Run
 from .stage import Stage, new_stage

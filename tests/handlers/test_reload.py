@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from benchmarks.audit import Audit, distinct_weights
 from kubesandbox.faults import Rule
 from placewright.engine import profilekeeper
-from placewright_lab.bench.audit import Audit, distinct_weights
 
 from .stage import HELD, Stage, new_stage, operator
 

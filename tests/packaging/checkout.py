@@ -14,6 +14,7 @@ COPIED = (
     "operator",
     "console",
     "lab",
+    "benchmarks",
     "tests",
     "docs",
     "crds",

@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from placewright.cli.options import whole_number
 from placewright.kube.errors import RequestError
 from placewright.kube.eventloop import loop_factory
 from placewright_lab.bench.arena import open_arena
+from placewright_lab.bench.benchmark import BenchFailed, ResultTable, counts
 from placewright_lab.bench.boundwatch import WatchBroken
 from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
 from placewright_lab.bench.measuredcluster import WaveFailed
@@ -32,18 +33,14 @@ from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.provide import at_hand
 from placewright_lab.controlplane.server import ControlPlane, Options
 
+SUMMARY: Final = "beside a kube-scheduler, in turns, on one real API server"
 #: More pods may not fit on the nodes, and on fewer nodes none may have a GPU for the pods that want one.
 PODS_A_NODE: Final = 10
 FEWEST_NODES: Final = 20
-MOST_NODES: Final = 100_000
 _MOST_PODS: Final = 1_000_000
 _MOST_WAVES: Final = 100
 _MOST_RATE: Final = 100_000
 _FAILURES: Final = (WaveFailed, WatchBroken, FeedBroken, ControlPlaneFailed, RequestError, TimeoutError)
-
-
-class BenchFailed(Exception):
-    """A measurement that did not come to its end; one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +76,12 @@ class ContenderPrograms:
     minor: int
 
 
-def add_options(parser: argparse.ArgumentParser, counts: Callable[[str], tuple[int, ...]]) -> None:
-    """The options of `bench against`; `counts` reads numbers of nodes with commas between them."""
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     default = "default: the one among the assets"
     parser.add_argument("--kube-scheduler", type=Path, metavar="PATH", help=f"the program to compare with ({default})")
     parser.add_argument("--assets", type=Path, metavar="DIR", help=f"default: {VARIABLE}, or what `make e2e` built")
-    parser.add_argument("--nodes", type=counts, default=(1000,), metavar="N,N,...", help="default: 1000")
+    parser.add_argument("--nodes", type=counts(FEWEST_NODES), default=(1000,), metavar="N,N,...", help="default: 1000")
     most = f"default: 3000, and never more than {PODS_A_NODE} a node"
     parser.add_argument("--pods", type=whole_number(2, _MOST_PODS), default=3000, help=most)
     parser.add_argument("--waves", type=whole_number(1, _MOST_WAVES), default=2, help="for each scheduler, in turns: A B B A (default: 2)")
@@ -93,16 +90,17 @@ def add_options(parser: argparse.ArgumentParser, counts: Callable[[str], tuple[i
     feeding.add_argument("--backlog", action="store_true", help="create the pods before the scheduler starts")
 
 
-def compare(args: argparse.Namespace) -> list[WaveComparison]:
+def run(args: argparse.Namespace) -> Sequence[ResultTable]:
     """Run all that the options ask for. Raises `InputError` before anything starts, `BenchFailed` after."""
     if not sys.platform.startswith("linux"):
         raise bad_field("bench against", sys.platform, "Linux: CPU and memory of processes are read from /proc")
     programs = find_programs(args.assets, args.kube_scheduler)
     plans = [Plan(n, min(args.pods, PODS_A_NODE * n), args.waves, args.rate, args.backlog) for n in args.nodes]
     try:
-        return [_measured(programs, plan) for plan in plans]
+        compared = [_measured(programs, plan) for plan in plans]
     except _FAILURES as error:
         raise BenchFailed(str(error) or "no answer in time") from error
+    return [ResultTable(each.title(), [each.to_json()], each.rows()) for each in compared]
 
 
 def find_programs(folder: Path | None, scheduler: Path | None) -> ContenderPrograms:

@@ -57,6 +57,11 @@ class Measurement:
         """Decisions a second, by the median run."""
         return self.pods / statistics.median(self.seconds)
 
+    @property
+    def name(self) -> str:
+        """The workload, with the number of Deployments."""
+        return self.workload if self.deployments is None else f"{self.workload} of {self.deployments}"
+
 
 class Nothing:
     """Ports to nowhere."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import tempfile
 import time
@@ -15,9 +16,11 @@ import msgspec
 from kubesandbox.process import SandboxProcess
 from placewright.api.objects import PodKey
 from placewright.cli.definitions import crd_folders
+from placewright.cli.options import whole_number
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.offline.kinds import Manifest
+from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods, plain_pods
 from placewright_lab.bench.processtimes import cpu_seconds, percentiles, resident_bytes
 from placewright_lab.demo.feed import Feed, pod_key
@@ -35,6 +38,21 @@ _LOOK_SECONDS: Final = 0.05
 
 class _SomePods(msgspec.Struct):
     items: list[msgspec.Raw]
+
+
+SUMMARY: Final = "from created to bound, through a sandbox in another process"
+_COLUMNS: Final = {
+    "nodes": "{nodes:,}",
+    "assigned": "{assigned:,}",
+    "pods": "{pods:,}",
+    "bound": "{bound:,}",
+    "pods/s": "{per_second:,.0f}",
+    "p50 ms": "{latency_ms[0]:,.0f}",
+    "p99 ms": "{latency_ms[1]:,.0f}",
+    "CPU ms/pod": "{cpu_a_pod[0]:.2f}",
+    "server": "{cpu_a_pod[1]:.2f}",
+    "MB": "{megabytes:,.0f}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +76,36 @@ class EndToEnd:
     operator_cpu: float
     server_cpu: float
     operator_bytes: int
+
+    @property
+    def latency_ms(self) -> tuple[float, float]:
+        """Median and p99 from created to seen bound."""
+        return 1000 * self.p50, 1000 * self.p99
+
+    @property
+    def cpu_a_pod(self) -> tuple[float, float]:
+        """Milliseconds of CPU a pod: operator, API server."""
+        return 1000 * self.operator_cpu / self.pods, 1000 * self.server_cpu / self.pods
+
+    @property
+    def megabytes(self) -> float:
+        """Resident memory of the operator after the run."""
+        return self.operator_bytes / 1e6
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--nodes", type=whole_number(1, MOST_NODES), default=1000, help="default: 1000")
+    parser.add_argument("--pods", type=whole_number(1, MOST_PODS), default=5000, help="default: 5000")
+    assigned = "pods that are on nodes before the operator starts (default: 0)"
+    parser.add_argument("--assigned", type=whole_number(0, MOST_PODS), default=0, help=assigned)
+
+
+def run(args: argparse.Namespace) -> Sequence[ResultTable]:
+    """Measure one burst of pods."""
+    measured = asyncio.run(measure_end_to_end(args.nodes, args.pods, args.assigned))
+    title = "end to end, from created to bound; CPU and MB of the operator, CPU of the API server"
+    return (table(title, [row_of(measured, "latency_ms", "cpu_a_pod", "megabytes")], _COLUMNS),)
 
 
 async def measure_end_to_end(nodes: int, pods: int, assigned: int) -> EndToEnd:

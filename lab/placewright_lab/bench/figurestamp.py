@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from placewright_lab.bench.checkouts import commit_of, running_packages
+import kubesandbox
+import placewright
+import placewright_lab
 from placewright_lab.simulation.workprocesses import usable_cores
 
 _MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
@@ -58,7 +61,7 @@ def stamp_here(load: float) -> FigureStamp:
     versions = {"Python": platform.python_version(), **{_name(each): _version(each) for each in _STANDS_ON}}
     return FigureStamp(
         datetime.now(UTC).date().isoformat(),
-        commit_of(running_packages().values()),
+        commit_of(Path(str(each.__file__)).resolve().parent for each in (placewright, placewright_lab, kubesandbox)),
         _found(_MODEL, "/proc/cpuinfo") or platform.processor() or platform.machine(),
         usable_cores(),
         int(_found(_MEMORY, "/proc/meminfo") or 0) * 1024,
@@ -92,3 +95,21 @@ def _found(pattern: re.Pattern[str], file: str) -> str:
     except OSError:
         return ""
     return match[1].strip() if match else ""
+
+
+def commit_of(packages: Iterable[Path]) -> str:
+    """The hash of the commit whose packages lie there, with "+" where they were changed since; "" where git does not keep them."""
+    folders = list(packages)
+    if any(git(each, "ls-files", "--error-unmatch", "__init__.py") is None for each in folders):
+        return ""
+    commit = git(folders[0], "rev-parse", "HEAD") or b""
+    changed = any(git(each, "status", "--porcelain", "--untracked-files=no", ".") for each in folders)
+    return commit.decode().strip() + ("+" if changed else "")
+
+
+def git(folder: Path, *words: str) -> bytes | None:
+    """Git's output; None where git fails or is missing."""
+    try:
+        return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=True).stdout  # noqa: S603, S607 - no shell
+    except (OSError, subprocess.SubprocessError):
+        return None

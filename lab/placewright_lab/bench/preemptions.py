@@ -86,6 +86,16 @@ class Attempts:
         """Milliseconds."""
         return statistics.median(self.milliseconds)
 
+    @property
+    def victims_each(self) -> float:
+        """Victims of an attempt, on average."""
+        return self.victims / len(self.milliseconds)
+
+    @property
+    def slowest(self) -> float:
+        """Milliseconds."""
+        return max(self.milliseconds)
+
 
 def measure_attempts(name: str, nodes: int) -> Attempts:
     """Try `ATTEMPTS` pods of a variety; `KeyError` for an unknown one."""

@@ -74,37 +74,12 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         (
             "placewright bench decisions",
             "placewright bench decisions --workloads plain,openb-mix --nodes 1000,5000 --pods 3000 -o json",
-            "placewright bench decisions --before HEAD~1 --workloads hard-spread # is this code slower than that commit?",
             "placewright bench decisions --workloads deployments-soft --deployments 20,200,1000,3000",
         ),
     ),
     "bench end-to-end": HelpText(
         "Measure pods from created to bound, through a sandbox in another process.",
         ("placewright bench end-to-end", "placewright bench end-to-end --nodes 5000 --pods 2000 --assigned 50000"),
-    ),
-    "bench reload": HelpText(
-        "Measure from the change of a profile to the first pod bound under it, while pods arrive.",
-        ("placewright bench reload", "placewright bench reload --nodes 100 --rate 100 --reloads 50 -o json"),
-    ),
-    "bench records": HelpText(
-        "Measure what decision records cost: with and without them, in turns.",
-        ("placewright bench records", "placewright bench records --workloads plain --nodes 1000 --slices 40"),
-    ),
-    "bench shadow": HelpText(
-        "Measure what a shadow costs the live profile: with and without one, in turns.",
-        ("placewright bench shadow", "placewright bench shadow --workloads plain --nodes 1000 --budget 5"),
-    ),
-    "bench gangs": HelpText(
-        "Measure groups of pods that are placed all or none, without an API server.",
-        ("placewright bench gangs", "placewright bench gangs --nodes 500 --groups 100 --members 16"),
-    ),
-    "bench devices": HelpText(
-        "Measure pods with claims to devices, beside pods without.",
-        ("placewright bench devices", "placewright bench devices --nodes 500 --pods 1000"),
-    ),
-    "bench moves": HelpText(
-        "Measure events that meet thousands of waiting pods: what they cost, and how long they hold the event loop.",
-        ("placewright bench moves", "placewright bench moves --waiting 5000 --claims 1000 --gated 2000 -o json"),
     ),
     "bench against": HelpText(
         "Measure beside a kube-scheduler, in turns, on one real API server.",

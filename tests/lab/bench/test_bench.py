@@ -7,16 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
 
 from placewright.cli.main import main
 from placewright.offline.kinds import Manifest
-from placewright_lab.bench import decisions, devicedecisions, preemptions, recordcost, shadowcost
+from placewright_lab.bench import decisions, end_to_end, preemptions
 from placewright_lab.bench.decisions import Measurement
 from placewright_lab.bench.deployments import (
     ALL_DIFFERENT,
@@ -25,15 +23,10 @@ from placewright_lab.bench.deployments import (
     RUNNING_PER_NODE,
     DeploymentsWorkload,
 )
-from placewright_lab.bench.devicedecisions import DeviceMeasurement
 from placewright_lab.bench.end_to_end import EndToEnd
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
 from placewright_lab.bench.processtimes import cpu_seconds, machine_seconds, peak_bytes, percentiles, resident_bytes
-from placewright_lab.bench.quoteddata import QUOTED
-from placewright_lab.bench.recordcost import SLICE
-from placewright_lab.bench.reload import Reloads
 from placewright_lab.bench.workloads import WORKLOADS, openb_mix
-from placewright_lab.commands import bench
 
 WARM_UP = 3
 
@@ -63,8 +56,7 @@ def test_what_is_old_is_collected_again_when_the_outermost_measurement_is_over()
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hardly any warm-up."""
-    for module in (decisions, devicedecisions, recordcost, shadowcost):
-        monkeypatch.setattr(module, "WARM_UP", WARM_UP)
+    monkeypatch.setattr(decisions, "WARM_UP", WARM_UP)
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -124,66 +116,6 @@ def test_the_table_has_a_line_a_measurement(capsys: pytest.CaptureFixture[str]) 
     assert "≤ 50" in out
 
 
-def test_groups_are_measured_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("gangs", "--nodes", "400", "--groups", "5", "--members", "3")
-    data = json.loads(output(capsys, *words, "-o", "json"))
-    assert (data["nodes"], data["groups"], data["members"], data["placed"]) == (400, 5, 3, 5)
-    assert len(data["seconds"]) == decisions.RUNS
-    assert data["per_second"] > 0
-    assert "groups/s" in output(capsys, *words)
-
-
-def test_events_are_measured_while_pods_wait(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("moves", "--waiting", "300", "--claims", "30", "--gated", "40")
-    rows = {row["event"]: row for row in json.loads(output(capsys, *words, "-o", "json"))}
-    added, none = rows["a node that holds any of them is added"], rows["a node is added that holds none"]
-    claims = rows["their claims are added"]
-    assert (added["waiting"], added["moved"], added["asked"]) == (300, 300, 300)
-    assert (none["moved"], none["asked"]) == (0, 300 * none["events"])
-    assert (claims["events"], claims["moved"], claims["asked"]) == (30, 30, 30), "a claim asks the pod that names it"
-    assert rows["claims of others are added"]["asked"] == 0
-    assert rows["their backoff ends"]["moved"] == 300
-    assert rows["their gates are opened"]["moved"] == rows["their gates are opened"]["events"] == 20
-    assert "events while pods wait" in output(capsys, *words)
-
-
-@pytest.mark.usefixtures("short")
-def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("records", "--workloads", "plain,openb-mix", "--nodes", "3", "--slices", "4")
-    data = json.loads(output(capsys, *words, "-o", "json"))
-    assert [(row["workload"], row["nodes"], row["pods"]) for row in data] == [("plain", 3, 4 * SLICE), ("openb-mix", 3, 4 * SLICE)]
-    for row in data:
-        assert len(row["without"]) == len(row["with_records"]) == 4
-        assert row["records"] == 4 * SLICE + WARM_UP
-        assert row["ratio"] == pytest.approx(median(row["with_records"]) / median(row["without"]))
-        assert row["quartiles"][0] <= row["quartiles"][1]
-    out = output(capsys, *words)
-    assert "ratio" in out
-    assert "≤ 1.05" in out
-
-
-@pytest.mark.usefixtures("short")
-def test_a_shadow_is_measured_in_turns_beside_nobody(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("shadow", "--workloads", "plain", "--nodes", "3", "--slices", "4", "--budget", "50")
-    (row,) = json.loads(output(capsys, *words, "-o", "json"))
-    assert (row["workload"], row["nodes"], row["pods"], row["budget_percent"]) == ("plain", 3, 4 * SLICE, 50)
-    assert len(row["without"]) == len(row["with_shadow"]) == 4
-    assert row["ratio"] == pytest.approx(sum(row["without"]) / sum(row["with_shadow"]))
-    assert row["decided"] > 0
-    assert "≥ 0.500" in output(capsys, *words)
-
-
-@pytest.mark.parametrize("budget", ["0", "51", "half"])
-def test_a_budget_that_no_shadow_may_have_is_refused(capsys: pytest.CaptureFixture[str], budget: str) -> None:
-    assert main(["bench", "shadow", "--budget", budget]) == 2
-    assert "allowed 0.1 to 50" in capsys.readouterr().err
-
-
-def test_what_records_cost_is_not_measured_where_pods_preempt(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "records", "--workloads", next(iter(VARIETIES))]) == 2
-    assert "allowed some of plain, openb-mix" in capsys.readouterr().err
-
-
 @pytest.mark.usefixtures("short")
 def test_only_the_workloads_that_were_asked_for_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     out = output(capsys, "decisions", "--workloads", "hard-spread", "--nodes", "2", "--pods", "5")
@@ -217,7 +149,7 @@ def test_a_workload_is_the_same_every_time_and_varied() -> None:
 
 
 def test_pods_are_bound_through_a_sandbox_and_an_operator_in_other_processes(capsys: pytest.CaptureFixture[str]) -> None:
-    data = json.loads(output(capsys, "end-to-end", "--nodes", "2", "--pods", "3", "--assigned", "1", "-o", "json"))
+    (data,) = json.loads(output(capsys, "end-to-end", "--nodes", "2", "--pods", "3", "--assigned", "1", "-o", "json"))
     assert (data["nodes"], data["assigned"], data["pods"], data["bound"]) == (2, 1, 3, 3)
     assert 0 <= data["p50"] <= data["p99"]
 
@@ -233,11 +165,11 @@ def test_what_was_measured_end_to_end_is_told(
         asked.append(sizes)
         return measured
 
-    monkeypatch.setattr(bench, "measure_end_to_end", measure)
+    monkeypatch.setattr(end_to_end, "measure_end_to_end", measure)
     out = output(capsys, "end-to-end", "--nodes", "2", "--pods", "3", "--assigned", "1", "-o", output_format)
     assert asked == [(2, 3, 1)]
     if output_format == "json":
-        assert json.loads(out)["per_second"] == 1234.5
+        assert [row["per_second"] for row in json.loads(out)] == [1234.5]
     else:
         assert "1,23" in out
 
@@ -277,70 +209,3 @@ def test_the_99th_percentile_lies_within_what_was_seen() -> None:
     assert (p50, p99) == (50.0, 99.0)
     assert percentiles([1.0, 3.0]) == (2.0, pytest.approx(2.98))
     assert (percentiles([4.0]), percentiles([])) == ((4.0, 4.0), (0.0, 0.0))
-
-
-@pytest.mark.usefixtures("short")
-def test_claims_to_devices_are_measured_beside_pods_without_any() -> None:
-    measured = devicedecisions.measure_devices(12, 5)
-    assert [row.placed for row in measured] == [row.pods for row in measured] == [5] * 7
-    assert [row.devices for row in measured] == [0] + [8] * 6
-    assert [row.wanted for row in measured if row.wanted] == [500, 500]
-    assert all(len(row.seconds) == decisions.RUNS for row in measured)
-
-
-@pytest.mark.parametrize("output_format", ["json", "table"])
-def test_what_was_measured_of_devices_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output_format: str
-) -> None:
-    asked: list[tuple[int, int]] = []
-
-    def measure(nodes: int, pods: int) -> list[DeviceMeasurement]:
-        asked.append((nodes, pods))
-        return [DeviceMeasurement("one device", nodes, 8, pods, pods, 500, (0.5, 0.25, 1.0))]
-
-    monkeypatch.setattr(bench, "measure_devices", measure)
-    out = output(capsys, "devices", "--nodes", "300", "--pods", "5000", "-o", output_format)
-    assert asked == [(300, 5000)]
-    if output_format == "json":
-        assert [(row["claims"], row["per_second"]) for row in json.loads(out)] == [("one device", 10_000)]
-    else:
-        assert "one device" in out and "10,000" in out and "≥ 500" in out
-
-
-def test_more_nodes_than_the_first_pods_fill_are_needed_to_measure_claims(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "devices", "--nodes", "299"]) == 2
-    assert "allowed a whole number from 300 to" in capsys.readouterr().err
-
-
-#: Sizes that take no time, for each benchmark of which the documents quote figures.
-SMALLER = {
-    **dict.fromkeys(("decisions", "pairwise"), "--nodes 2 --pods 5"),
-    **dict.fromkeys(("deployments", "sizes"), "--nodes 2 --pods 5 --deployments 2"),
-    **dict.fromkeys(("all-different", "percentage"), "--nodes 2 --pods 5"),
-    "shares": "--nodes 2 --pods 5",
-    "preemption": "--nodes 6",
-    "groups": "--nodes 400 --groups 2",
-    "large-groups": "--nodes 400 --groups 2 --members 3",
-    "devices": "--nodes 300 --pods 5",
-    "records": "--nodes 3 --slices 2",
-    "shadow": "--nodes 3 --slices 2",
-    "moves": "--waiting 20 --claims 20 --gated 20",
-}
-#: Those that start processes, by what they print a row of.
-PROCESSES = {"reload": Reloads, "end-to-end": EndToEnd}
-
-
-@pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("name", SMALLER)
-def test_a_benchmark_prints_what_the_documents_quote(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    for command in QUOTED[name].commands:
-        data = json.loads(output(capsys, *command.split(), *SMALLER[name].split(), "-o", "json"))
-        for row in data if isinstance(data, list) else [data]:
-            assert set(QUOTED[name].columns) <= set(row)
-
-
-def test_every_benchmark_that_the_documents_quote_is_looked_at() -> None:
-    assert {*SMALLER, *PROCESSES, "against"} == set(QUOTED)
-    for name, row in PROCESSES.items():
-        assert set(QUOTED[name].columns) <= {field.name for field in fields(row)}
-    assert set(QUOTED["against"].columns) <= {"nodes", "pods", "mode", "schedulers", "ratio", "waves"}
