@@ -43,14 +43,14 @@ soak: $(READY) ## Ten minutes at 200 pods a second with churn
 # Only here is something built for it; pytest itself takes what the environment names.
 e2e: $(READY) ## The tests that want a real API server (docs/e2e.md)
 	@if [ -z "$$KUBECONFIG_E2E" ]; then \
-		KUBEBUILDER_ASSETS=$$($(BIN)/python -m placewright_lab.controlplane) || exit; \
+		KUBEBUILDER_ASSETS=$$($(BIN)/python -m tools.kubernetes) || exit; \
 		export KUBEBUILDER_ASSETS; \
 	fi; \
 	$(BIN)/pytest --real tests/contract tests/e2e $(ARGS)
 
 # Takes E2E_TEST and KUBEBUILDER_ASSETS from the environment, or builds what it needs (docs/conformance.md).
 conformance: $(READY) ## Upstream's own end-to-end tests of scheduling, on a real control plane
-	@$(BIN)/python -m placewright_lab.controlplane.conformance $(ARGS)
+	@$(BIN)/python -m tools.conformance $(ARGS)
 
 # Takes some twenty minutes, and a machine that has nothing else to do. What wants a real API server is measured where KUBEBUILDER_ASSETS names one
 # with a kube-scheduler. ARGS="decisions reload" measures only these.
@@ -58,8 +58,8 @@ figures: $(READY) ## Measure what the README and the docs quote, and write it th
 	@$(BIN)/python -m benchmarks.quotedfigures measure $(ARGS)
 
 lint: $(READY) ## Layout and style, by ruff, and words, by .ci/prose.toml
-	@$(BIN)/ruff format --quiet --diff operator console lab benchmarks tests manifests examples .ci
-	@$(BIN)/ruff check --quiet operator console lab benchmarks tests manifests examples .ci
+	@$(BIN)/ruff format --quiet --diff operator console lab benchmarks tools tests manifests examples .ci
+	@$(BIN)/ruff check --quiet operator console lab benchmarks tools tests manifests examples .ci
 	@$(BIN)/python .ci/prose.py
 
 # Takes as long as all targets that it measures.

@@ -31,7 +31,6 @@ from placewright.kube.client import ApiClient
 from placewright.kube.profiles import profile_path
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.offline.kinds import Manifest
-from placewright_lab.bench.audit import Audit, distinct_weights
 from placewright_lab.bench.benchmark import MOST_NODES, BenchFailed, ResultTable, row_of, table
 from placewright_lab.bench.madeup import mixed_nodes
 from placewright_lab.bench.processtimes import percentiles

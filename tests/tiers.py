@@ -81,6 +81,7 @@ PROCESS: Final = frozenset(
         "lab/whatif/test_whatif_browser.py",
         "lab/controlplane/test_assets.py",
         "lab/controlplane/test_conformance_programs.py",
+        "lab/controlplane/test_programs.py",
         "lab/controlplane/test_provide.py",
         "handlers/test_admission.py::test_kubectl_shows_what_the_webhook_says",
         "handlers/test_commands.py",

@@ -15,6 +15,7 @@ COPIED = (
     "console",
     "lab",
     "benchmarks",
+    "tools",
     "tests",
     "docs",
     "crds",

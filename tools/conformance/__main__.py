@@ -1,4 +1,4 @@
-"""`python -m placewright_lab.controlplane.conformance`: runs upstream's end-to-end tests and prints the outcome of each spec.
+"""`python -m tools.conformance`: runs upstream's end-to-end tests and prints the outcome of each spec.
 
 Progress goes to stderr. Exit codes: 0 nothing failed, 1 a spec failed or the run broke off, 2 wrong input, 3 a program is missing and
 cannot be built on this machine, 130 interrupted.
@@ -19,25 +19,25 @@ from typing import Final
 from placewright.api.bad_input import InputError, printable
 from placewright.kube.errors import RequestError
 from placewright_lab.controlplane.children import ControlPlaneFailed
-from placewright_lab.controlplane.conformance.cluster import (
+from placewright_lab.controlplane.flags import Features
+from tools.conformance.cluster import (
     PodPlacer,
     RunningControlPlane,
     Wanted,
     cluster,
     control_plane,
 )
-from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
-from placewright_lab.controlplane.conformance.programs import ConformancePrograms, programs
-from placewright_lab.controlplane.conformance.specs import (
+from tools.conformance.program import Cluster, E2eTest
+from tools.conformance.programs import ConformancePrograms, programs
+from tools.conformance.specs import (
     LEFT_OUT,
     SpecOutcome,
     SpecVerdict,
     lines,
     reason_to_leave_out,
 )
-from placewright_lab.controlplane.debian import BuildFailed, Machine
-from placewright_lab.controlplane.flags import Features
-from placewright_lab.controlplane.provide import Unavailable
+from tools.kubernetes.debian import BuildFailed, Machine
+from tools.kubernetes.provide import Unavailable
 
 FOCUS: Final = r"\[sig-scheduling\]"
 #: First minor version with an API for groups of pods that Placewright reads, and the features that turn it on.

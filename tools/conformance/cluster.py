@@ -19,7 +19,6 @@ from placewright.kube.client import ApiClient
 from placewright_lab.controlplane.assets import Assets
 from placewright_lab.controlplane.audit import denied, read_records
 from placewright_lab.controlplane.children import Child, ControlPlaneFailed
-from placewright_lab.controlplane.conformance.systempods import make_system_pods
 from placewright_lab.controlplane.controllermanager import ControllerManager
 from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.installation import FOR_ALL_PODS, PROFILES, USER, apply, apply_shipped, ask_for_token
@@ -27,6 +26,7 @@ from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.controlplane.nodekeeper import NodeKeeper, make_nodes
 from placewright_lab.controlplane.server import ControlPlane, Options
+from tools.conformance.systempods import make_system_pods
 
 #: The last minor version whose default profile, and so whose tests, know a plugin that Placewright's default profile has not.
 _AVOIDING: Final = 21

@@ -12,7 +12,7 @@ from typing import Final
 
 from placewright_lab.controlplane.assets import minor_version
 from placewright_lab.controlplane.children import Child, ControlPlaneFailed
-from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict, UnreadableReport, read_report
+from tools.conformance.specs import SpecOutcome, SpecVerdict, UnreadableReport, read_report
 
 _REPORT: Final = "junit_01.xml"
 #: The first minor version with the second version of Ginkgo, which spells its flags otherwise.

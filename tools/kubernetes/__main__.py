@@ -1,4 +1,6 @@
-"""`python -m placewright_lab.controlplane`: prints the folder with the control plane's programs, after building them where need be.
+"""`python -m tools.kubernetes`: prints the folder with the control plane's programs, after building them where need be.
+
+With `--built` nothing is built: the folder is printed if there is one.
 
 Progress goes to stderr. Exit codes: 0 done, 1 the build failed, 2 wrong input, 3 nothing to be had on this machine, 130 interrupted.
 """
@@ -8,16 +10,20 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from placewright.api.bad_input import InputError, printable
-from placewright_lab.controlplane.debian import BuildFailed, Machine
-from placewright_lab.controlplane.provide import Unavailable, provide
+from tools.kubernetes.debian import BuildFailed, Machine
+from tools.kubernetes.provide import Unavailable, at_hand, provide
 
 
-def main(environ: Mapping[str, str], machine: Machine | None = None) -> int:
-    """Returns the exit code."""
+def main(environ: Mapping[str, str], machine: Machine | None = None, words: Sequence[str] = ()) -> int:
+    """Return the exit code."""
     try:
+        if "--built" in words:
+            built = at_hand(environ)
+            sys.stdout.write(f"{built.folder}\n" if built else "")
+            return 0 if built else 3
         sys.stdout.write(f"{provide(environ, _say, machine).folder}\n")
     except KeyboardInterrupt:
         return 130
@@ -36,4 +42,4 @@ def _say(line: str) -> None:
 if __name__ == "__main__":
     # SIGTERM is an interruption, too: our child processes have to end with us.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(main(os.environ))
+    sys.exit(main(os.environ, words=sys.argv[1:]))

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Final
 
 from placewright.api.bad_input import InputError
-from placewright_lab.controlplane.aptsources import with_source_packages
 from placewright_lab.controlplane.assets import INSTEAD, Assets, Unavailable, from_folder
+from tools.kubernetes.aptsources import with_source_packages
 
 SOURCE: Final = "kubernetes"
 TARGETS: Final = ("cmd/kube-apiserver", "cmd/kube-scheduler")

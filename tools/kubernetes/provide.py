@@ -14,7 +14,7 @@ from typing import Final
 
 from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import Assets, Unavailable, from_environment, from_folder
-from placewright_lab.controlplane.debian import FOR_CONFORMANCE, ROOM, TARGETS, Build, BuildFailed, Machine, Say, recipe
+from tools.kubernetes.debian import FOR_CONFORMANCE, ROOM, TARGETS, Build, BuildFailed, Machine, Say, recipe
 
 _UNFINISHED: Final = ".building-"
 

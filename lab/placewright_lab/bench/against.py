@@ -30,7 +30,7 @@ from placewright_lab.bench.quickfeed import FeedBroken
 from placewright_lab.bench.wavecomparison import Wave, WaveComparison, order_of_waves
 from placewright_lab.controlplane.assets import VARIABLE, Assets, from_folder, minor_version
 from placewright_lab.controlplane.children import ControlPlaneFailed
-from placewright_lab.controlplane.provide import at_hand
+from placewright_lab.controlplane.programs import at_hand
 from placewright_lab.controlplane.server import ControlPlane, Options
 
 SUMMARY: Final = "beside a kube-scheduler, in turns, on one real API server"

@@ -16,7 +16,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.nodekeeper import make_nodes
-from placewright_lab.controlplane.provide import provide
+from placewright_lab.controlplane.programs import provide
 from placewright_lab.controlplane.server import ControlPlane, Options
 
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -33,24 +33,23 @@ _OPENAPI_WAIT: Final = 0.25
 Ready = Callable[[ControlPlane, bool], None]
 
 
-def serve(environ: Mapping[str, str], nodes: int, options: Options, say: Callable[[str], None], ready: Ready) -> None:
+def serve(environ: Mapping[str, str], nodes: int, options: Options, ready: Ready) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
     Args:
-        environ: says where the programs are (`controlplane.provide`).
+        environ: says where the programs are (`controlplane.programs`).
         nodes: how many to begin with.
         options: of the control plane.
-        say: takes progress while programs have to be built first.
         ready: called once, when everything is there, with whether the API server describes itself to kubectl.
 
     Raises:
-        InputError, BuildFailed: there are no programs.
+        InputError: there are no programs.
         ControlPlaneFailed: they do not run, or ended by themselves.
         OSError: the kubeconfig cannot be written.
     """
     # Until the loop handles signals, SIGTERM has to clean up as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    assets = provide(environ, say)
+    assets = provide(environ)
     # From this thread, which lives as long as we do: the programs die with it.
     with ControlPlane(assets, options) as running:
         asyncio.run(_serve(running, nodes, ready))

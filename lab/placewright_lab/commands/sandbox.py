@@ -22,7 +22,6 @@ from placewright.cli.options import Subparsers, whole_number
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.realsandbox import serve
 from placewright_lab.controlplane.children import ControlPlaneFailed
-from placewright_lab.controlplane.debian import BuildFailed
 from placewright_lab.controlplane.server import ControlPlane, Options
 from placewright_lab.demo.display import plain
 
@@ -86,16 +85,13 @@ def _real(args: argparse.Namespace) -> int:
         what = f"a real control plane, Kubernetes 1.{running.assets.minor}, with {args.nodes} nodes"
         _announce(console, what, running.server, running.kubeconfig, validates=describes_itself)
 
-    def say(line: str) -> None:
-        progress.print(plain(line), soft_wrap=True)
-
     try:
-        serve(os.environ, args.nodes, Options(audit=False, kubeconfig=kubeconfig, port=args.port), say, ready)
+        serve(os.environ, args.nodes, Options(audit=False, kubeconfig=kubeconfig, port=args.port), ready)
     except OSError as error:
         raise _unusable(error) from None
-    except (BuildFailed, ControlPlaneFailed) as failed:
+    except ControlPlaneFailed as failed:
         for line in str(failed).splitlines():
-            say(f"placewright: error: sandbox: {line}")
+            progress.print(plain(f"placewright: error: sandbox: {line}"), soft_wrap=True)
         return 1
     return 0
 

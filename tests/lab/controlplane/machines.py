@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from placewright_lab.controlplane.debian import Machine
+from tools.kubernetes.debian import Machine
 
 DEBIAN = 'PRETTY_NAME="Debian"\nID=debian\n'
 _OWN = "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: stable\nComponents: main\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placewright_lab.controlplane.aptsources import Archive, with_source_packages
+from tools.kubernetes.aptsources import Archive, with_source_packages
 
 
 def copied(folder: Path, **files: str) -> tuple[bool, str]:

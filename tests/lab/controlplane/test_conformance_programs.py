@@ -12,12 +12,12 @@ from lab.controlplane.machines import FakeMachine, script
 from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import Unavailable
 from placewright_lab.controlplane.children import ControlPlaneFailed
-from placewright_lab.controlplane.conformance import program as conformance_program
-from placewright_lab.controlplane.conformance.__main__ import _parser, _run, main
-from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
-from placewright_lab.controlplane.conformance.programs import ConformancePrograms, programs
-from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict
-from placewright_lab.controlplane.provide import provide
+from tools.conformance import program as conformance_program
+from tools.conformance.__main__ import _parser, _run, main
+from tools.conformance.program import Cluster, E2eTest
+from tools.conformance.programs import ConformancePrograms, programs
+from tools.conformance.specs import SpecOutcome, SpecVerdict
+from tools.kubernetes.provide import provide
 
 REPORT = '<testsuite><testcase name="[It] a passes" time="1"/><testcase name="[It] b"><skipped message="skipped"/></testcase></testsuite>'
 #: Writes its flags and a report, as e2e.test does.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placewright_lab.controlplane.conformance.specs import (
+from tools.conformance.specs import (
     LEFT_OUT,
     SpecOutcome,
     SpecVerdict,

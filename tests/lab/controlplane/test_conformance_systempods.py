@@ -8,7 +8,7 @@ import pytest
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
-from placewright_lab.controlplane.conformance.systempods import NAMES, make_system_pods
+from tools.conformance.systempods import NAMES, make_system_pods
 
 NO_ACCOUNT = ApiError(403, "Forbidden", 'error looking up service account kube-system/default: serviceaccount "default" not found')
 NO_TOKEN = ApiError(500, "ServerTimeout", 'No API token found for service account "default", retry after the token is created')

@@ -15,11 +15,11 @@ import pytest
 
 from lab.controlplane.machines import FakeMachine, script
 from placewright.api.bad_input import InputError
-from placewright_lab.controlplane.__main__ import main
 from placewright_lab.controlplane.assets import Assets
-from placewright_lab.controlplane.debian import BuildFailed
-from placewright_lab.controlplane.provide import Unavailable, cache_folder, provide
 from programs import on_linux
+from tools.kubernetes.__main__ import main
+from tools.kubernetes.debian import BuildFailed
+from tools.kubernetes.provide import Unavailable, cache_folder, provide
 
 ROOT = Path(__file__).parents[3]
 
@@ -101,7 +101,7 @@ def test_a_half_built_folder_is_never_taken_and_goes_before_the_next_build(place
 
 def test_what_another_recipe_built_is_not_taken(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.provide()
-    monkeypatch.setattr("placewright_lab.controlplane.provide.recipe", lambda _targets: "another")
+    monkeypatch.setattr("tools.kubernetes.provide.recipe", lambda _targets: "another")
     assert place.provide().folder.name.endswith("-another")
 
 
@@ -155,7 +155,7 @@ def test_a_debian_whose_source_is_only_that_of_kubectl_is_no_failure_but_told(pl
 
 def test_a_full_disk_is_noticed_before_anything_is_done(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = SimpleNamespace(free=1_000_000_000)
-    monkeypatch.setattr("placewright_lab.controlplane.provide.shutil.disk_usage", lambda path: usage)
+    monkeypatch.setattr("tools.kubernetes.provide.shutil.disk_usage", lambda path: usage)
     with pytest.raises(Unavailable, match=r"has 1\.0 GB free where a build needs 5 GB"):
         place.provide()
     assert not place.fake.calls

@@ -1,0 +1,1 @@
+"""Programs for developers of Placewright, run in a checkout; in no wheel."""
