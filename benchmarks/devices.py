@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.profile import default_profile
-from placewright.offline.kinds import Manifest
 from placewright.cli.options import whole_number
+from placewright.offline.kinds import Manifest
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"placewright": "operator", "placewright_console": "console", "placewright_lab": "lab", "kubesandbox": "lab", "benchmarks": ".", "tools": "."}
+PACKAGES = {
+    "placewright": "operator",
+    "placewright_console": "console",
+    "placewright_lab": "lab",
+    "kubesandbox": "lab",
+    "benchmarks": ".",
+    "tools": ".",
+}
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 
 #: Public class names that two modules of a package may have, and why.
