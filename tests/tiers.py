@@ -92,6 +92,7 @@ PROCESS: Final = frozenset(
         "kubectl",
         "packaging/test_argocd.py",
         "packaging/test_chart.py",
+        "packaging/test_distributions.py",
         "packaging/test_examples.py",
         "packaging/test_image.py",
         "packaging/test_manifests.py",
