@@ -18,9 +18,8 @@ from placewright_console.pages.waitingpage import LONGEST_AFTER, LONGEST_ROWS, P
 
 #: Name of the data that goes on.
 FEED: Final = "feed"
-#: Characters of a name, by the rules of Kubernetes, and of a namespace with it.
-_LONGEST_NAME: Final = 253
-_LONGEST_PAIR: Final = 63 + 1 + _LONGEST_NAME
+#: Characters of a name, or of a namespace and a name. An API server takes 253 and 317; a file may have longer ones.
+_LONGEST: Final = 1024
 
 #: Parameters of a request, each name with all of its values.
 Query = Mapping[str, Sequence[str]]
@@ -47,7 +46,7 @@ class DataPage:
 
 
 async def _node(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
-    return _json(source.node(_parameter(query, "name", _LONGEST_NAME), rights))
+    return _json(source.node(_parameter(query, "name"), rights))
 
 
 async def _pod(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
@@ -83,14 +82,14 @@ async def _waiting(source: CompanySource, query: Query, rights: Rights) -> bytes
 
 def _pair(query: Query, name: str) -> tuple[str, str]:
     """Namespace and name out of `NAMESPACE/NAME`; a name may have slashes."""
-    namespace, _, named = _parameter(query, name, _LONGEST_PAIR).partition("/")
+    namespace, _, named = _parameter(query, name).partition("/")
     return namespace, named
 
 
-def _parameter(query: Query, name: str, longest: int) -> str:
+def _parameter(query: Query, name: str) -> str:
     text = query.get(name, ("",))[-1]
-    if not text or len(text) > longest:
-        raise BadQuestionError(f"{name}: found {text[:80]!r}; allowed a name of at most {longest} characters")
+    if not text or len(text) > _LONGEST:
+        raise BadQuestionError(f"{name}: found {text[:80]!r}; allowed a name of at most {_LONGEST:,} characters")
     return text
 
 
