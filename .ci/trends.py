@@ -2,8 +2,8 @@
 
     python .ci/trends.py [COMMIT]
 
-A line of code is one without docstrings, comments and blanks. Attributes are those that a class's methods assign to `self`. The modules of
-a plain pod are all those of which one decision runs a line, by a trace of `placewright.testing.World`.
+A line of code is one without docstrings, comments and blanks. Attributes are those that a class's methods assign to `self`. A plain pod
+touches each module that runs a line while `placewright.testing.World` decides the pod.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LAYOUT: Final = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tok
 _DEFINED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COLUMNS: Final = ("modules", "code", "comments", "classes", "methods", "most", "attributes", "docstrings", "words")
-#: Prints the modules of which a decision runs a line.
+#: Decides a plain pod, and prints how many modules ran a line meanwhile.
 _PLAIN_POD: Final = """
 import sys
 from placewright.testing import World, node, pod

@@ -139,7 +139,7 @@ def test_more_nodes_than_the_first_pods_fill_are_needed_to_measure_claims(capsys
     assert "allowed a whole number from 300 to" in refused(capsys, "devices", "--nodes", "299")
 
 
-#: Sizes that take no time, for each benchmark of which the documents quote figures.
+#: The documents quote each of these benchmarks. Its sizes here take no time.
 SMALLER = {
     **dict.fromkeys(("decisions", "pairwise"), "--nodes 2 --pods 5"),
     **dict.fromkeys(("deployments", "sizes"), "--nodes 2 --pods 5 --deployments 2"),
