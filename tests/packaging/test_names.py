@@ -35,19 +35,6 @@ NOUNS = {
     "recording": "the file that `placewright record` writes",
     "tracing": "what OpenTelemetry calls it",
 }
-#: Modules that may have fewer lines than `SHORTEST`, and why.
-SHORT = {
-    "placewright.api.durations": "a text form of its own, read by kubeconfigs, profiles and commands",
-    "placewright.api.errors": "what ports raise, between rooms that may not import each other",
-    "placewright.cli.definitions": "definitions are looked for by doctor and by the lab",
-    "placewright.cli.version": "a command",
-    "placewright.plugins.defaultbinder": "a plugin",
-    "placewright.plugins.prioritysort": "a plugin",
-    "placewright.plugins.schedulinggates": "a plugin",
-    "placewright.profiles.crd": "run by `make generate`",
-}
-#: Lines of a module. The upper one is far above what modules have: one that is cut at a limit is worse than a longer one with one idea.
-SHORTEST, LONGEST = 40, 700
 
 
 @cache
@@ -82,16 +69,6 @@ def test_no_module_is_named_for_an_activity(package: str) -> None:
 def test_the_nouns_that_look_like_activities_are_still_there() -> None:
     last = {name.rpartition(".")[2] for package in PACKAGES for name in modules(package)}
     assert set(NOUNS) <= last
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_module_is_no_crumb_and_no_loaf(package: str) -> None:
-    lengths = {name: len(file.read_text().splitlines()) for name, file in modules(package).items()}
-    assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
-    short = {name: lines for name, lines in lengths.items() if lines < SHORTEST and not name.endswith("__")}
-    allowed = {name for name in SHORT if name.startswith(f"{package}.")}
-    assert {name: lines for name, lines in short.items() if name not in allowed} == {}
-    assert allowed <= set(short), "an exception that is none any more"
 
 
 def test_every_word_of_the_glossary_that_names_a_class_names_one_that_there_is() -> None:
