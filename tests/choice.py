@@ -54,8 +54,8 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/leadership.md": (
         "faults/test_api_server.py::test_api_server_killed_again_and_again[1-3]",
         "faults/test_leader.py::test_leader_killed_in_mid_burst",
-        "handlers/test_takeover.py::test_the_next_replica_binds_in_time",
-        "handlers/test_takeover.py::test_a_binding_without_an_answer_is_asked_for_before_the_next_term_begins",
+        "engine/test_takeover.py::test_the_next_replica_binds_in_time",
+        "engine/test_takeover.py::test_a_binding_without_an_answer_is_asked_for_before_the_next_term_begins",
     ),
     "docs/metrics.md": (
         "observability/test_metrics.py",
@@ -73,13 +73,13 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
         "handlers/test_overload.py",
         "faults/test_api_server.py::test_10_percent_of_bindings_answered_409_429_500_or_never",
     ),
-    "docs/reconciler.md": ("handlers/test_reconciling.py",),
+    "docs/reconciler.md": ("engine/test_reconciling.py",),
     "docs/gangs.md": ("faults/test_groups.py::test_groups_with_the_leader_killed_in_mid_group", "scheduler/podgroups"),
     "docs/conversion.md": ("profiles/test_conversion.py",),
     "docs/policy.md": ("policy", "packaging/test_policy_samples.py"),
     "docs/reference.md": ("profiles/test_schema.py",),
     "docs/scheduler-perf.md": ("lab/bench/test_scheduler_perf_command.py",),
-    "docs/reload.md": ("handlers/test_reload.py",),
+    "docs/reload.md": ("engine/test_reload.py",),
     "docs/admission.md": ("handlers/test_admission.py",),
     "docs/compare.md": ("lab/bench/test_comparison.py",),
     "docs/devices.md": (
@@ -89,7 +89,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
         "kubectl/test_device_jobs.py::test_a_device_is_cut_up_and_its_parts_are_no_more_than_the_whole",
     ),
     "docs/fragmentation.md": ("handlers/test_device_shares.py",),
-    "docs/extenders.md": ("handlers/test_extenders.py",),
+    "docs/extenders.md": ("engine/test_extenders.py",),
     "docs/plugins.md": (
         "framework/test_plugins_document.py",
         "handlers/test_hanging_plugins.py::test_the_next_process_places_all_pods_but_those_of_the_profile_whose_plugin_hung[filter_node]",

@@ -47,9 +47,18 @@ UNIT_ROOMS: Final = frozenset(
     }
 )
 
-#: Tests of the core that take seconds each, and of which a part would show nothing: `make unit` leaves them to `make test`.
+#: Tests of the core that take seconds each, and of which a part would show nothing, or that run an operator on a sandbox: `make unit`
+#: leaves them to `make test`.
 SECONDS: Final = frozenset(
     {
+        "engine/test_debug_signal.py",
+        "engine/test_extenders.py",
+        "engine/test_groupstatus.py",
+        "engine/test_history.py",
+        "engine/test_reconciling.py",
+        "engine/test_rediscovery.py",
+        "engine/test_reload.py",
+        "engine/test_unclaimedpods.py",
         "framework/test_plugins_document.py::test_a_test_of_the_page_passes",
         "scheduler/podgroups/test_random_clusters.py::test_groups_that_each_need_most_of_the_cluster_are_placed_one_after_the_other",
         "scheduler/podgroups/test_random_clusters.py::test_no_group_starves_in_three_thousand_minutes_of_small_pods",
@@ -134,7 +143,7 @@ LONG: Final = frozenset(
         "faults/test_soak.py",
         "faults/test_two_schedulers.py",
         "handlers/test_hanging_plugins.py",
-        "handlers/test_takeover.py",
+        "engine/test_takeover.py",
         "hostile/test_attacks.py",
         "kubectl/test_device_jobs.py",
         "kubectl/test_operating_pages.py",

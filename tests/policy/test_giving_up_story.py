@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from engine.test_groupstatus import Groups
 from handlers.stage import WITH_GROUPS, Object, Running, Stage, new_stage, operator
-from handlers.test_groupstatus import Groups
 from placewright.api.givenup import GIVEN_UP
 from policy.samples import apply_sample
 

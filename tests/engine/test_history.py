@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from handlers.stage import Object, Stage, operator
 from placewright.engine import profilehistory
 from placewright.engine.profilehistory import HistoryKeeper
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.history import DEFAULT_NAMESPACE, HistoryStore, Revision
 from placewright.profiles.profilestate import ProfileStanding, Reason
-
-from .stage import Object, Stage, operator
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from benchmarks.audit import Audit, distinct_weights
+from handlers.stage import HELD, Stage, new_stage, operator
 from kubesandbox.faults import Rule
 from placewright.engine import profilekeeper
-
-from .stage import HELD, Stage, new_stage, operator
 
 MULTI_POINT_WITHOUT_TAINTS = {"multiPoint": {"disabled": [{"name": "TaintToleration"}]}}
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
+from handlers.stage import CRDS, WITH_GROUPS, Object, Stage, new_stage, operator
 from kubesandbox.definitions.definitions import read_definitions
 from kubesandbox.storage.writes import DeleteOptions
 from placewright.engine import podgroupstatus
 from placewright.engine.discovery import survey
-
-from .stage import CRDS, WITH_GROUPS, Object, Stage, new_stage, operator
 
 
 @pytest.fixture

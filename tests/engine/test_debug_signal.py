@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from handlers.stage import Running, Stage, operator
 from kubesandbox.faults import Rule
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
@@ -18,8 +19,6 @@ from placewright.engine.debuglines import MOST_NAMES, cache_lines, queue_lines
 from placewright.engine.debugsignal import Debugger, on_debug_signal
 from placewright.queue.nominator import Nominator
 from placewright.queue.queue import SchedulingQueue
-
-from .stage import Running, Stage, operator
 
 LAST = "debug: queue: every pod is in exactly one place"
 

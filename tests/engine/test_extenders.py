@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from handlers.stage import Stage, new_stage, operator
 from kube.extender_server import ExtenderServer, silent
 from kubesandbox.faults import Rule
 from placewright.api.profile import default_profile
@@ -19,8 +20,6 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, Swap
 from placewright.profiles.resolve import resolve
 from placewright.testing import FakeExtender
-
-from .stage import Stage, new_stage, operator
 
 
 def profile_with(stage: Stage, server: ExtenderServer, **fields: Any) -> Stage:

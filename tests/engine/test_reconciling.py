@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from handlers.stage import DEADLINE, Running, Stage, new_stage, operator
 from kubesandbox.faults import Rule
 from kubesandbox.storage.writes import DeleteOptions
 from placewright.api.decode import convert
@@ -19,8 +20,6 @@ from placewright.engine.engine import Engine
 from placewright.engine.reconcile.loop import FEW, Comparer, ReconcileLoop
 from placewright.kube.errors import ApiError
 from placewright.scheduler.ports import AlwaysLead
-
-from .stage import DEADLINE, Running, Stage, new_stage, operator
 
 #: Seconds between two looks.
 SOON = 0.3

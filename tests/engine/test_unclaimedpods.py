@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handlers.stage import Stage, operator
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
@@ -25,8 +26,6 @@ from placewright.kube.errors import Unreachable
 from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
-
-from .stage import Stage, operator
 
 DECISION = "placewright.dev/decision"
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from faults.warm import Forked, Warm, warm
+from handlers.stage import DEADLINE, FAST, HELD, Stage, operator
 from kubesandbox.faults import Rule
 from placewright.api.objects import Pod
 from placewright.engine import takeover
@@ -27,8 +28,6 @@ from placewright.kube.errors import Unreachable
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.peering import Listener
 from placewright_lab.demo.operatorprocess import operator_command
-
-from .stage import DEADLINE, FAST, HELD, Stage, operator
 
 LIFETIME = 6
 #: A guard against hanging, not a promise: what is promised is printed.
