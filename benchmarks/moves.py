@@ -87,7 +87,7 @@ class Stage:
         cycle = SchedulingCycle(world.cluster, self.queue.nominator, random.Random(0))
         ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
         scheduler = Scheduler(world.cluster, self.queue, lambda _name: evaluator, cycle, ports, time.monotonic)
-        self.intake = ClusterEventHandlers(world.cluster, self.queue, scheduler.binding)
+        self.event_handlers = ClusterEventHandlers(world.cluster, self.queue, scheduler.binding)
         self.pods = list(world.pending.values())
 
     def _clock(self) -> float:
@@ -103,7 +103,7 @@ class Stage:
     def arrive(self) -> None:
         """All pods come."""
         for pod in self.pods:
-            self.intake.unscheduled_pod(pod)
+            self.event_handlers.unscheduled_pod(pod)
 
     def reject(self, *plugins: str) -> None:
         """Try every pod that may be tried, and reject it by these plugins. Without plugins its attempt fails by error, and it backs off."""
@@ -204,12 +204,12 @@ def _rejected(waiting: int) -> Iterator[Moves]:
     """Pods that NodeResourcesFit rejected: there is one node, and it is full."""
     base = [_node(_NODE), _running("running", _NODE), *(_pod(f"p-{i:06d}") for i in range(waiting))]
     kinds: dict[str, Callable[[Stage], list[News]]] = {
-        "a node that holds any of them is added": lambda stage: [lambda: stage.intake.node(_made(_node("another")))],
+        "a node that holds any of them is added": lambda stage: [lambda: stage.event_handlers.node(_made(_node("another")))],
         "a node is added that holds none": lambda stage: [
-            partial(stage.intake.node, _made(_node(f"small-{i}", cpu=500))) for i in range(_FEW)
+            partial(stage.event_handlers.node, _made(_node(f"small-{i}", cpu=500))) for i in range(_FEW)
         ],
-        "a node's allocatable grows": lambda stage: [lambda: stage.intake.node(_made(_node(_NODE, cpu=64_000)))],
-        "a pod on a node is deleted": lambda stage: [lambda: stage.intake.assigned_pod_gone("running")],
+        "a node's allocatable grows": lambda stage: [lambda: stage.event_handlers.node(_made(_node(_NODE, cpu=64_000)))],
+        "a pod on a node is deleted": lambda stage: [lambda: stage.event_handlers.assigned_pod_gone("running")],
         "their backoff ends": Stage.all_backing_off,
         "no event helped them for too long": lambda stage: [lambda: stage.queue.flush_unschedulable(-1.0)],
     }
@@ -245,13 +245,13 @@ def _claiming(claims: int) -> Iterator[Moves]:
     stage = Stage(base)
     stage.arrive()
     others = [_claim(f"other-{index:06d}") for index in range(claims)]
-    yield _measured("claims of others are added", stage, [lambda c=c: stage.intake.cluster_object(c) for c in others])  # type: ignore[misc]
+    yield _measured("claims of others are added", stage, [lambda c=c: stage.event_handlers.cluster_object(c) for c in others])  # type: ignore[misc]
     named = [_claim(f"p-{index:06d}") for index in range(claims)]
-    yield _measured("their claims are added", stage, [lambda c=c: stage.intake.cluster_object(c) for c in named])  # type: ignore[misc]
+    yield _measured("their claims are added", stage, [lambda c=c: stage.event_handlers.cluster_object(c) for c in named])  # type: ignore[misc]
     stage.reject("DynamicResources")
     used = [_claim(f"other-{index:06d}", reserved=True) for index in range(claims)]
-    yield _measured("claims of others change", stage, [lambda c=c: stage.intake.cluster_object(c) for c in used])  # type: ignore[misc]
-    yield _measured("claims of others are deleted", stage, [lambda c=c: stage.intake.cluster_object_gone(c) for c in used])  # type: ignore[misc]
+    yield _measured("claims of others change", stage, [lambda c=c: stage.event_handlers.cluster_object(c) for c in used])  # type: ignore[misc]
+    yield _measured("claims of others are deleted", stage, [lambda c=c: stage.event_handlers.cluster_object_gone(c) for c in used])  # type: ignore[misc]
 
 
 def _with_claim(name: str) -> Manifest:
@@ -282,18 +282,18 @@ def _gated(gated: int) -> Iterator[Moves]:
         labels = {GROUP_LABEL: f"job-{number}"}
         base += [_pod(f"job-{number}-{index}", labels=labels) for index in range(_MEMBERS)]
     stage = Stage(base)
-    yield _measured("gated pods arrive", stage, [lambda p=p: stage.intake.unscheduled_pod(p) for p in stage.pods])  # type: ignore[misc]
+    yield _measured("gated pods arrive", stage, [lambda p=p: stage.event_handlers.unscheduled_pod(p) for p in stage.pods])  # type: ignore[misc]
     nodes = [_made(_node(f"node-{index}")) for index in range(1000)]
-    yield _measured("nodes are added beside gated pods", stage, [lambda n=n: stage.intake.node(n) for n in nodes])  # type: ignore[misc]
+    yield _measured("nodes are added beside gated pods", stage, [lambda n=n: stage.event_handlers.node(n) for n in nodes])  # type: ignore[misc]
     running = [_read(_running(f"running-{index}", f"node-{index}")) for index in range(1000)]
-    yield _measured("pods are bound beside them", stage, [lambda p=p: stage.intake.assigned_pod(p) for p in running])  # type: ignore[misc]
+    yield _measured("pods are bound beside them", stage, [lambda p=p: stage.event_handlers.assigned_pod(p) for p in running])  # type: ignore[misc]
     yield _measured(
         "pods are deleted beside them",
         stage,
-        [lambda p=p: stage.intake.assigned_pod_gone(p.uid) for p in running],  # type: ignore[misc]
+        [lambda p=p: stage.event_handlers.assigned_pod_gone(p.uid) for p in running],  # type: ignore[misc]
     )
     opened = [_read(_without_gate(pod.name)) for pod in stage.pods if pod.pod.spec.scheduling_gates]
-    yield _measured("their gates are opened", stage, [lambda p=p: stage.intake.unscheduled_pod(p) for p in opened])  # type: ignore[misc]
+    yield _measured("their gates are opened", stage, [lambda p=p: stage.event_handlers.unscheduled_pod(p) for p in opened])  # type: ignore[misc]
 
 
 def _with_gate(name: str) -> Manifest:

@@ -312,7 +312,7 @@ async def test_a_pod_created_anew_while_it_is_bound_is_counted_as_it_is(unchecke
         new = stage.pod(key).metadata.uid
         placement = engine.cluster.placement(new)
         assert placement is not None and (placement.node, placement.pod.requests["cpu"]) == (node, 3500)
-        assert engine.intake.repairs.replaced == int(version.ignores_uids)
+        assert engine.event_handlers.repairs.replaced == int(version.ignores_uids)
         assert sum("is another one" in each for each in caplog.messages) == int(version.ignores_uids)
         fits = await make_pod(stage, "fits", cpu="500m")
         await stage.until_placed([fits])

@@ -223,13 +223,13 @@ async def test_a_group_in_whose_decision_the_process_ends_is_tried_last_as_a_who
 
     shelf = Shelf()
     first = Replica(shelf)
-    first.world.intake.cluster_object(group("job", 3))
+    first.world.event_handlers.cluster_object(group("job", 3))
     await first.begins(*members("job"))
     assert not await first.decides_all()
     (mark,) = shelf.marks.values()
     assert mark.pod.subject.endswith("default/job")
     second = Replica(shelf, "r-2")
-    second.world.intake.cluster_object(group("job", 3))
+    second.world.event_handlers.cluster_object(group("job", 3))
     await second.begins(*members("job"), pod("web"))
     assert await second.decides_all()
     assert second.decided == ["web"]
@@ -325,7 +325,7 @@ async def test_a_pod_that_is_deleted_while_it_is_marked_is_not_decided() -> None
     opened = store.open
 
     async def meanwhile(whom: MarkedPod, by: str) -> DecisionMark:
-        replica.world.intake.pod_gone("uid-large")
+        replica.world.event_handlers.pod_gone("uid-large")
         return await opened(whom, by)
 
     store.open = meanwhile  # type: ignore[method-assign]

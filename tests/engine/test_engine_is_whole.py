@@ -14,8 +14,8 @@ PACKAGE = Path(placewright.__file__).parent
 ROOMS = ("cli", "serving", "observability", "handlers", "engine", "leadership", "explain", "shadow")
 #: Names under which modules hold the engine and its parts.
 PARTS = {
-    "engine", "scheduler", "queue", "nominator", "observers", "detail", "intake", "shadows", "client", "claims", "lease", "profiles",
-    "history", "reconcile_loop", "discovery", "unclaimed", "takeover", "plugin_watch", "reflectors",
+    "engine", "scheduler", "queue", "nominator", "observers", "detail", "event_handlers", "shadows", "client", "claims", "lease",
+    "profiles", "history", "reconcile_loop", "discovery", "unclaimed", "takeover", "plugin_watch", "reflectors",
 }  # fmt: skip
 #: How a list, a set or a mapping is changed in place.
 CHANGES = {"append", "insert", "extend", "remove", "pop", "clear", "add", "discard", "update", "setdefault"}

@@ -114,7 +114,7 @@ def test_news_that_comes_before_the_second_look_clears_a_suspicion(world: World)
 
     def news() -> None:
         world.pods(missed, changed)
-        world.intake.unscheduled_pod_gone(pod("vanished").build())
+        world.event_handlers.unscheduled_pod_gone(pod("vanished").build())
 
     assert Looking(world).sees(missed, changed, between=news).total == 0
 
@@ -231,7 +231,7 @@ def test_a_pod_that_came_while_the_list_was_under_way_is_not_taken_for_vanished(
 def test_a_pod_deleted_while_the_list_was_under_way_is_not_brought_back(world: World) -> None:
     world.pods(pod("web"))
     looking = Looking(world)
-    world.intake.unscheduled_pod_gone(pod("web").build())
+    world.event_handlers.unscheduled_pod_gone(pod("web").build())
     assert looking.sees(pod("web")).total == 0
     assert len(world.queue) == 0
 
@@ -239,7 +239,7 @@ def test_a_pod_deleted_while_the_list_was_under_way_is_not_brought_back(world: W
 def test_a_pod_that_ran_and_ended_while_the_list_was_under_way_is_not_brought_back(world: World) -> None:
     looking = Looking(world)
     world.pods(pod("job").on("a"))
-    world.intake.assigned_pod_gone("uid-job")
+    world.event_handlers.assigned_pod_gone("uid-job")
     assert looking.sees(pod("job")).total == 0
     assert len(world.queue) == 0
 
@@ -350,7 +350,7 @@ def test_a_node_that_came_and_went_between_the_looks_is_not_brought_back_by_an_a
         short_lived = node("b").build()
         comparison.shown(short_lived)
         world.nodes(node("b"))
-        world.intake.node_gone(NodeName("b"))
+        world.event_handlers.node_gone(NodeName("b"))
         comparison.looked("b", short_lived)
     assert world.cluster.row(NodeName("b")) is None
     assert world.reconciler.repairs.total == 0

@@ -44,11 +44,11 @@ class Server:
         self.version += 1
         body = {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(self.version), "labels": {"v": str(self.version)}}}
         node = self.nodes[name] = convert(body | {"status": {"allocatable": {"cpu": "4"}}}, Node)
-        self._tell("nodes", name, lambda: world.intake.node(node))
+        self._tell("nodes", name, lambda: world.event_handlers.node(node))
 
     def drop_node(self, world: World, name: str) -> None:
         del self.nodes[name]
-        self._tell("nodes", name, lambda: world.intake.node_gone(NodeName(name)))
+        self._tell("nodes", name, lambda: world.event_handlers.node_gone(NodeName(name)))
 
     def put_pod(self, world: World, uid: str, node: str = "") -> None:
         """Create a pod, change it, or bind it."""
@@ -59,18 +59,18 @@ class Server:
         pod = self.pods[uid] = convert({"metadata": meta, "spec": {"nodeName": node}, "status": {}}, Pod)
         info = PodInfo(pod)
         if node:
-            self._tell("assigned", uid, lambda: world.intake.assigned_pod(info))
+            self._tell("assigned", uid, lambda: world.event_handlers.assigned_pod(info))
             if known is not None and not known.spec.node_name:
-                self._tell("waiting", uid, lambda: world.intake.unscheduled_pod_gone(info))
+                self._tell("waiting", uid, lambda: world.event_handlers.unscheduled_pod_gone(info))
         else:
-            self._tell("waiting", uid, lambda: world.intake.unscheduled_pod(info))
+            self._tell("waiting", uid, lambda: world.event_handlers.unscheduled_pod(info))
 
     def drop_pod(self, world: World, uid: str) -> None:
         info = PodInfo(self.pods.pop(uid))
         if info.node_name:
-            self._tell("assigned", uid, lambda: world.intake.assigned_pod_gone(uid))
+            self._tell("assigned", uid, lambda: world.event_handlers.assigned_pod_gone(uid))
         else:
-            self._tell("waiting", uid, lambda: world.intake.unscheduled_pod_gone(info))
+            self._tell("waiting", uid, lambda: world.event_handlers.unscheduled_pod_gone(info))
 
     def _tell(self, watch: str, key: str, news: Callable[[], None]) -> None:
         if key not in self.hushed:

@@ -198,7 +198,7 @@ async def test_a_comparison_that_breaks_off_is_taken_up_again(stage: Stage) -> N
         stage.sandbox.faults.add(Rule(method="GET", path="/api/v1/nodes/node-0", code=500, times=1))
         with pytest.raises(ApiError):
             await comparer(running.engine).compare(cache=True, queue=True)
-        assert running.engine.intake._departed is None
+        assert running.engine.event_handlers._departed is None
         repairs = await comparer(running.engine).compare(cache=True, queue=True)
         assert found(list(repairs.counts())) == {"nodes_missed": 1}
 

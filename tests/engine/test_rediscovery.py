@@ -33,7 +33,7 @@ def serving(minor: int, *versions: str, silent: tuple[str, ...] = ()) -> Shortfa
 
 
 class Heard:
-    """Stands for the intake."""
+    """Stands for the event handlers."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

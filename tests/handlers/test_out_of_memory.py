@@ -82,7 +82,7 @@ def in_a_reflector(running: Running, stage: Stage, patch: pytest.MonkeyPatch) ->
 
 
 def in_the_handler_of_pods(running: Running, stage: Stage, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(running.engine.intake, "unscheduled_pod", without_memory)
+    patch.setattr(running.engine.event_handlers, "unscheduled_pod", without_memory)
     stage.pods(1)
 
 

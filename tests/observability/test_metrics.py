@@ -58,7 +58,7 @@ async def test_every_kind_of_repair_and_what_was_dropped_is_told(stage: Stage) -
     async with watched(stage) as running:
         await stage.until(lambda: stage.placed(*names))
         engine = running.engine
-        repairs, statuses, groups = engine.intake.repairs, engine.status_counts, engine.group_status_counts
+        repairs, statuses, groups = engine.event_handlers.repairs, engine.status_counts, engine.group_status_counts
         before = running.seen()
         for number, one in enumerate(fields(repairs), 1):
             setattr(repairs, one.name, getattr(repairs, one.name) + number)

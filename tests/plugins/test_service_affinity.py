@@ -243,7 +243,7 @@ def a_rejected_pod() -> scheduling.World:
     world = scheduling.World(ServiceAffinity, pluginConfig=[{"name": "ServiceAffinity", "args": HALLS}])
     world.nodes(scheduling.node("full").labels(hall="north").offers(pods="1"), scheduling.node("south").labels(hall="south"))
     world.pods(scheduling.pod("first").labels(app="web").on("full"))
-    world.intake.cluster_object(service("web", "default"))
+    world.event_handlers.cluster_object(service("web", "default"))
     world.pods(scheduling.pod("second").labels(app="web"))
     assert world.decide() is None
     assert world.place("second") is SubQueue.UNSCHEDULABLE
@@ -252,7 +252,7 @@ def a_rejected_pod() -> scheduling.World:
 
 def test_a_running_scheduler_tries_again_when_the_service_goes() -> None:
     world = a_rejected_pod()
-    world.intake.cluster_object(service("db", "default"))
+    world.event_handlers.cluster_object(service("db", "default"))
     assert world.place("second") is not SubQueue.UNSCHEDULABLE
 
 
@@ -264,7 +264,7 @@ def test_a_running_scheduler_tries_again_when_the_first_pod_leaves_the_service_b
 
 def test_a_running_scheduler_does_not_try_again_for_a_service_of_others() -> None:
     world = a_rejected_pod()
-    world.intake.cluster_object(service("db", "default", "other"))
+    world.event_handlers.cluster_object(service("db", "default", "other"))
     assert world.place("second") is SubQueue.UNSCHEDULABLE
 
 

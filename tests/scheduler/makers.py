@@ -62,7 +62,7 @@ class World(KitWorld):
         self._slices = slices
         super().__init__(*plugins, profile=_profile(**spec), lead=lead, watches=False)
         self.binding = self.scheduler.binding
-        self.reconciler = Reconciler(self.cluster, self.queue, self.binding, self.intake)
+        self.reconciler = Reconciler(self.cluster, self.queue, self.binding, self.event_handlers)
 
     def _make_queue(self) -> SchedulingQueue:
         return SchedulingQueue(self._policy, self.time, self.log.pod_entered, self._timed, sizes=self._sizes, slices=self._slices)

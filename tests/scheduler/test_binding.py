@@ -330,7 +330,7 @@ async def test_a_deleted_waiting_pod_lets_go_of_everything() -> None:
     world = one_pod(Script(permit=lambda _pod: waiting(60)))
     task = asyncio.ensure_future(world.attempt())
     await settled()
-    world.intake.unscheduled_pod_gone(pod("web").build())
+    world.event_handlers.unscheduled_pod_gone(pod("web").build())
     assert await task is False
     assert taken_back(world)
     assert len(world.queue) == 0
@@ -353,12 +353,12 @@ async def test_a_pod_deleted_while_it_is_prepared_lets_go_of_everything() -> Non
     binding = asyncio.ensure_future(world.attempt())
     await settled()
     assert world.node_of("web") == "a"
-    world.intake.unscheduled_pod_gone(pod("web").build())
+    world.event_handlers.unscheduled_pod_gone(pod("web").build())
     async with asyncio.timeout(DEADLINE):
         assert await binding is False
     assert (world.node_of("web"), world.place("web"), world.requested("a")) == (None, None, 0)
     check_invariants(world.queue)
-    world.intake.unscheduled_pod_gone(pod("web").build())  # nobody is under way any more
+    world.event_handlers.unscheduled_pod_gone(pod("web").build())  # nobody is under way any more
 
 
 # --- nobody knows ------------------------------------------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ async def test_the_watch_that_shows_it_on_another_node_frees_ours() -> None:
 
 async def test_a_pod_that_left_the_watch_while_nobody_knows_may_be_bound_and_keeps_its_room() -> None:
     world = await unknown_outcome()
-    world.intake.unscheduled_pod_gone(pod("web").build())  # shown as it was before, without a node
+    world.event_handlers.unscheduled_pod_gone(pod("web").build())  # shown as it was before, without a node
     assert world.node_of("web") == "a"
     assert world.requested("a") == 1000
     world.pods(pod("web").requests(cpu="1").on("a"))
@@ -417,8 +417,8 @@ async def test_a_pod_that_left_the_watch_while_nobody_knows_may_be_bound_and_kee
 
 async def test_a_pod_deleted_while_nobody_knows_lets_go_of_everything() -> None:
     world = await unknown_outcome()
-    world.intake.unscheduled_pod_gone(pod("web").build())
-    world.intake.pod_gone("uid-web")
+    world.event_handlers.unscheduled_pod_gone(pod("web").build())
+    world.event_handlers.pod_gone("uid-web")
     assert taken_back(world)
     assert len(world.queue) == 0
     assert not world.binding.unresolved
@@ -443,7 +443,7 @@ async def test_a_pod_that_came_and_went_on_a_node_while_its_answer_got_lost_is_i
     task = asyncio.ensure_future(world.attempt())
     await settled()
     world.pods(pod("web").requests(cpu="1").on("a"))
-    world.intake.assigned_pod_gone("uid-web")
+    world.event_handlers.assigned_pod_gone("uid-web")
     answer.set_exception(UNKNOWN)
     assert await task is False
     assert taken_back(world)

@@ -41,24 +41,24 @@ def moved(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_same_news_twice_changes_nothing(world: World) -> None:
     web = pod("web").build()
     for _ in range(2):
-        world.intake.unscheduled_pod(web)
+        world.event_handlers.unscheduled_pod(web)
     assert len(world.queue) == 1
     for _ in range(2):
-        world.intake.unscheduled_pod_gone(web)
+        world.event_handlers.unscheduled_pod_gone(web)
     assert len(world.queue) == 0
     on_a = pod("web").on("a").requests(cpu="1").build()
     for _ in range(2):
-        world.intake.assigned_pod(on_a)
+        world.event_handlers.assigned_pod(on_a)
     assert world.requested("a") == 1000
     for _ in range(2):
-        world.intake.assigned_pod_gone("uid-web")
+        world.event_handlers.assigned_pod_gone("uid-web")
     assert world.requested("a") == 0
 
 
 def test_news_of_nobody_is_no_error(world: World) -> None:
-    world.intake.unscheduled_pod_gone(pod("nobody").build())
-    world.intake.assigned_pod_gone("uid-nobody")
-    world.intake.node_gone("nowhere")  # type: ignore[arg-type]
+    world.event_handlers.unscheduled_pod_gone(pod("nobody").build())
+    world.event_handlers.assigned_pod_gone("uid-nobody")
+    world.event_handlers.node_gone("nowhere")  # type: ignore[arg-type]
     assert len(world.queue) == 0
     assert (world.cluster.node_count, world.cluster.pod_count_total) == (1, 0)
 
@@ -77,14 +77,14 @@ async def test_the_bound_pod_leaving_the_unscheduled_watch_keeps_its_room(world:
     """Kopf says DELETED with the object's node set."""
     world.pods(pod("web").requests(cpu="1"))
     await world.attempt()
-    world.intake.unscheduled_pod_gone(pod("web").on("a").build())
+    world.event_handlers.unscheduled_pod_gone(pod("web").on("a").build())
     assert world.requested("a") == 1000
 
 
 def test_an_unscheduled_pod_that_is_shown_with_a_node_or_finished_leaves_the_queue(world: World) -> None:
     world.pods(pod("web"), pod("job"))
-    world.intake.unscheduled_pod(pod("web").on("elsewhere").build())
-    world.intake.unscheduled_pod(pod("job").phase("Failed").build())
+    world.event_handlers.unscheduled_pod(pod("web").on("elsewhere").build())
+    world.event_handlers.unscheduled_pod(pod("job").phase("Failed").build())
     assert len(world.queue) == 0
 
 
@@ -145,12 +145,12 @@ async def test_a_pod_that_finished_before_it_was_seen_running_ends_an_unknown_bi
 def test_news_about_pods_on_nodes_wakes_those_who_may_care(world: World, moved: list[str]) -> None:
     web = pod("web").on("a")
     first = web.build()
-    world.intake.assigned_pod(first)
-    world.intake.assigned_pod(first)
-    world.intake.assigned_pod(web.labels(tier="gold").build())
-    world.intake.assigned_pod(pod("web").on("b").labels(tier="gold").build())
-    world.intake.assigned_pod_gone("uid-web")
-    world.intake.assigned_pod_gone("uid-web")
+    world.event_handlers.assigned_pod(first)
+    world.event_handlers.assigned_pod(first)
+    world.event_handlers.assigned_pod(web.labels(tier="gold").build())
+    world.event_handlers.assigned_pod(pod("web").on("b").labels(tier="gold").build())
+    world.event_handlers.assigned_pod_gone("uid-web")
+    world.event_handlers.assigned_pod_gone("uid-web")
     assert moved == [
         "AssignedPodAdd", "AssignedPodUpdateLabel", "AssignedPodUpdate", "AssignedPodDelete", "AssignedPodDelete",
     ]  # fmt: skip
@@ -187,8 +187,8 @@ def test_what_changed_about_a_node_is_said_and_nothing_else(before: NodeMaker, a
 
 def test_nodes_that_come_and_go_are_said_once(world: World, moved: list[str]) -> None:
     world.nodes(node("b"), node("b"))
-    world.intake.node_gone("b")  # type: ignore[arg-type]
-    world.intake.node_gone("b")  # type: ignore[arg-type]
+    world.event_handlers.node_gone("b")  # type: ignore[arg-type]
+    world.event_handlers.node_gone("b")  # type: ignore[arg-type]
     assert moved == ["NodeAdd", "NodeDelete"]
 
 
@@ -222,16 +222,16 @@ def volume(version: str, phase: str = "Available") -> PersistentVolume:
 
 def test_every_change_of_a_volume_is_told_once(world: World, moved: list[str]) -> None:
     for news in (volume("1"), volume("1"), volume("2", "Bound")):
-        world.intake.cluster_object(news)
-    world.intake.cluster_object_gone(volume("2", "Bound"))
-    world.intake.cluster_object_gone(volume("2", "Bound"))
+        world.event_handlers.cluster_object(news)
+    world.event_handlers.cluster_object_gone(volume("2", "Bound"))
+    world.event_handlers.cluster_object_gone(volume("2", "Bound"))
     assert moved == ["PersistentVolumeAdd", "PersistentVolumeUpdate", "PersistentVolumeDelete"]
 
 
 def test_kinds_that_no_plugin_waits_for_move_nobody(world: World, moved: list[str]) -> None:
     budget = PodDisruptionBudget(metadata=ObjectMeta(name="calm", namespace="default"))
-    world.intake.cluster_object(budget)
-    world.intake.cluster_object_gone(budget)
+    world.event_handlers.cluster_object(budget)
+    world.event_handlers.cluster_object_gone(budget)
     assert moved == []
 
 

@@ -217,7 +217,7 @@ async def test_a_pod_deleted_while_the_extender_thinks_is_forgotten() -> None:
     slow = FakeExtender()
     world = asking(slow, names="a")
     web = pod("web").requests(cpu="1")
-    slow.meanwhile = lambda _verb: world.intake.unscheduled_pod_gone(web.build())
+    slow.meanwhile = lambda _verb: world.event_handlers.unscheduled_pod_gone(web.build())
     world.pods(web)
     await world.attempt()
     assert world.binder.bound == []

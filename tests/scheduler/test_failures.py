@@ -113,7 +113,7 @@ async def test_nobody_is_evicted_for_a_pod_that_is_gone() -> None:
     low = pod("low").requests(cpu="4").on("a")
     world = World(room_maker("a", low.build())).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
     queued = world.pop()
-    world.intake.unscheduled_pod_gone(pod("vip").build())
+    world.event_handlers.unscheduled_pod_gone(pod("vip").build())
     assert world.schedule(queued) is None
     await world.scheduler.drain()
     assert world.evictor.evicted == []
@@ -122,7 +122,7 @@ async def test_nobody_is_evicted_for_a_pod_that_is_gone() -> None:
 def test_a_pod_deleted_in_flight_is_dropped_without_a_word() -> None:
     world = World().pods(pod("web"))
     queued = world.pop()
-    world.intake.unscheduled_pod_gone(pod("web").build())
+    world.event_handlers.unscheduled_pod_gone(pod("web").build())
     assert handler(world).handle(queued, REJECTED) is None
     assert len(world.queue) == 0
     assert not world.events.recorded

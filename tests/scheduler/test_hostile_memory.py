@@ -45,15 +45,15 @@ def size() -> float:
 async def come_and_go(world: World, pod: PodInfo) -> None:
     """A pod appears, is decided, or was bound by its creator, and is deleted."""
     if pod.node_name:
-        world.intake.assigned_pod(pod)
+        world.event_handlers.assigned_pod(pod)
     else:
-        world.intake.unscheduled_pod(pod)
+        world.event_handlers.unscheduled_pod(pod)
         queued = world.queue.pop()
         binding = None if queued is None else world.schedule(queued)
         if binding is not None:
             await binding
-    world.intake.pod_gone(pod.uid)
-    world.intake.assigned_pod_gone(pod.uid)
+    world.event_handlers.pod_gone(pod.uid)
+    world.event_handlers.assigned_pod_gone(pod.uid)
     world.queue.done(pod.uid)
     for remembered in (world.events.recorded, world.status.written, world.binder.bound, world.log.attempts, world.log.entered):
         remembered.clear()
@@ -100,7 +100,7 @@ async def test_a_pod_whose_signature_is_too_large_to_keep_is_decided_all_the_sam
     images = [{"name": f"c{number}", "image": f"{'x' * 1000}-{number}"} for number in range(100)]
     body = {"metadata": {"name": "p", "namespace": "d", "uid": "uid-p"}, "spec": {"containers": images}}
     pod = PodInfo(convert(body, Pod))
-    world.intake.unscheduled_pod(pod)
+    world.event_handlers.unscheduled_pod(pod)
     assert await world.attempt()
     assert world.cluster.placement("uid-p") is not None
     assert len(world.evaluator.kept) == 0

@@ -335,7 +335,7 @@ async def test_a_pod_that_is_deleted_while_it_is_prepared_is_not_decided(monkeyp
     world.pods(large)
     async with running(world):
         await until(lambda: len(begun) > 20)
-        world.intake.pod_gone("uid-large")
+        world.event_handlers.pod_gone("uid-large")
         world.pods(pod("next"))
         await until(lambda: bool(world.binder.bound) and not len(world.queue.in_flight))
     assert [name for name, _, _, _ in world.binder.bound] == ["next"]
@@ -360,7 +360,7 @@ async def test_a_group_that_is_less_important_waits_for_it_too(monkeypatch: pyte
     world.pods(demanding("large").priority(5))
     async with running(world):
         await until(lambda: len(begun) > 10)
-        world.intake.cluster_object(group("job", 2))
+        world.event_handlers.cluster_object(group("job", 2))
         world.pods(*members("job", 2))
         await until(lambda: len(world.binder.bound) == 3)
     assert world.binder.bound[0][0] == "large"

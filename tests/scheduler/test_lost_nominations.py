@@ -31,7 +31,7 @@ def places(world: World) -> dict[str, SubQueue | None]:
 
 
 def test_its_deletion_brings_back_pods_that_are_no_more_important(world: World) -> None:
-    world.intake.unscheduled_pod_gone(vip().build())
+    world.event_handlers.unscheduled_pod_gone(vip().build())
     assert places(world) == {
         "peer": SubQueue.BACKOFF,
         "lesser": SubQueue.BACKOFF,
@@ -57,12 +57,12 @@ def test_other_news_of_a_nominated_pod_brings_nobody_back(world: World) -> None:
 
 
 def test_a_nominated_pod_that_gets_its_node_brings_nobody_back(world: World) -> None:
-    world.intake.unscheduled_pod_gone(vip().on("a").build())
+    world.event_handlers.unscheduled_pod_gone(vip().on("a").build())
     assert places(world) == dict.fromkeys(("peer", "lesser", "greater"), SubQueue.UNSCHEDULABLE) | {"vip": None}
 
 
 def test_the_deletion_of_a_pod_without_nomination_brings_nobody_back(world: World) -> None:
-    world.intake.unscheduled_pod_gone(pod("greater").build())
+    world.event_handlers.unscheduled_pod_gone(pod("greater").build())
     assert {world.place(name) for name in ("peer", "lesser", "vip")} == {SubQueue.UNSCHEDULABLE}
 
 
@@ -70,7 +70,7 @@ def test_a_nominated_pod_that_goes_to_another_node_brings_back_pods_that_are_no_
     world.nodes(node("b").offers(cpu="4"))
     while (queued := world.queue.pop()) is not None:  # the new node brought all of them back
         world.queue.return_unschedulable(queued, {"NodeResourcesFit"})
-    world.intake.assigned_pod(pod("on-a").requests(cpu="1").on("a").build())
+    world.event_handlers.assigned_pod(pod("on-a").requests(cpu="1").on("a").build())
     world.queue.activate([vip().build()])
     binding = world.decide()
     assert binding is not None
@@ -88,7 +88,7 @@ def test_the_deletion_of_a_pod_that_is_nominated_in_memory_only_does_so_too(worl
     known = world.queue.latest("uid-vip")
     assert known is not None
     world.queue.nominate(known, NodeName("a"))
-    world.intake.unscheduled_pod_gone(vip("").build())
+    world.event_handlers.unscheduled_pod_gone(vip("").build())
     assert (world.place("peer"), world.place("lesser"), world.place("greater")) == (
         SubQueue.BACKOFF, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE
     )  # fmt: skip

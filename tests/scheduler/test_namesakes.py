@@ -41,7 +41,7 @@ class Scene:
         self.task = asyncio.ensure_future(self.world.attempt())
         await asyncio.sleep(0)
         assert [uid for _, uid, _, _ in self.world.binder.bound] == ["old"], "its Binding is on its way"
-        self.world.intake.unscheduled_pod_gone(old().build())
+        self.world.event_handlers.unscheduled_pod_gone(old().build())
         self.world.pods(new())
 
     async def answered(self, problem: Exception | None = None) -> bool | None:
@@ -63,7 +63,7 @@ class Scene:
             and not len(world.queue.in_flight)
             and not world.binding.unresolved
             and not world.binding.given_up
-            and world.intake.repairs.replaced == replaced
+            and world.event_handlers.repairs.replaced == replaced
         )
 
 
@@ -106,7 +106,7 @@ async def test_a_binding_of_unknown_outcome_that_reached_the_new_pod(scene: Scen
         scene.world.reconciler.looked(old().build(), new().on("a").build())
         scene.world.pods(new().on("a"))
         assert scene.is_right(replaced=0)
-        assert scene.world.intake.repairs.forgotten == 1
+        assert scene.world.event_handlers.repairs.forgotten == 1
 
 
 async def test_the_new_pod_is_itself_being_bound_to_the_same_node(scene: Scene) -> None:
@@ -132,7 +132,7 @@ async def test_the_new_pod_is_itself_being_bound_to_another_node(scene: Scene) -
 
 
 async def test_a_new_pod_that_another_scheduler_sees_to_is_counted_as_it_is(scene: Scene) -> None:
-    scene.world.intake.unscheduled_pod_gone(new().build())
+    scene.world.event_handlers.unscheduled_pod_gone(new().build())
     scene.world.pods(new().scheduler("another").on("a"))
     await scene.answered()
     assert scene.is_right()
@@ -153,16 +153,16 @@ async def test_old_news_of_a_predecessor_takes_nothing_from_the_pod_that_is_bein
     for predecessor, successor in [(old(), new().created(LATER)), (old(), new())]:
         world.pods(predecessor)
         await world.attempt()
-        world.intake.unscheduled_pod_gone(predecessor.build())
+        world.event_handlers.unscheduled_pod_gone(predecessor.build())
         world.pods(successor)
         await world.attempt()
         world.pods(predecessor.on("a"))
         assert world.cluster.placement("new") is not None
         assert world.requested("a") == 4000
-        assert world.intake.repairs.replaced == 0
-        world.intake.assigned_pod_gone("old")
+        assert world.event_handlers.repairs.replaced == 0
+        world.event_handlers.assigned_pod_gone("old")
         world.pods(successor.on("a"))
-        world.intake.assigned_pod_gone("new")
+        world.event_handlers.assigned_pod_gone("new")
         assert world.requested("a") == 0
 
 

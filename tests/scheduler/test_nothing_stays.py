@@ -73,11 +73,11 @@ def come_and_go(world: World, mark: str) -> int:
     world.advance(90)
     placed = world.cluster.pod_count_total
     for each in pods:
-        world.intake.assigned_pod_gone(each.uid)
-        world.intake.pod_gone(each.uid)
+        world.event_handlers.assigned_pod_gone(each.uid)
+        world.event_handlers.pod_gone(each.uid)
     world.settle()
     for each in objects:
-        world.intake.cluster_object_gone(each)
+        world.event_handlers.cluster_object_gone(each)
     world.settle()
     # The kit's own notes.
     ports = (world.binder.bound, world.events.recorded, world.status.written, world.groups.waits, world.groups.placed, world.claims.writes)

@@ -52,7 +52,7 @@ def test_no_event_brings_it_back_and_the_pod_beside_it_is_placed() -> None:
     world = three_nodes().pods(spread("poison", 2000))
     assert world.decide() is None
     world.nodes(node("n3"), node("n0").labels(k0="v"))
-    world.pods(pod("standing").on("n1")).intake.assigned_pod_gone("uid-standing")
+    world.pods(pod("standing").on("n1")).event_handlers.assigned_pod_gone("uid-standing")
     assert world.place("poison") is SubQueue.UNSCHEDULABLE
     world.pods(pod("healthy"))
     binding = world.decide()
@@ -63,7 +63,7 @@ def test_no_event_brings_it_back_and_the_pod_beside_it_is_placed() -> None:
 def test_it_is_placed_once_it_asks_for_less() -> None:
     world = three_nodes().pods(spread("poison", 2000))
     assert world.decide() is None
-    world.intake.unscheduled_pod_gone(spread("poison", 2000).build())
+    world.event_handlers.unscheduled_pod_gone(spread("poison", 2000).build())
     world.pods(spread("poison", 3).uid("another"))
     binding = world.decide()
     assert binding is not None
@@ -78,7 +78,7 @@ def test_an_explanation_says_the_same() -> None:
 
 async def test_a_group_does_without_the_member_that_is_refused() -> None:
     world = three_nodes()
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     poison = member("job", 2).spec(topologySpreadConstraints=many(2000))
     world.pods(*members("job", 2), poison)
     await tried(world)

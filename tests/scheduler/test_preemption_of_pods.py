@@ -50,7 +50,7 @@ def crowded() -> World:
 
 
 def left(world: World, name: str) -> None:
-    world.intake.assigned_pod_gone(f"uid-{name}")
+    world.event_handlers.assigned_pod_gone(f"uid-{name}")
 
 
 async def test_the_last_victim_goes_when_all_others_were_told() -> None:

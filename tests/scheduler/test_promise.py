@@ -125,9 +125,9 @@ class SchedulerMachine(RuleBasedStateMachine):
             return
         info = found.build()
         if found.node:
-            self.later("assigned", name, lambda: self.world.intake.assigned_pod_gone(info.uid))
+            self.later("assigned", name, lambda: self.world.event_handlers.assigned_pod_gone(info.uid))
         else:
-            self.later("unscheduled", name, lambda: self.world.intake.unscheduled_pod_gone(info))
+            self.later("unscheduled", name, lambda: self.world.event_handlers.unscheduled_pod_gone(info))
 
     @rule(name=PODS, on=NODES)
     def somebody_else_binds(self, name: str, on: str) -> None:
@@ -142,7 +142,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.made += 1
         found.version = self.made
         self.bindings.setdefault(found.uid, []).append(on)
-        self.later("unscheduled", found.name, lambda: self.world.intake.unscheduled_pod_gone(before))
+        self.later("unscheduled", found.name, lambda: self.world.event_handlers.unscheduled_pod_gone(before))
         self.tell("assigned", found)
 
     def fits(self, wanted: Truth, on: str) -> bool:
@@ -160,13 +160,13 @@ class SchedulerMachine(RuleBasedStateMachine):
     @rule(name=NODES)
     def remove_node(self, name: str) -> None:
         self.nodes.pop(name, None)
-        self.world.intake.node_gone(NodeName(name))
+        self.world.event_handlers.node_gone(NodeName(name))
 
     # --- the watches -----------------------------------------------------------------------------------------------------------------
 
     def tell(self, watch: str, found: Truth) -> None:
         info = found.build()
-        known = self.world.intake.assigned_pod if watch == "assigned" else self.world.intake.unscheduled_pod
+        known = self.world.event_handlers.assigned_pod if watch == "assigned" else self.world.event_handlers.unscheduled_pod
         self.later(watch, found.name, lambda: known(info))
 
     def later(self, watch: str, name: str, news: Callable[[], None]) -> None:
@@ -192,7 +192,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.untold = {key: news for key, news in self.untold.items() if key[0] != "unscheduled"}
         for found in self.truth.values():
             if not found.node:
-                self.world.intake.unscheduled_pod(found.build())
+                self.world.event_handlers.unscheduled_pod(found.build())
 
     @precondition(lambda self: self.comparing is None)
     @rule()

@@ -175,7 +175,7 @@ class Story:
 STORIES = (
     Story(
         "NodeResourcesFit", lambda: World().nodes(node("a").offers(cpu="2")).pods(pod("big").requests(cpu="2").on("a")),
-        pod("me").requests(cpu="2"), lambda world: world.intake.assigned_pod_gone("uid-big"), "AssignedPodDelete",
+        pod("me").requests(cpu="2"), lambda world: world.event_handlers.assigned_pod_gone("uid-big"), "AssignedPodDelete",
     ),
     Story(
         "TaintToleration", lambda: World().nodes(node("a").taint("gpu")),
@@ -191,15 +191,15 @@ STORIES = (
     ),
     Story(
         "NodePorts", lambda: World().nodes(node("a")).pods(ports(pod("other")).on("a")),
-        ports(pod("me")), lambda world: world.intake.assigned_pod_gone("uid-other"), "AssignedPodDelete",
+        ports(pod("me")), lambda world: world.event_handlers.assigned_pod_gone("uid-other"), "AssignedPodDelete",
     ),
     Story(
         "PodTopologySpread", lambda: World().nodes(zoned("a", "1"), zoned("b", "2").cordoned()).pods(pod("web").labels(app="web").on("a")),
-        spread(pod("me")), lambda world: world.intake.assigned_pod_gone("uid-web"), "AssignedPodDelete",
+        spread(pod("me")), lambda world: world.event_handlers.assigned_pod_gone("uid-web"), "AssignedPodDelete",
     ),
     Story(
         "InterPodAffinity", lambda: World().nodes(zoned("a", "1")).pods(pod("web").labels(app="web").on("a")),
-        apart(pod("me")), lambda world: world.intake.assigned_pod_gone("uid-web"), "AssignedPodDelete",
+        apart(pod("me")), lambda world: world.event_handlers.assigned_pod_gone("uid-web"), "AssignedPodDelete",
     ),
     Story("VolumeBinding", lambda: storage(World().nodes(node("a"))), mounting(pod("me")), a_volume, "PersistentVolumeAdd"),
     Story("DynamicResources", lambda: devices(World().nodes(node("a"))), claiming(pod("me")), a_device, "ResourceSliceAdd"),

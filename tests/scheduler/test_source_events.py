@@ -59,7 +59,7 @@ def a_rejected_pod() -> World:
 
 async def test_an_object_of_its_own_wakes_the_pod_that_the_plugin_rejected_and_lets_it_pass() -> None:
     world = a_rejected_pod()
-    world.intake.cluster_object(permission("b"))
+    world.event_handlers.cluster_object(permission("b"))
     assert world.place("web") is not SubQueue.UNSCHEDULABLE
     world.now += 60.0
     world.queue.flush_backoff()
@@ -69,23 +69,23 @@ async def test_an_object_of_its_own_wakes_the_pod_that_the_plugin_rejected_and_l
 
 def test_an_object_that_goes_wakes_it_too() -> None:
     world = a_rejected_pod()
-    world.intake.cluster_object_gone(permission("a"))
+    world.event_handlers.cluster_object_gone(permission("a"))
     assert world.place("web") is SubQueue.UNSCHEDULABLE  # nobody knew it
     world.cluster.objects.put(permission("a"))
-    world.intake.cluster_object_gone(permission("a"))
+    world.event_handlers.cluster_object_gone(permission("a"))
     assert world.place("web") is not SubQueue.UNSCHEDULABLE
 
 
 def test_a_poll_is_one_event_however_many_objects_it_changes_and_none_when_it_changes_nothing() -> None:
     world = a_rejected_pod()
-    sink = PolledObjectSink(world.intake, Permission)
+    sink = PolledObjectSink(world.event_handlers, Permission)
     for number in range(10):
         sink.changed(None, permission(f"n{number}"))
     assert world.place("web") is SubQueue.UNSCHEDULABLE
     sink.synced()
     assert world.place("web") is not SubQueue.UNSCHEDULABLE
     quiet = a_rejected_pod()
-    PolledObjectSink(quiet.intake, Permission).synced()
+    PolledObjectSink(quiet.event_handlers, Permission).synced()
     assert quiet.place("web") is SubQueue.UNSCHEDULABLE
 
 

@@ -55,7 +55,7 @@ class Beside(World):
         self.shadows = Shadows(self.cluster, self._build_shadow, self.clock, lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.deciding.append(self.shadows.decided)
         self.trying.append(self.shadows)
-        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.binding, listener=self.shadows)
+        self.event_handlers = ClusterEventHandlers(self.cluster, self.queue, self.binding, listener=self.shadows)
         self._adopted: dict[str, ResolvedProfile] = {}
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:

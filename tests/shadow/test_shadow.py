@@ -121,8 +121,8 @@ async def test_pods_that_others_placed_and_pods_that_left_are_where_they_really_
     world.pods(pod("foreign").requests(cpu="1").on("b"))
     world.rest(shadow)
     assert stands(shadow, "foreign") == "b"
-    world.intake.assigned_pod_gone("uid-p1")
-    world.intake.assigned_pod_gone("uid-foreign")
+    world.event_handlers.assigned_pod_gone("uid-p1")
+    world.event_handlers.assigned_pod_gone("uid-foreign")
     world.rest(shadow)
     assert [stands(shadow, name) for name in ("p1", "p2", "foreign")] == [None, stands(shadow, "p2"), None]
     assert sum(shares(shadow._world.cluster)) == 0.25
@@ -220,7 +220,7 @@ async def test_through_any_history_of_changes_pods_stay_where_the_shadow_put_the
             world.pods(makers[name])
         else:
             name = rng.choice(list(makers))
-            world.intake.assigned_pod_gone(makers.pop(name).build().uid)
+            world.event_handlers.assigned_pod_gone(makers.pop(name).build().uid)
         world.rest(shadow)
         assert {name: stands(shadow, name) for name in makers} == {name: first[name] for name in makers}
     assert shadow.report.other > 0, "or the two worlds were one all the time"
@@ -235,7 +235,7 @@ async def test_a_pod_that_only_the_shadow_places_leaves_its_world_when_it_is_del
     await world.attempt()
     world.rest(shadow)
     assert (shadow.report.shadow_only, stands(shadow, "p")) == (1, "a")
-    world.intake.unscheduled_pod_gone(waiting.build())
+    world.event_handlers.unscheduled_pod_gone(waiting.build())
     world.rest(shadow)
     assert stands(shadow, "p") is None
 
@@ -251,7 +251,7 @@ async def test_a_pod_that_only_the_live_profile_has_room_for_waits_until_somethi
     assert stands(shadow, "big") is None
     assert (shadow.report.live_only, shadow.report.pending) == (1, 1)
     leaving = stands(shadow, "p1")
-    world.intake.assigned_pod_gone("uid-p1")
+    world.event_handlers.assigned_pod_gone("uid-p1")
     world.rest(shadow)
     assert stands(shadow, "big") == leaving
     assert (shadow.report.decided, shadow.report.pending) == (3, 0), "to be placed late is no decision beside a live one"
@@ -266,7 +266,7 @@ async def test_a_pod_that_only_the_shadow_has_room_for_stands_in_its_world_alone
     kept = stands(shadow, "big")
     assert (world.node_of("big"), shadow.report.shadow_only) == (None, 1)
     assert kept is not None
-    world.intake.assigned_pod_gone("uid-p1")
+    world.event_handlers.assigned_pod_gone("uid-p1")
     world.now += 100
     world.queue.flush_backoff()
     await world.attempt()
@@ -527,7 +527,7 @@ async def test_what_others_do_for_a_shadow_is_its_time_and_more_than_that() -> N
 async def test_a_group_that_is_noted_is_the_shadows_time_too() -> None:
     world = Beside().nodes(node("a"), node("b"))
     shadow = world.shadow()
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     spent = shadow.pace.spent
     world.clock.tick = 1e-6

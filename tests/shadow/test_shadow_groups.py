@@ -51,7 +51,7 @@ async def test_a_group_is_decided_once_a_member_and_each_decision_sees_the_earli
     """Live they are spread; the shadow packs all of them on one node."""
     world = Beside().nodes(*(node(name) for name in "abcd"))
     shadow = world.shadow(**PACK)
-    world.intake.cluster_object(group("job", 4))
+    world.event_handlers.cluster_object(group("job", 4))
     world.pods(*members("job", 4))
     await tried(world)
     world.rest(shadow)
@@ -78,7 +78,7 @@ async def test_the_same_settings_agree_whatever_groups_and_pods_come_and_go(seed
         cpu, size = str(rng.randint(1, 2)), rng.randint(1, 5)
         if rng.random() < 0.5:
             topology = {} if rng.random() < 0.5 else {"topology": "rack", "mode": rng.choice(["required", "preferred"])}
-            world.intake.cluster_object(group(f"g{number}", rng.randint(1, size), **topology))
+            world.event_handlers.cluster_object(group(f"g{number}", rng.randint(1, size), **topology))
             world.pods(*(member(f"g{number}", index, cpu) for index in range(size)))
         else:
             world.pods(pod(f"p{number}").requests(cpu=cpu))
@@ -88,7 +88,7 @@ async def test_the_same_settings_agree_whatever_groups_and_pods_come_and_go(seed
             if rng.random() < 0.2:
                 standing.remove(name)
                 world.binder.bound[:] = [each for each in world.binder.bound if each[0] != name]
-                world.intake.assigned_pod_gone(f"uid-{name}")
+                world.event_handlers.assigned_pod_gone(f"uid-{name}")
         world.rest(shadow)
     report = shadow.report
     assert (report.other, report.live_only, report.shadow_only, report.errors) == (0, 0, 0, 0)
@@ -102,14 +102,14 @@ async def test_a_group_that_the_shadow_has_no_room_for_waits_whole_until_all_of_
     world = Beside(**PACK).nodes(node("a"), node("b"), node("c"))
     shadow = world.shadow()
     await place(world, "p1", "p2")
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(*members("job", 2, cpu="4"))
     await tried(world)
     world.rest(shadow)
     assert None not in really(world, "job", 2)
     assert where(shadow, "job", 2) == [None, None], "one of them would fit"
     assert (shadow.report.live_only, shadow.report.pending) == (2, 2)
-    world.intake.assigned_pod_gone("uid-p1")
+    world.event_handlers.assigned_pod_gone("uid-p1")
     world.rest(shadow)
     assert None not in where(shadow, "job", 2)
     assert (shadow.report.pending, shadow.report.decided) == (0, 4)
@@ -120,7 +120,7 @@ async def test_a_group_that_only_the_shadow_has_room_for_stays_while_the_live_pr
     world = Beside().nodes(node("a"), node("b"), node("c"))
     shadow = world.shadow(**PACK)
     await place(world, "p1", "p2", "p3", cpu="2")
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(*members("job", 2, cpu="3"))
     await tried(world)
     world.rest(shadow)
@@ -141,7 +141,7 @@ async def test_a_group_that_only_the_shadow_has_room_for_stays_while_the_live_pr
     world.rest(shadow)
     assert None not in really(world, "job", 2)
     assert (where(shadow, "job", 2), shadow.report.shadow_only, shadow.report.other) == (kept, 2, shadow.report.other)
-    world.intake.assigned_pod_gone("uid-job-0")
+    world.event_handlers.assigned_pod_gone("uid-job-0")
     world.rest(shadow)
     assert where(shadow, "job", 2) == [None, kept[1]]
 
@@ -149,7 +149,7 @@ async def test_a_group_that_only_the_shadow_has_room_for_stays_while_the_live_pr
 async def test_a_required_domain_is_one_in_the_shadows_world_and_who_joins_later_joins_it_there() -> None:
     world = racks(Beside(), a="2", b="2")
     shadow = world.shadow()
-    world.intake.cluster_object(group("job", 3, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 3, topology="rack"))
     world.pods(*members("job", 3))
     await tried(world)
     world.rest(shadow)
@@ -174,7 +174,7 @@ async def test_of_the_domains_that_hold_a_group_the_one_with_the_best_scores_is_
     shadow = world.shadow(**PACK)
     await place(world, "p1")
     used = str(world.node_of("p1"))[0]
-    world.intake.cluster_object(group("job", 2, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 2, topology="rack"))
     world.pods(*members("job", 2))
     await tried(world)
     world.rest(shadow)
@@ -187,7 +187,7 @@ async def test_a_group_without_a_domain_in_the_shadows_world_has_no_node_there()
     world = racks(Beside(**PACK), a="2", b="2")
     shadow = world.shadow()
     await place(world, "p1", "p2")  # packed on one node in truth; on two nodes of any racks in the shadow's world
-    world.intake.cluster_object(group("job", 4, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 4, topology="rack"))
     world.pods(*members("job", 4))
     await tried(world)
     world.rest(shadow)
@@ -200,7 +200,7 @@ async def test_a_group_without_a_domain_in_the_shadows_world_has_no_node_there()
 async def test_members_of_different_sizes_are_tried_with_the_largest_first_too() -> None:
     world = Beside().nodes(node("a").offers(cpu="2"), node("b").offers(cpu="2"))
     shadow = world.shadow()
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 2), member("job", 2, "2"))
     await tried(world)
     world.rest(shadow)
@@ -212,7 +212,7 @@ async def test_members_of_different_sizes_are_tried_with_the_largest_first_too()
 async def test_a_shadow_that_does_not_mind_groups_places_whom_it_can() -> None:
     world = Beside().nodes(node("a"))
     shadow = world.shadow(**NO_GROUPS)
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3, cpu="2"))
     await tried(world)
     world.rest(shadow)
@@ -224,7 +224,7 @@ async def test_a_shadow_that_does_not_mind_groups_places_whom_it_can() -> None:
 async def test_a_group_whose_binding_failed_is_decided_again() -> None:
     world = Beside().nodes(node("a"))
     shadow = world.shadow()
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(*members("job", 2))
     world.binder.answers["uid-job-1"] = CONFLICT
     await tried(world)
@@ -240,7 +240,7 @@ async def test_members_that_there_is_no_time_for_stand_where_they_really_stand()
     world = Beside().nodes(*(node(name) for name in "abc"))
     shadow = world.shadow(**PACK)
     shadow.tape = tape_module.Tape(most_decisions=0)
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     await tried(world)
     world.rest(shadow)
@@ -254,7 +254,7 @@ async def test_a_group_that_extenders_are_asked_about_is_left_out_and_stands_whe
     world = Beside().nodes(node("a"), node("b"))
     shadow = world.shadow(**PACK)
     await place(world, "p1", "p2")
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3, cpu="2"))
     await tried(world)
     world.rest(shadow)
@@ -263,11 +263,11 @@ async def test_a_group_that_extenders_are_asked_about_is_left_out_and_stands_whe
 
     def deleted(verb: str) -> None:
         if extender.asked[-1][:2] == ("filter", "job-1"):
-            world.intake.pod_gone("uid-job-1")
+            world.event_handlers.pod_gone("uid-job-1")
 
     extender.meanwhile = deleted
     world.use_profile(asking=[extender])
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     await later(world)
     world.rest(shadow)
     assert [name is None for name in really(world, "job", 3)] == [False, True, False]
@@ -300,7 +300,7 @@ async def test_what_breaks_in_the_midst_of_a_group_leaves_all_members_where_they
     world = Beside(Third).nodes(*(node(name) for name in "abc"))
     Third.clock, Third.breaks = world.clock, True
     shadow = world.shadow(**THIRD, **{key: value for key, value in PACK.items() if key != "plugins"})
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     await tried(world)
     await place(world, "after")
@@ -314,7 +314,7 @@ async def test_a_large_group_is_no_long_pause() -> None:
     world = Beside(Third).nodes(node("a").offers(cpu="100"), node("b").offers(cpu="100"))
     Third.clock, Third.breaks = world.clock, False
     shadow = world.shadow(**THIRD)
-    world.intake.cluster_object(group("job", 30))
+    world.event_handlers.cluster_object(group("job", 30))
     world.pods(*members("job", 30))
     await tried(world)
     longest = 0.0

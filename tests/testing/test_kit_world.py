@@ -316,7 +316,7 @@ class Impatient(PermitPlugin):
 def test_a_world_that_never_comes_to_rest_says_which_pod_is_tried() -> None:
     class Restless:
         def attempt_ended(self, attempt: Attempt) -> None:
-            world.time.loop.call_soon(world.intake.node, node("a").labels(try_=str(attempt.number)).build())
+            world.time.loop.call_soon(world.event_handlers.node, node("a").labels(try_=str(attempt.number)).build())
 
         def pod_entered(self, place: str, event: str) -> None:
             """Not of interest."""

@@ -41,11 +41,11 @@ class ApiServer:
         changed: called whenever anything in the cluster changed.
 
     Attributes:
-        intake: told of each event; to be set before the first one.
+        event_handlers: told of each event; to be set before the first one.
         claims: makes claims to devices for pods, and frees them; likewise.
     """
 
-    intake: ClusterEventHandlers
+    event_handlers: ClusterEventHandlers
     claims: InstantClaimWriter
 
     def __init__(
@@ -72,17 +72,17 @@ class ApiServer:
         """An object that is no pod came or changed."""
         self._changed()
         if isinstance(item, Node):
-            self.intake.node(item)
+            self.event_handlers.node(item)
         else:
-            self.intake.cluster_object(identified(item))
+            self.event_handlers.cluster_object(identified(item))
 
     def remove(self, item: Node | ClusterObject) -> None:
         """Remove a pod that is gone."""
         self._changed()
         if isinstance(item, Node):
-            self.intake.node_gone(NodeName(item.metadata.name))
+            self.event_handlers.node_gone(NodeName(item.metadata.name))
         else:
-            self.intake.cluster_object_gone(item)
+            self.event_handlers.cluster_object_gone(item)
 
     def put_pod(self, pod: PodInfo) -> None:
         """Take in a pod that came or changed; where it stands, and since when, are this server's own facts."""
@@ -101,16 +101,16 @@ class ApiServer:
         if self._pods.pop(uid, None) is not None:
             self._changed()
             self._fates.left(uid)
-            self.intake.pod_gone(uid)
+            self.event_handlers.pod_gone(uid)
             self.claims.pod_left(uid)
 
     def _show(self, pod: PodInfo) -> None:
         self._changed()
         self._pods[pod.uid] = pod
         if pod.node_name:
-            self.intake.assigned_pod(pod)
+            self.event_handlers.assigned_pod(pod)
         else:
-            self.intake.unscheduled_pod(pod)
+            self.event_handlers.unscheduled_pod(pod)
 
     # --- changes by the scheduler ---------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class ApiServer:
         bound = known.on(node)  # faster than to derive it all anew
         noted = replace(content.metadata, annotations={**(content.metadata.annotations or {}), **annotations})
         bound.pod = self._next(replace(content, metadata=noted, spec=replace(content.spec, node_name=node), status=status))
-        self.intake.unscheduled_pod_gone(bound)
+        self.event_handlers.unscheduled_pod_gone(bound)
         self._show(bound)
         duration = self._durations.get(pod.uid)
         if duration is not None:
@@ -189,7 +189,7 @@ class ApiServer:
 
     def _nominated(self, pod: PodInfo) -> None:
         if self._pods.get(pod.uid) is pod:
-            self.intake.unscheduled_pod(pod)
+            self.event_handlers.unscheduled_pod(pod)
 
 
 def waiting(pod: PodInfo) -> PodInfo:

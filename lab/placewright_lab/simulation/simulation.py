@@ -1,8 +1,8 @@
 """Runs a profile on a cluster and its future: the scheduler's own engine, in virtual time.
 
-The scheduler's own queue, columns, intake, cycle, binding and preemption run in an event loop whose clock jumps from one event to the next;
-only the API server around them is ours. Decisions and bindings take no virtual time, so the next pod is decided when the last one is bound.
-Equal scenarios, profiles and seeds give equal outcomes.
+The scheduler's own queue, columns, event handlers, cycle, binding and preemption run in an event loop whose clock jumps from one event to
+the next; only the API server around them is ours. Decisions and bindings take no virtual time, so the next pod is decided when the last one
+is bound. Equal scenarios, profiles and seeds give equal outcomes.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Simulation:
             self._fates, self._server, self._server, Observers([self._fates]), start=self._start, since_1970=self._claims.now
         )  # fmt: skip
         self._scheduler = Scheduler(self._cluster, self._queue, self._evaluator, cycle, ports, loop.time)
-        self._server.intake = ClusterEventHandlers(self._cluster, self._queue, self._scheduler.binding)
+        self._server.event_handlers = ClusterEventHandlers(self._cluster, self._queue, self._scheduler.binding)
         self._build(profiles, registry, together)
         self._outsiders = sorted({name for profile in profiles for name in profile.plugin_names if not is_ours(registry[name])})
         self._shown: Snapshot | None = None

@@ -47,7 +47,7 @@ class Listeners:
         groups: called at each attempt to decide a group.
         claims: called when a claim to devices is written or given back.
         requests: called at each request to the API server.
-        intake: measures the handling of watch events.
+        watch_events: measures the handling of watch events.
         hints: measures queueing hints.
         details: whether decisions record the next best nodes and the number of nodes that each plugin rejected, which costs a share of
             their time.
@@ -57,7 +57,7 @@ class Listeners:
     groups: tuple[Callable[[GroupAttempt], None], ...] = ()
     claims: tuple[ClaimListener, ...] = ()
     requests: tuple[RequestListener, ...] = ()
-    intake: Stopwatch | None = None
+    watch_events: Stopwatch | None = None
     hints: Timed | None = None
     details: bool = False
 
@@ -65,7 +65,7 @@ class Listeners:
         """Join the listeners of two companions. Of two stopwatches for the same thing, the first is kept."""
         return Listeners(
             self.attempts + other.attempts, self.groups + other.groups, self.claims + other.claims, self.requests + other.requests,
-            self.intake or other.intake, self.hints or other.hints, self.details or other.details,
+            self.watch_events or other.watch_events, self.hints or other.hints, self.details or other.details,
         )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ class Discovery:
     def __init__(
         self,
         client: ApiClient,
-        intake: ClusterEventHandlers,
+        event_handlers: ClusterEventHandlers,
         reflectors: Reflectors,
         beat_seconds: float,
         silent_seconds: float = SILENT_SECONDS,
@@ -120,7 +120,7 @@ class Discovery:
 
         Args:
             client: asks the API server.
-            intake: takes the objects.
+            event_handlers: takes the objects.
             reflectors: reflectors of served kinds are added to these.
             beat_seconds: seconds between two questions.
             silent_seconds: the same while an API group does not answer.
@@ -128,7 +128,7 @@ class Discovery:
         """
         self._client = client
         self._rows = rows
-        self._intake = intake
+        self._event_handlers = event_handlers
         self._reflectors = reflectors
         self._beat = self._wait_seconds = beat_seconds
         self._silent_beat = min(beat_seconds, silent_seconds)
@@ -170,7 +170,7 @@ class Discovery:
                 continue
             source, known = row.source(collection), self._by_collection.get(row.wanted)
             if known is None:
-                added: Reflector[Any] = Reflector(self._client, source, sink_of(row, self._intake))
+                added: Reflector[Any] = Reflector(self._client, source, sink_of(row, self._event_handlers))
                 self._by_collection[row.wanted] = added
                 if (running := self._reflectors.add(added)) is not None:
                     self._added.append(running)

@@ -110,7 +110,7 @@ class Engine:
         plugin_watch: records the failures of plugins.
         profiles: keeps the profiles; the handler of profiles calls it.
         history: records every generation of a profile, and its standing.
-        intake: takes pods, nodes and all other objects from the watches; the handler of pods calls it.
+        event_handlers: takes pods, nodes and all other objects from the watches; the handler of pods calls it.
         marks: keeps marks of decisions that may end the process.
         forgotten: finds pods that wait although they would fit.
         discovery: adds a reflector for each kind that the API server serves.
@@ -160,8 +160,8 @@ class Engine:
         detail = DecisionDetail(time.perf_counter, on=heard.details)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(options.seed), detail)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
-        self.intake = ClusterEventHandlers(
-            self.cluster, self.queue, self.scheduler.binding, heard.intake or Untimed(), self.shadows, self._namespace_gates
+        self.event_handlers = ClusterEventHandlers(
+            self.cluster, self.queue, self.scheduler.binding, heard.watch_events or Untimed(), self.shadows, self._namespace_gates
         )
         # --- profiles
         self._registry: Registry = in_tree().with_installed(installed_plugins())
@@ -176,16 +176,20 @@ class Engine:
         )
         # --- what is read from the API server
         self.reconcile_loop = ReconcileLoop(
-            self.client, Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake), options.reconcile_seconds,
+            self.client, Reconciler(self.cluster, self.queue, self.scheduler.binding, self.event_handlers), options.reconcile_seconds,
             self.leadership, self.profiles,
         )  # fmt: skip
         self.leadership.on_change(self.reconcile_loop.lead_changed)
         self.forgotten = ForgottenPods(
             SelfCheck(self.cluster, self.queue, self._evaluator, time.monotonic), self._events, self._leads, time.monotonic
         )
-        self._reflectors = reflected_core(self.client, self.intake, self.reconcile_loop.pods_listed)
+        self._reflectors = reflected_core(self.client, self.event_handlers, self.reconcile_loop.pods_listed)
         self.discovery = Discovery(
-            self.client, self.intake, self._reflectors, options.reconcile_seconds, rows=reflected_rows(self._registry.sources.values())
+            self.client,
+            self.event_handlers,
+            self._reflectors,
+            options.reconcile_seconds,
+            rows=reflected_rows(self._registry.sources.values()),
         )
         self.arrivals = {
             kind: ArrivalsWatch(self.client, self.cluster, source, self.now)
@@ -359,7 +363,7 @@ class Engine:
     async def _prepare_term(self) -> None:
         await self.scheduler.settled()
         client = self.client.sending(Traffic.BIND)  # a sender without the backoff of refusals in an earlier term
-        await ask_for_unresolved(client, self.scheduler.binding, self.intake)
+        await ask_for_unresolved(client, self.scheduler.binding, self.event_handlers)
         decided_on = [each for each in self._reflectors.members if _decided_on(each)]
         await asyncio.gather(caught_up(client, decided_on), self.profiles.refresh())
         await self.marks.begin_term()

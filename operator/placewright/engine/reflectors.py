@@ -30,20 +30,20 @@ ASSIGNED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Fa
 UNSCHEDULED_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 
 
-def reflected_core(client: ApiClient, intake: ClusterEventHandlers, pods_listed: Callable[[], None]) -> Reflectors:
+def reflected_core(client: ApiClient, event_handlers: ClusterEventHandlers, pods_listed: Callable[[], None]) -> Reflectors:
     """Make the reflectors of nodes and of pods on nodes, which every API server serves. `Discovery` adds those of other kinds.
 
     Args:
         client: lists and watches.
-        intake: takes the objects.
+        event_handlers: takes the objects.
         pods_listed: called after each list of pods.
 
     Returns:
         Reflectors that have not been started.
     """
-    nodes: Reflector[Any] = Reflector(client, Source(NODES_PATH, Node), NodeSink(intake))
+    nodes: Reflector[Any] = Reflector(client, Source(NODES_PATH, Node), NodeSink(event_handlers))
     pods = Source(PODS_PATH, Pod, field_selector=ASSIGNED_PODS)
-    return Reflectors([nodes, Reflector(client, pods, AssignedPodSink(intake, pods_listed))])
+    return Reflectors([nodes, Reflector(client, pods, AssignedPodSink(event_handlers, pods_listed))])
 
 
 def reflected_rows(sources: Iterable[tuple[AnySource, str]]) -> tuple[Reflected, ...]:
@@ -61,18 +61,18 @@ def _row(source: AnySource, plugin: str) -> Reflected:
     return Reflected(Wanted(source.group, source.resource, source.versions, plugin), source.kind, optional=terms)
 
 
-def sink_of(row: Reflected, intake: ClusterEventHandlers) -> Sink[Any]:
+def sink_of(row: Reflected, event_handlers: ClusterEventHandlers) -> Sink[Any]:
     """Make the sink for a kind: a polled collection causes one event a list, any other one event an object.
 
     Args:
         row: the kind.
-        intake: takes the objects.
+        event_handlers: takes the objects.
 
     Returns:
         A sink for its reflector.
     """
     polled = row.optional is not None and row.optional.poll_seconds is not None
-    return PolledObjectSink(intake, row.kind) if polled else ClusterObjectSink(intake)
+    return PolledObjectSink(event_handlers, row.kind) if polled else ClusterObjectSink(event_handlers)
 
 
 def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
@@ -95,14 +95,14 @@ def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
 class AssignedPodSink:
     """Passes pods on nodes to the scheduler."""
 
-    def __init__(self, intake: ClusterEventHandlers, listed: Callable[[], None]) -> None:
-        """Take the intake.
+    def __init__(self, event_handlers: ClusterEventHandlers, listed: Callable[[], None]) -> None:
+        """Pass on to the event handlers.
 
         Args:
-            intake: takes the pods.
+            event_handlers: takes the pods.
             listed: called after each list. The failure that broke this watch may have broken Kopf's, and Kopf does not say so.
         """
-        self._intake = intake
+        self._event_handlers = event_handlers
         self._listed = listed
 
     def changed(self, old: Pod | None, new: Pod) -> None:
@@ -112,12 +112,12 @@ class AssignedPodSink:
             old: the object as it was known; None for a new one.
             new: the object now.
         """
-        if (pod := readable_pod(new, self._intake.known_on_node(new.metadata.uid))) is not None:
-            self._intake.assigned_pod(pod)
+        if (pod := readable_pod(new, self._event_handlers.known_on_node(new.metadata.uid))) is not None:
+            self._event_handlers.assigned_pod(pod)
 
     def deleted(self, old: Pod) -> None:
         """Take a pod that was deleted or has finished."""
-        self._intake.assigned_pod_gone(old.metadata.uid)
+        self._event_handlers.assigned_pod_gone(old.metadata.uid)
 
     def synced(self) -> None:
         """Call `listed`. The columns themselves are right after every event."""
@@ -127,8 +127,8 @@ class AssignedPodSink:
 class NodeSink:
     """Passes nodes to the scheduler."""
 
-    def __init__(self, intake: ClusterEventHandlers) -> None:
-        self._intake = intake
+    def __init__(self, event_handlers: ClusterEventHandlers) -> None:
+        self._event_handlers = event_handlers
 
     def changed(self, old: Node | None, new: Node) -> None:
         """Take an object that appeared or changed.
@@ -137,11 +137,11 @@ class NodeSink:
             old: the object as it was known; None for a new one.
             new: the object now.
         """
-        self._intake.node(new)
+        self._event_handlers.node(new)
 
     def deleted(self, old: Node) -> None:
         """Take an object that was deleted."""
-        self._intake.node_gone(NodeName(old.metadata.name))
+        self._event_handlers.node_gone(NodeName(old.metadata.name))
 
     def synced(self) -> None:
         """Do nothing: the columns are right after every event."""
@@ -150,8 +150,8 @@ class NodeSink:
 class ClusterObjectSink(Generic[C]):
     """Passes objects of all other kinds to the scheduler."""
 
-    def __init__(self, intake: ClusterEventHandlers) -> None:
-        self._intake = intake
+    def __init__(self, event_handlers: ClusterEventHandlers) -> None:
+        self._event_handlers = event_handlers
 
     def changed(self, old: C | None, new: C) -> None:
         """Take an object that appeared or changed.
@@ -160,11 +160,11 @@ class ClusterObjectSink(Generic[C]):
             old: the object as it was known; None for a new one.
             new: the object now.
         """
-        self._intake.cluster_object(new)
+        self._event_handlers.cluster_object(new)
 
     def deleted(self, old: C) -> None:
         """Take an object that was deleted."""
-        self._intake.cluster_object_gone(old)
+        self._event_handlers.cluster_object_gone(old)
 
     def synced(self) -> None:
         """Do nothing: the columns are right after every event."""
@@ -173,8 +173,8 @@ class ClusterObjectSink(Generic[C]):
 class PolledObjectSink(Generic[C]):
     """Passes on a collection that is polled: each list may change every object, and is one event for waiting pods."""
 
-    def __init__(self, intake: ClusterEventHandlers, kind: type[C]) -> None:
-        self._intake = intake
+    def __init__(self, event_handlers: ClusterEventHandlers, kind: type[C]) -> None:
+        self._event_handlers = event_handlers
         self._kind = kind
         self._changed = False
 
@@ -185,16 +185,16 @@ class PolledObjectSink(Generic[C]):
             old: the object as it was known; None for a new one.
             new: the object now.
         """
-        self._intake.source_object(new)
+        self._event_handlers.source_object(new)
         self._changed = True
 
     def deleted(self, old: C) -> None:
         """Take the object out of its table: it is gone, or too old."""
-        self._intake.source_object_gone(old)
+        self._event_handlers.source_object_gone(old)
         self._changed = True
 
     def synced(self) -> None:
         """Tell waiting pods of the list, if it changed an object."""
         if self._changed:
             self._changed = False
-            self._intake.source_listed(self._kind)
+            self._event_handlers.source_listed(self._kind)

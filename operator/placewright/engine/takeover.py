@@ -201,34 +201,34 @@ class Takeover:
         return False
 
 
-async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
+async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, event_handlers: ClusterEventHandlers) -> None:
     """Settle the bindings of an earlier term whose answers got lost, by reading each pod.
 
     Args:
         client: reads the pods.
         binding: has the bindings without an answer.
-        intake: takes each pod as it is: bound, unbound or deleted.
+        event_handlers: takes each pod as it is: bound, unbound or deleted.
 
     Raises:
         RequestError: the API server did not answer.
     """
     pods = [placement.pod for _, placement in binding.unresolved.values()]
     for start in range(0, len(pods), _AT_ONCE):
-        await asyncio.gather(*(_ask_for(client, pod, binding, intake) for pod in pods[start : start + _AT_ONCE]))
+        await asyncio.gather(*(_ask_for(client, pod, binding, event_handlers) for pod in pods[start : start + _AT_ONCE]))
 
 
-async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
+async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, event_handlers: ClusterEventHandlers) -> None:
     try:
         found = await client.get_as(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", Pod)
     except ApiError as problem:
         if problem.status != NOT_FOUND:
             raise
-        intake.pod_gone(pod.uid)
+        event_handlers.pod_gone(pod.uid)
         return
     if found.metadata.uid != pod.uid:
-        intake.pod_gone(pod.uid)
+        event_handlers.pod_gone(pod.uid)
     elif found.spec.node_name:
-        intake.assigned_pod(readable_pod(found) or pod.on(NodeName(found.spec.node_name)))
+        event_handlers.assigned_pod(readable_pod(found) or pod.on(NodeName(found.spec.node_name)))
     else:
         binding.resolve(pod.uid, None)
 

@@ -87,11 +87,11 @@ def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
         return
     if event["type"] is None:  # out of a list: Kopf tells of no pod that vanished before it, so the reconciler compares
         engine.reconcile_loop.pods_listed()
-    engine.intake.unscheduled_pod(pod)
+    engine.event_handlers.unscheduled_pod(pod)
 
 
 def _take_departure(engine: Engine, pod: _DepartedPod) -> None:
-    engine.intake.unscheduled_pod_gone(pod)
+    engine.event_handlers.unscheduled_pod_gone(pod)
     if pod.uid in engine.scheduler.binding.unresolved:
         engine.reconcile_loop.pods_listed()  # its binding had no answer, and it is bound or deleted: only the API server knows
 

@@ -27,7 +27,7 @@ LONGEST_NOTE: Final = 50e-6
 
 
 class Shadows:
-    """Hears of the live cluster as its listener, of objects and pods as the intake's, of decisions as one of the scheduler's observers.
+    """Listens to the live cluster, to the event handlers' objects and pods, and to decisions as one of the scheduler's observers.
 
     The three only note; the work is done in `work`, which `run` calls.
     """

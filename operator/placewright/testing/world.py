@@ -85,7 +85,7 @@ class World:
         queue: the scheduling queue.
         cycle: the scheduling cycle.
         scheduler: decides and binds.
-        intake: the event handlers, for news that `show` and `remove` do not bring.
+        event_handlers: handle the watch events, for news that `show` and `remove` do not bring.
         profiles: by schedulerName, the profile in effect.
         log: attempts that ended.
         observers: who hears of what the scheduler does; a test adds to `listening`, `deciding` (each choice) and `trying` (groups).
@@ -165,7 +165,7 @@ class World:
             self.events, self.status, self.evictor, self.observers, self.groups, start=self._start, since_1970=self.claims.now
         )  # fmt: skip
         self.scheduler = Scheduler(self.cluster, self.queue, self.profiles.get, self.cycle, ports, self.time, self._lead)
-        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, gates=self._gates)
+        self.event_handlers = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, gates=self._gates)
 
     def _gates(self) -> Iterator[tuple[str, Callable[[PodInfo], bool]]]:
         return ((name, evaluator.runtime.namespace_gate.keeps_out) for name, evaluator in self.profiles.items())
@@ -252,13 +252,13 @@ class World:
 
     def _show(self, item: Any) -> None:
         if isinstance(item, Node):
-            self.intake.node(item)
+            self.event_handlers.node(item)
         elif not isinstance(item, PodInfo):
-            self.intake.cluster_object(item)
+            self.event_handlers.cluster_object(item)
         elif item.node_name:
-            self.intake.assigned_pod(item)
+            self.event_handlers.assigned_pod(item)
         else:
-            self.intake.unscheduled_pod(item)
+            self.event_handlers.unscheduled_pod(item)
 
     def remove(self, *things: str | AnyNode | AnyPod | AnyObject) -> Self:
         """Delete objects, and let the scheduler decide and bind until it waits.
@@ -276,13 +276,13 @@ class World:
 
     def _remove(self, item: Any) -> None:
         if isinstance(item, str):
-            self.intake.pod_gone(self._known_uid(item))
+            self.event_handlers.pod_gone(self._known_uid(item))
         elif isinstance(item, Node):
-            self.intake.node_gone(NodeName(item.metadata.name))
+            self.event_handlers.node_gone(NodeName(item.metadata.name))
         elif isinstance(item, PodInfo):
-            self.intake.pod_gone(item.uid)
+            self.event_handlers.pod_gone(item.uid)
         else:
-            self.intake.cluster_object_gone(item)
+            self.event_handlers.cluster_object_gone(item)
 
     def _is_bound(self, pod: PodInfo) -> None:
         """Show a pod on its node, as the watch does soon after the Binding was answered."""
@@ -290,19 +290,19 @@ class World:
             # In a later turn of the loop: a watch tells of a Binding after the binder's request has been answered.
             meta = replace(pod.pod.metadata, resource_version=next_version())
             shown = PodInfo(replace(pod.pod, metadata=meta, spec=replace(pod.pod.spec, node_name=pod.node_name)))
-            asyncio.get_running_loop().call_soon(self.intake.assigned_pod, shown)
+            asyncio.get_running_loop().call_soon(self.event_handlers.assigned_pod, shown)
 
     def _has_left(self, victim: PodInfo) -> None:
         if self._watches:
-            asyncio.get_running_loop().call_soon(self.intake.pod_gone, victim.uid)
+            asyncio.get_running_loop().call_soon(self.event_handlers.pod_gone, victim.uid)
 
     def _is_written(self, item: ClusterObject) -> None:
         if self._watches:
-            self.intake.cluster_object(item)
+            self.event_handlers.cluster_object(item)
 
     def _is_deleted(self, item: ClusterObject) -> None:
         if self._watches:
-            self.intake.cluster_object_gone(item)
+            self.event_handlers.cluster_object_gone(item)
 
     # --- time --------------------------------------------------------------------------------------------------------------------------
 

@@ -117,10 +117,10 @@ async def in_turn_by_hand(objects: list[Manifest]) -> dict[str, str]:
     world = World()
     for each in objects:
         if each["kind"] == "Node":
-            world.intake.node(convert(each, Node))
+            world.event_handlers.node(convert(each, Node))
     infos = [PodInfo(convert(each, Pod)) for each in objects if each["kind"] == "Pod"]
     for info in infos:
-        world.intake.unscheduled_pod(info)
+        world.event_handlers.unscheduled_pod(info)
     while world.queue.sizes().active:
         await world.attempt()
     return {info.name: str(((found := world.cluster.placement(info.uid)) and found.node) or "") for info in infos}

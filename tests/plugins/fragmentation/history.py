@@ -102,9 +102,9 @@ class History:
             world.nodes(gpu_node(name, gpus))
         for uid, maker in self.api.makers.items():
             if uid in self.api.bound:
-                world.intake.assigned_pod(self.api.bound[uid])
+                world.event_handlers.assigned_pod(self.api.bound[uid])
             else:
-                world.intake.unscheduled_pod(maker.build())
+                world.event_handlers.unscheduled_pod(maker.build())
         return world
 
     async def _bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
@@ -138,7 +138,7 @@ class History:
         maker = gpu_pod(f"p{self.made:04d}", units, self.rng.randint(1, 8))
         info = maker.build()
         self.api.makers[info.uid] = maker
-        self.world.intake.unscheduled_pod(info)
+        self.world.event_handlers.unscheduled_pod(info)
 
     async def _decide(self) -> None:
         queued = self.world.queue.pop()
@@ -155,15 +155,15 @@ class History:
         if self._unseen:
             uid = self._unseen.pop(self.rng.randrange(len(self._unseen)))
             if uid in self.api.bound:
-                self.world.intake.unscheduled_pod_gone(self.api.bound[uid])
-                self.world.intake.assigned_pod(self.api.bound[uid])
+                self.world.event_handlers.unscheduled_pod_gone(self.api.bound[uid])
+                self.world.event_handlers.assigned_pod(self.api.bound[uid])
 
     async def _go(self) -> None:
         if self.api.bound:
             uid = self.rng.choice(sorted(self.api.bound))
             del self.api.bound[uid], self.api.makers[uid]
             self._unseen = [each for each in self._unseen if each != uid]
-            self.world.intake.pod_gone(uid)
+            self.world.event_handlers.pod_gone(uid)
 
     async def _swap(self) -> None:
         """Another generation of the profile: its plugins are new."""

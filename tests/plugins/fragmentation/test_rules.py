@@ -102,7 +102,7 @@ def test_preemption_knows_that_evicting_half_of_the_gpu_makes_no_whole_one() -> 
     world = World(preset="gpu-fragmentation").nodes(gpu_node("n0", 2))
     for name, units, device, priority in (("a", 500, 0, 0), ("b", 500, 1, 0), ("vip", 500, 1, 1000)):
         maker = gpu_pod(name, units).priority(priority).on("n0")
-        world.intake.assigned_pod(noted(maker, device))
+        world.event_handlers.assigned_pod(noted(maker, device))
     world.pods(gpu_pod("whole", 1000).priority(500))
 
     async def attempt() -> None:
@@ -193,7 +193,7 @@ def test_reserve_refuses_what_has_no_room_any_more() -> None:
 
 def test_a_share_goes_beside_another_share_and_leaves_the_whole_gpu_for_those_that_want_one() -> None:
     world = World(preset="gpu-fragmentation").nodes(gpu_node("n0", 2), gpu_node("n1", 1))
-    world.intake.assigned_pod(noted(gpu_pod("there", 500).on("n0"), 0))
+    world.event_handlers.assigned_pod(noted(gpu_pod("there", 500).on("n0"), 0))
     world.pods(*(gpu_pod(f"one-{index}", 1000) for index in range(8)))
     world.pods(gpu_pod("half", 500).priority(1))
     binding = world.decide()
@@ -323,13 +323,13 @@ def test_arguments_that_cannot_be_are_refused_where_they_stand(args: dict[str, A
 def test_a_rejected_pod_comes_back_for_devices_that_are_freed_and_for_nodes_and_for_nothing_else() -> None:
     world = World(preset="gpu-fragmentation").nodes(gpu_node("n0", 2))
     for name, units, device in (("a", 600, 0), ("b", 600, 1)):
-        world.intake.assigned_pod(noted(gpu_pod(name, units).on("n0"), device))
+        world.event_handlers.assigned_pod(noted(gpu_pod(name, units).on("n0"), device))
     world.pods(gpu_pod("cpu", 0).on("n0"), gpu_pod("big", 800))
     assert world.decide() is None
     world.now += 60
-    world.intake.pod_gone("uid-cpu")
+    world.event_handlers.pod_gone("uid-cpu")
     assert world.place("big") is SubQueue.UNSCHEDULABLE
-    world.intake.pod_gone("uid-a")
+    world.event_handlers.pod_gone("uid-a")
     assert world.place("big") is SubQueue.ACTIVE
 
 

@@ -9,7 +9,7 @@ from .makers import bound, native, native_member, tried
 
 async def test_the_group_is_scheduled_once_with_its_first_member_and_never_waits_again() -> None:
     world = World().nodes(node("a").offers(cpu="2"))
-    world.intake.cluster_object(native("free", None))
+    world.event_handlers.cluster_object(native("free", None))
     world.pods(*(native_member("free", f"m{number}") for number in range(3)))
     await tried(world)
     assert bound(world) == ["m0", "m1"]
@@ -19,7 +19,7 @@ async def test_the_group_is_scheduled_once_with_its_first_member_and_never_waits
 
 async def test_the_group_waits_while_no_member_has_a_node() -> None:
     world = World().nodes(node("a").offers(cpu="2"))
-    world.intake.cluster_object(native("free", None))
+    world.event_handlers.cluster_object(native("free", None))
     world.pods(native_member("free", "large", cpu="4"))
     await tried(world)
     assert world.groups.placed == []
@@ -35,7 +35,7 @@ async def test_the_group_waits_while_no_member_has_a_node() -> None:
 
 async def test_nothing_is_told_of_a_gang_that_another_member_joins() -> None:
     world = World().nodes(node("a").offers(cpu="4"))
-    world.intake.cluster_object(native("gang", 1))
+    world.event_handlers.cluster_object(native("gang", 1))
     world.pods(native_member("gang", "first"))
     await tried(world)
     told = list(world.groups.placed)

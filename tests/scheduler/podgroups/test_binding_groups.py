@@ -59,7 +59,7 @@ def say(readying: type[Readying], name: str, status: Status = SUCCESS) -> None:
 
 def job(world: World, count: int = 3, minimum: int = 3, **asks: Any) -> World:
     world.nodes(node("a").offers(cpu="8"))
-    world.intake.cluster_object(group("job", minimum, **asks))
+    world.event_handlers.cluster_object(group("job", minimum, **asks))
     return world.pods(*members("job", count))
 
 
@@ -142,7 +142,7 @@ async def test_a_member_deleted_while_the_others_are_prepared_takes_them_back(re
     task = await begun(world)
     say(readying, "job-0")
     await turns()
-    world.intake.pod_gone("uid-job-0")
+    world.event_handlers.pod_gone("uid-job-0")
     assert not await task
     assert bound(world) == []
     assert world.requested("a") == 0

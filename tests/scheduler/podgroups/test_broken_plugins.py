@@ -25,7 +25,7 @@ def broken_at(step: str) -> World:
     script = Script()
     setattr(script, step, only_of("job-2", raising("oh"), getattr(script, step)))
     world = World(late_plugin("Late", script)).nodes(node("a"))
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     return world.pods(*members("job", 3))
 
 
@@ -41,7 +41,7 @@ async def test_all_members_are_tried_again_together(step: str) -> None:
 
 async def test_a_postfilter_that_breaks_leaves_nobody_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World().nodes(node("a").offers(cpu="1"))
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     [preemption] = [plugin for plugin in world.evaluator.runtime.post_filter if plugin.name == "DefaultPreemption"]
     monkeypatch.setattr(preemption, "post_filter", lambda *_args: raising("oh")(members("job", 1)[0].build()))
@@ -53,7 +53,7 @@ async def test_a_postfilter_that_breaks_leaves_nobody_in_flight(monkeypatch: pyt
 
 async def test_planning_that_breaks_keeps_nothing_and_the_group_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0}}]).nodes(node("a").offers(cpu="1"))
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     monkeypatch.setattr(world.evaluator.checker, "check_row", lambda *_args: raising("oh")(members("job", 1)[0].build()))
     assert world.decide() is None

@@ -50,7 +50,7 @@ async def attempts(world: World, most: int) -> int:
 @pytest.mark.parametrize("where", [0, DOMAINS // 2, DOMAINS - 1])
 async def test_the_one_domain_that_holds_the_group_is_found_by_attempts_that_cost_a_fixed_number_of_tries(where: int) -> None:
     world = racks(where)
-    world.intake.cluster_object(group("job", MEMBERS, topology="rack"))
+    world.event_handlers.cluster_object(group("job", MEMBERS, topology="rack"))
     last = member("job", MEMBERS - 1).node_selector(last="yes")
     evaluated = counted(world)
     world.pods(*members("job", MEMBERS - 1), last)
@@ -63,7 +63,7 @@ async def test_the_one_domain_that_holds_the_group_is_found_by_attempts_that_cos
 
 async def test_the_attempt_that_leaves_domains_says_so_and_needs_no_event_to_go_on() -> None:
     world = racks(DOMAINS)
-    world.intake.cluster_object(group("job", MEMBERS, topology="rack"))
+    world.event_handlers.cluster_object(group("job", MEMBERS, topology="rack"))
     # Both halves fit somewhere, and never in one rack.
     for index in range(DOMAINS):
         labels = {"rack": f"r{index:03}", "last": "no"}
@@ -78,7 +78,7 @@ async def test_the_attempt_that_leaves_domains_says_so_and_needs_no_event_to_go_
 
 async def test_members_that_no_node_could_hold_cost_one_look_however_many_domains_there_are() -> None:
     world = racks(DOMAINS)
-    world.intake.cluster_object(group("job", MEMBERS, topology="rack"))
+    world.event_handlers.cluster_object(group("job", MEMBERS, topology="rack"))
     evaluated = counted(world)
     world.pods(*members("job", MEMBERS - 1), member("job", MEMBERS - 1).node_selector(no="such"))
     await tried(world)
@@ -87,7 +87,7 @@ async def test_members_that_no_node_could_hold_cost_one_look_however_many_domain
 
 async def test_the_steps_of_a_member_do_not_grow_with_the_domains() -> None:
     world = racks(DOMAINS)
-    world.intake.cluster_object(group("job", MEMBERS, topology="rack"))
+    world.event_handlers.cluster_object(group("job", MEMBERS, topology="rack"))
     world.nodes(node("apart").labels(rack="apart", last="yes").offers(cpu="2", pods="100"))
     world.pods(*members("job", MEMBERS - 1), member("job", MEMBERS - 1).node_selector(last="yes"))
     await tried(world)

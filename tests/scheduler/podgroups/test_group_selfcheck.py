@@ -29,7 +29,7 @@ def look(world: World, name: str) -> Forgotten | Left | None:
 
 async def waiting(world: World, minimum: int, *makers: PodMaker, **declared: Any) -> World:
     """A group `job` that was tried, and waits."""
-    world.intake.cluster_object(group("job", minimum, **declared))
+    world.event_handlers.cluster_object(group("job", minimum, **declared))
     world.pods(*makers)
     await tried(world)
     assert bound(world) == []
@@ -91,7 +91,7 @@ async def test_a_hint_that_slept_is_named_with_the_event_that_it_missed(monkeypa
     events = kind.events
     monkeypatch.setattr(kind, "events", lambda self: tuple(replace(each, hint=lambda *_: QueueingHint.SKIP) for each in events(self)))
     world = await waiting(full(), 3, *members("job", 3))
-    world.intake.assigned_pod_gone("uid-big0")
+    world.event_handlers.assigned_pod_gone("uid-big0")
     found = look(world, "job-0")
     assert isinstance(found, Forgotten)
     assert found.event is not None
@@ -121,13 +121,13 @@ async def test_a_large_group_is_left_to_the_timeout(monkeypatch: pytest.MonkeyPa
 
 async def test_a_group_without_its_object_is_left_out() -> None:
     world = freed(await waiting(full(), 3, *members("job", 3)), "big0")
-    world.intake.cluster_object_gone(group("job", 3))
+    world.event_handlers.cluster_object_gone(group("job", 3))
     assert look(world, "job-0") is Left.GROUP
 
 
 async def test_a_member_whose_group_stands_is_looked_at_by_itself_and_in_its_groups_domain() -> None:
     world = full(2, "2")
-    world.intake.cluster_object(group("job", 1, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 1, topology="rack"))
     world.pods(member("job", 0).on("n0"))
     freed(world, "big0")
     world.pods(pod("small").requests(cpu="1").on("n0"), member("job", 1))
@@ -187,6 +187,6 @@ async def test_a_pod_that_a_reservation_holds_off_after_its_end_is_forgotten() -
     assert isinstance(found, Forgotten)
     assert (found.plugin, found.node) == ("NodeResourcesFit", "n0")
     world.now -= 1
-    world.intake.cluster_object_gone(group("job", 1))
+    world.event_handlers.cluster_object_gone(group("job", 1))
     assert isinstance(look(world, "held"), Forgotten), "no object declares the group"
     assert world.queue.nominator.node_of("uid-job-0") == "n0", "the check changes nothing"

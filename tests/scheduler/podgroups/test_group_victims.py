@@ -43,9 +43,9 @@ async def after(world: World) -> list[str]:
 
 async def test_a_group_makes_all_of_another_group_leave_when_it_would_be_broken() -> None:
     world = nodes(4)
-    world.intake.cluster_object(group("la", 4))
+    world.event_handlers.cluster_object(group("la", 4))
     world.pods(*low("la", 4, "6"))
-    world.intake.cluster_object(group("hb", 2))
+    world.event_handlers.cluster_object(group("hb", 2))
     world.pods(*(maker.priority(100) for maker in members("hb", 2, "8")))
     assert await after(world) == [f"la-{n}" for n in range(4)]
     await gone(world)
@@ -54,7 +54,7 @@ async def test_a_group_makes_all_of_another_group_leave_when_it_would_be_broken(
 
 async def test_a_single_pod_makes_all_of_a_group_leave_when_it_would_be_broken() -> None:
     world = nodes(3)
-    world.intake.cluster_object(group("la", 3))
+    world.event_handlers.cluster_object(group("la", 3))
     world.pods(*low("la", 3, "6"), pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == ["la-0", "la-1", "la-2"]
     world.evictor.evicted.sort()
@@ -64,21 +64,21 @@ async def test_a_single_pod_makes_all_of_a_group_leave_when_it_would_be_broken()
 
 async def test_a_single_pod_rather_makes_a_pod_leave_that_is_in_no_group() -> None:
     world = nodes(3)
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("alone").requests(cpu="6").priority(10).on("n2"), pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == ["alone"]
 
 
 async def test_members_that_a_group_can_spare_leave_by_themselves() -> None:
     world = nodes(4)
-    world.intake.cluster_object(group("la", 3))
+    world.event_handlers.cluster_object(group("la", 3))
     world.pods(*low("la", 4, "6"), pod("vip").requests(cpu="8").priority(100))
     assert len(await after(world)) == 1
 
 
 async def test_two_preemptors_one_after_the_other_do_not_take_what_a_group_can_spare_twice() -> None:
     world = nodes(4)
-    world.intake.cluster_object(group("la", 3))
+    world.event_handlers.cluster_object(group("la", 3))
     world.pods(*low("la", 4, "6"))
     world.pods(*(pod(f"vip-{n}").requests(cpu="8").priority(100) for n in range(2)))
     await tried(world)
@@ -88,23 +88,23 @@ async def test_two_preemptors_one_after_the_other_do_not_take_what_a_group_can_s
 
 async def test_the_preempting_group_takes_of_another_what_it_can_spare_and_no_more() -> None:
     world = nodes(4)
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 4, "6"))
-    world.intake.cluster_object(group("hb", 2))
+    world.event_handlers.cluster_object(group("hb", 2))
     world.pods(*(maker.priority(100) for maker in members("hb", 2, "8")))
     assert len(await after(world)) == 2
 
 
 async def test_a_group_on_one_node_loses_the_least_important_that_it_can_spare() -> None:
     world = World().nodes(node("a").offers(cpu="4"))
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(*(member("la", n).priority(n).on("a") for n in range(4)), pod("vip").requests(cpu="2").priority(100))
     assert await after(world) == ["la-0", "la-1"]
 
 
 async def test_a_group_on_one_node_goes_as_a_whole_when_more_is_needed_than_it_can_spare() -> None:
     world = World().nodes(node("a").offers(cpu="4"))
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(*(member("la", n).priority(n).on("a") for n in range(4)), pod("vip").requests(cpu="3").priority(100))
     assert await after(world) == [f"la-{n}" for n in range(4)]
 
@@ -112,7 +112,7 @@ async def test_a_group_on_one_node_goes_as_a_whole_when_more_is_needed_than_it_c
 async def test_when_a_group_goes_as_a_whole_those_who_left_for_its_sake_stay() -> None:
     """Two CPUs are wanted: `x` (5) would go first, then members (6); three of the group have to, so all do, and `x` need not."""
     world = World().nodes(node("a").offers(cpu="4"))
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(*(member("la", n).priority(6).on("a") for n in range(3)), pod("x").requests(cpu="1").priority(5).on("a"))
     world.pods(pod("vip").requests(cpu="3").priority(100))
     assert await after(world) == ["la-0", "la-1", "la-2"]
@@ -120,7 +120,7 @@ async def test_when_a_group_goes_as_a_whole_those_who_left_for_its_sake_stay() -
 
 async def test_a_group_of_which_one_member_is_as_important_as_the_preemptor_stays() -> None:
     world = nodes(2)
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(member("la", 0, "6").priority(10).on("n0"), member("la", 1, "6").priority(100).on("n1"))
     world.pods(pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == []
@@ -134,17 +134,17 @@ async def test_groups_that_are_declared_otherwise_leave_as_a_whole_too(form: str
     running = [pod(f"la-{n}").requests(cpu="6").priority(10).on(f"n{n}") for n in range(3)]
     meta = {"name": "la", "namespace": "default", "uid": "uid-la", "resourceVersion": "1"}
     if form == "volcano":
-        world.intake.cluster_object(convert({"metadata": meta, "spec": {"minMember": 3}}, VolcanoPodGroup))
+        world.event_handlers.cluster_object(convert({"metadata": meta, "spec": {"minMember": 3}}, VolcanoPodGroup))
         running = [maker.annotations(**{VOLCANO_GROUP_ANNOTATION: "la"}) for maker in running]
     else:
         policies = [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]
-        world.intake.cluster_object(convert({"metadata": meta, "spec": {"podGroups": policies}}, Workload))
+        world.event_handlers.cluster_object(convert({"metadata": meta, "spec": {"podGroups": policies}}, Workload))
         running = [maker.spec(workloadRef={"name": "la", "podGroup": "workers"}) for maker in running]
     world.pods(*running)
     if preemptors == 1:
         world.pods(pod("vip").requests(cpu="8").priority(100))
     else:
-        world.intake.cluster_object(group("hb", 2))
+        world.event_handlers.cluster_object(group("hb", 2))
         world.pods(*(maker.priority(100) for maker in members("hb", 2, "8")))
     assert await after(world) == ["la-0", "la-1", "la-2"]
 
@@ -153,13 +153,13 @@ async def test_a_budget_of_one_member_on_another_node_protects_its_group() -> No
     """Two groups of two would do. One member of `la` is under a budget that allows nobody to go: then `lb` goes, though more important."""
     world = nodes(4)
     for name, level in (("la", 10), ("lb", 20)):
-        world.intake.cluster_object(group(name, 2))
+        world.event_handlers.cluster_object(group(name, 2))
         for n in range(2):
             maker = member(name, n, "6").priority(level).on(f"n{n + (2 if name == 'lb' else 0)}")
             if (name, n) == ("la", 1):
                 maker = maker.labels(guarded="yes")
             world.pods(maker)
-    world.intake.cluster_object(disruption_budget({"matchLabels": {"guarded": "yes"}}))
+    world.event_handlers.cluster_object(disruption_budget({"matchLabels": {"guarded": "yes"}}))
     world.pods(pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == ["lb-0", "lb-1"]
 
@@ -173,7 +173,7 @@ async def test_members_that_nobody_declares_leave_one_by_one() -> None:
 async def test_whoever_an_extender_would_leave_behind_of_a_group_leaves_with_it() -> None:
     """The extender strikes a victim off the list; without the others it would be left alone, and one that can be spared would not."""
     world = nodes(2)
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("x").requests(cpu="2").priority(10).on("n0"))
     evaluator = next(iter(world.profiles.values()))
     vip = pod("vip").requests(cpu="8").priority(100).build()
@@ -188,7 +188,7 @@ async def test_a_group_is_let_back_whose_members_turn_out_not_to_be_needed() -> 
     """Both members look for themselves: the first may take the small group, the second needs the large one, which is enough for both."""
     world = nodes(2, "8")
     world.pods(pod("small").requests(cpu="2").priority(5).on("n0"), pod("large").requests(cpu="8").priority(10).on("n1"))
-    world.intake.cluster_object(group("hb", 2))
+    world.event_handlers.cluster_object(group("hb", 2))
     world.pods(member("hb", 0, "4").priority(100), member("hb", 1, "4").priority(100), member("hb", 2, "1").priority(100))
     world.pods(pod("filler").requests(cpu="3").priority(500).on("n0"))
     assert len(await after(world)) == 1
@@ -197,9 +197,9 @@ async def test_a_group_is_let_back_whose_members_turn_out_not_to_be_needed() -> 
 async def test_a_victims_group_is_not_told_twice_while_it_leaves() -> None:
     """The group is tried again between the eviction and its news; nobody is told again, and nobody else."""
     world = nodes(4)
-    world.intake.cluster_object(group("la", 4))
+    world.event_handlers.cluster_object(group("la", 4))
     world.pods(*low("la", 4, "6"))
-    world.intake.cluster_object(group("hb", 2))
+    world.event_handlers.cluster_object(group("hb", 2))
     makers = [maker.priority(100) for maker in members("hb", 2, "8")]
     world.pods(*makers)
     await after(world)
@@ -234,7 +234,7 @@ class Failing:
             self.failures[victim.name] -= 1
             raise RuntimeError("429")
         self.evicted.append(victim.name)
-        self.world.intake.assigned_pod_gone(victim.uid)
+        self.world.event_handlers.assigned_pod_gone(victim.uid)
 
     async def sleep(self, seconds: float) -> None:
         self.waited.append(seconds)
@@ -244,7 +244,7 @@ class Failing:
 async def test_the_rest_of_a_group_is_told_again_until_it_leaves(stuck: str) -> None:
     world = nodes(4)
     failing = Failing(world, **{stuck: 3})
-    world.intake.cluster_object(group("la", 4))
+    world.event_handlers.cluster_object(group("la", 4))
     world.pods(*low("la", 4, "6"), pod("vip").requests(cpu="8").priority(100))
     await tried(world)
     await world.scheduler.drain()
@@ -257,7 +257,7 @@ async def test_the_rest_of_a_group_is_told_again_until_it_leaves(stuck: str) -> 
 async def test_a_group_of_which_nobody_could_be_evicted_is_left_alone() -> None:
     world = nodes(2)
     failing = Failing(world, la_0=99, la_1=99)
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("vip").requests(cpu="8").priority(100))
     await tried(world)
     await world.scheduler.drain()
@@ -268,12 +268,12 @@ async def test_a_group_of_which_nobody_could_be_evicted_is_left_alone() -> None:
 async def test_a_member_that_ended_meanwhile_is_not_told_again() -> None:
     world = nodes(2)
     failing = Failing(world, la_0=99)
-    world.intake.cluster_object(group("la", 2))
+    world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("vip").requests(cpu="8").priority(100))
 
     async def ended(seconds: float) -> None:
         failing.waited.append(seconds)
-        world.intake.assigned_pod_gone("uid-la-0")
+        world.event_handlers.assigned_pod_gone("uid-la-0")
 
     object.__setattr__(world.scheduler.attempts.preemption, "sleep", ended)
     await tried(world)
@@ -356,7 +356,7 @@ SITUATIONS: dict[str, Any] = {
 def native_world(nodes: list[int], groups: list[Any], running: list[Any], coming: list[Any]) -> World:
     world = World().nodes(*(node(f"n{n}").offers(cpu=str(cpu)) for n, cpu in enumerate(nodes)))
     for declared in groups:
-        world.intake.cluster_object(declared)
+        world.event_handlers.cluster_object(declared)
     for name, at, cpu, priority, of in running:
         maker = native_member(of, name, cpu) if of else pod(name).requests(cpu=cpu)
         world.pods(maker.priority(priority).on(f"n{at}"))
@@ -380,8 +380,8 @@ async def test_kubernetes_own_groups(name: str) -> None:
 
 async def test_a_budget_is_respected_where_another_pod_can_leave() -> None:
     world = World().nodes(node("a").offers(cpu="3"))
-    world.intake.cluster_object(disruption_budget({"matchLabels": {"app": "foo"}}))
-    world.intake.cluster_object(native("big", 2, priority=100))
+    world.event_handlers.cluster_object(disruption_budget({"matchLabels": {"app": "foo"}}))
+    world.event_handlers.cluster_object(native("big", 2, priority=100))
     world.pods(*(pod(f"l{n}").labels(app="foo").requests(cpu="1").priority(10).on("a") for n in range(2)))
     world.pods(pod("l2").requests(cpu="1").priority(10).on("a"))
     world.pods(*(native_member("big", f"h{n}", "500m").priority(100) for n in range(2)))

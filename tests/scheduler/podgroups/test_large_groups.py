@@ -30,7 +30,7 @@ class Busy:
 
     def __init__(self, nodes: int = 1, *, minimum: int = COUNT, cpu: int = 1000) -> None:
         self.world = World().nodes(*(node(f"n{index}").offers(cpu=str(cpu), pods="1000") for index in range(nodes)))
-        self.world.intake.cluster_object(group("job", minimum))
+        self.world.event_handlers.cluster_object(group("job", minimum))
         self.world.pods(*members("job", COUNT))
         #: What happens at each of the event loop's turns, by number, while members are placed.
         self.meanwhile: dict[int, Callable[[], Any]] = {}
@@ -124,8 +124,8 @@ async def test_whatever_comes_between_the_members_no_node_is_overfilled_and_the_
 
 async def test_a_member_that_is_deleted_meanwhile_is_left_out_and_the_rest_is_bound_where_it_may_be() -> None:
     busy = Busy(minimum=COUNT - 2)
-    busy.meanwhile[3] = lambda: busy.world.intake.pod_gone("uid-job-0")  # placed already
-    busy.meanwhile[4] = lambda: busy.world.intake.pod_gone(f"uid-job-{COUNT - 1}")  # yet to be tried
+    busy.meanwhile[3] = lambda: busy.world.event_handlers.pod_gone("uid-job-0")  # placed already
+    busy.meanwhile[4] = lambda: busy.world.event_handlers.pod_gone(f"uid-job-{COUNT - 1}")  # yet to be tried
     await busy.run()
     assert sorted(bound(busy.world)) == sorted(f"job-{index}" for index in range(1, COUNT - 1))
     assert busy.world.cluster.placement("uid-job-0") is None
@@ -133,7 +133,7 @@ async def test_a_member_that_is_deleted_meanwhile_is_left_out_and_the_rest_is_bo
 
 async def test_a_member_that_is_deleted_meanwhile_and_needed_takes_all_back() -> None:
     busy = Busy()
-    busy.meanwhile[3] = lambda: busy.world.intake.pod_gone("uid-job-0")
+    busy.meanwhile[3] = lambda: busy.world.event_handlers.pod_gone("uid-job-0")
     await busy.run()
     assert bound(busy.world) == []
     assert busy.world.cluster.assumed_count == 0
@@ -141,7 +141,7 @@ async def test_a_member_that_is_deleted_meanwhile_and_needed_takes_all_back() ->
 
 async def test_a_node_that_goes_meanwhile_takes_all_back_and_they_are_tried_again() -> None:
     busy = Busy(2)
-    busy.meanwhile[5] = lambda: busy.world.intake.node_gone("n0")
+    busy.meanwhile[5] = lambda: busy.world.event_handlers.node_gone("n0")
     await busy.run()
     assert bound(busy.world) == []
     assert busy.world.cluster.assumed_count == 0
@@ -194,7 +194,7 @@ def looked_at(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
         patch.setattr(PodInfo, "may_be_tried", property(counting))
         patch.setattr(ProfileQueue, "resort", resorting)
         world = World().nodes(node("n").offers(cpu="1000", pods="1000"))
-        world.intake.cluster_object(group("job", count))
+        world.event_handlers.cluster_object(group("job", count))
         world.pods(*members("job", count))
         popped = world.queue.pop()
         assert popped is not None
@@ -216,7 +216,7 @@ CHANGES = st.tuples(st.integers(0, 4), st.sampled_from(["plain", "gate", "other"
 @given(st.lists(CHANGES, max_size=40))
 def test_what_is_kept_of_a_group_is_what_its_members_say(changes: list[tuple[int, str]]) -> None:
     world = World().nodes(node("n"))
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     taken: list[QueuedPod] = []
     for index, what in changes:
         if what == "pop":
@@ -227,7 +227,7 @@ def test_what_is_kept_of_a_group_is_what_its_members_say(changes: list[tuple[int
                 world.queue.return_unschedulable(queued, {"NodeResourcesFit"})
             taken = []
         elif what == "gone":
-            world.intake.pod_gone(f"uid-job-{index}")
+            world.event_handlers.pod_gone(f"uid-job-{index}")
         else:
             maker = member("job", index)
             if what == "gate":

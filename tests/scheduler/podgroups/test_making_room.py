@@ -18,7 +18,7 @@ def important(count: int, cpu: str = "1", of: str = "job") -> list:  # type: ign
 async def gone(world: World) -> None:
     """Victims leave, and whoever waits for that is tried."""
     for victim, _, _ in world.evictor.evicted:
-        world.intake.assigned_pod_gone(f"uid-{victim}")
+        world.event_handlers.assigned_pod_gone(f"uid-{victim}")
     world.now += 3
     world.queue.flush_backoff()
     await tried(world)
@@ -27,7 +27,7 @@ async def gone(world: World) -> None:
 async def test_a_group_makes_as_many_leave_as_it_needs_and_is_placed() -> None:
     world = World().nodes(node("a").offers(cpu="2"), node("b").offers(cpu="2"))
     world.pods(*(pod(f"low-{n}").requests(cpu="1").on("ab"[n % 2]) for n in range(4)))
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*important(3))
     assert world.decide() is None
     await world.scheduler.drain()
@@ -40,7 +40,7 @@ async def test_nobody_leaves_for_a_group_that_would_not_fit_all_the_same() -> No
     world = World().nodes(node("a").offers(cpu="2"), node("b").offers(cpu="2"))
     world.pods(*(pod(f"low-{n}").requests(cpu="1").on("a") for n in range(2)))
     world.pods(*(pod(f"high-{n}").requests(cpu="1").priority(1000).on("b") for n in range(2)))
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*important(3))
     assert world.decide() is None
     await world.scheduler.drain()
@@ -52,7 +52,7 @@ async def test_nobody_leaves_for_a_group_that_would_not_fit_all_the_same() -> No
 async def test_members_that_fit_as_it_is_keep_their_room_while_others_wait_for_theirs() -> None:
     world = World().nodes(node("a").offers(cpu="1"), node("b").offers(cpu="1"))
     world.pods(pod("low").requests(cpu="1").on("a"))
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(*important(2))
     assert world.decide() is None
     await world.scheduler.drain()
@@ -68,12 +68,12 @@ async def test_members_that_fit_as_it_is_keep_their_room_while_others_wait_for_t
 async def test_a_group_does_not_make_others_leave_while_its_victims_are_still_leaving() -> None:
     world = World().nodes(node("a").offers(cpu="2"), node("b").offers(cpu="2"))
     world.pods(*(pod(f"low-{n}").requests(cpu="1").on("ab"[n % 2]) for n in range(4)))
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(*important(2, "2"))
     assert world.decide() is None
     await world.scheduler.drain()
     assert len(world.evictor.evicted) == 4
-    world.intake.assigned_pod_gone("uid-low-0")
+    world.event_handlers.assigned_pod_gone("uid-low-0")
     world.now += 3
     world.queue.flush_backoff()
     await tried(world)
@@ -84,7 +84,7 @@ async def test_a_group_does_not_make_others_leave_while_its_victims_are_still_le
 
 async def test_no_member_makes_another_member_leave() -> None:
     world = World().nodes(node("a").offers(cpu="1"))
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(member("job", 0).priority(1), member("job", 1).priority(100))
     assert world.decide() is None
     await world.scheduler.drain()
@@ -94,7 +94,7 @@ async def test_no_member_makes_another_member_leave() -> None:
 async def test_a_group_that_never_preempts_makes_nobody_leave() -> None:
     world = World().nodes(node("a").offers(cpu="2"))
     world.pods(*(pod(f"low-{n}").requests(cpu="1").on("a") for n in range(2)))
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(*(maker.never_preempts() for maker in important(2)))
     assert world.decide() is None
     await world.scheduler.drain()
@@ -116,7 +116,7 @@ async def test_on_full_random_clusters_it_is_all_or_nobody(seed: int) -> None:
             world.pods(pod(f"runs-{index}").requests(cpu=str(takes)).priority(rng.choice((0, 0, 0, 200))).on(f"n{n}"))
             cpu, index = cpu - takes, index + 1
     count = rng.randint(1, 6)
-    world.intake.cluster_object(group("job", rng.randint(1, count), topology=rng.choice(("", "zone"))))
+    world.event_handlers.cluster_object(group("job", rng.randint(1, count), topology=rng.choice(("", "zone"))))
     world.pods(*[member("job", n, str(rng.randint(1, 3))).priority(100) for n in range(count)])
     await tried(world)
     await world.scheduler.drain()

@@ -23,7 +23,7 @@ def full(seed: int, *, spread: bool = False) -> World:
     world = World().nodes(*(node(f"n{n}").offers(cpu="4", pods="110") for n in range(8)))
     for index in range(32):
         world.pods(pod(f"low-{index}").requests(cpu="1").priority(rng.choice((0, 1, 2))).on(f"n{index % 8}"))
-    world.intake.cluster_object(group("job", MINIMUM))
+    world.event_handlers.cluster_object(group("job", MINIMUM))
     wanted = [maker.priority(100).requests(cpu=rng.choice(("1", "2"))) for maker in members("job", MINIMUM)]
     return world.pods(*(maker.spread("kubernetes.io/hostname", max_skew=2) if spread else maker for maker in wanted))
 
@@ -103,11 +103,11 @@ async def test_whatever_happens_meanwhile_nothing_is_counted_twice_or_lost(seed:
     world = full(seed)
     hasty = Hasty(world, rng.choice((0.4, 1, 2)) * TURN_SECONDS)
     what: list[Callable[[], Any]] = [
-        lambda: world.intake.assigned_pod_gone(f"uid-low-{rng.randrange(32)}"),
+        lambda: world.event_handlers.assigned_pod_gone(f"uid-low-{rng.randrange(32)}"),
         lambda: world.pods(pod(f"new-{rng.randrange(9)}").requests(cpu="1").on(f"n{rng.randrange(8)}")),
-        lambda: world.intake.node_gone(f"n{rng.randrange(8)}"),
+        lambda: world.event_handlers.node_gone(f"n{rng.randrange(8)}"),
         lambda: world.nodes(node(f"n{rng.randrange(10)}").offers(cpu="4")),
-        lambda: world.intake.pod_gone(f"uid-job-{rng.randrange(MINIMUM)}"),
+        lambda: world.event_handlers.pod_gone(f"uid-job-{rng.randrange(MINIMUM)}"),
     ]
     for _ in range(rng.randrange(1, 6)):
         hasty.meanwhile[rng.randrange(1, 60)] = rng.choice(what)

@@ -25,7 +25,7 @@ def waiting(**settings: int) -> World:
     args = {"name": "GangScheduling", "args": {"reservations": 1, **ALL_NODES, **settings}}
     world = World(pluginConfig=[args]).nodes(node("a"), node("b"))
     world.pods(*(runs(name) for name in "ab"))
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     return world.pods(*members("job", 2, "3"))
 
 
@@ -56,7 +56,7 @@ async def test_no_node_is_kept_unless_the_profile_says_so() -> None:
     world = waiting(reservations=0, reservationAfterSeconds=0)
     unset = World().nodes(node("a"), node("b"))
     unset.pods(*(runs(name) for name in "ab"))
-    unset.intake.cluster_object(group("job", 2))
+    unset.event_handlers.cluster_object(group("job", 2))
     unset.pods(*members("job", 2, "3"))
     for each in (world, unset):
         await tried(each)
@@ -69,12 +69,12 @@ async def test_what_fits_beside_the_group_is_placed_and_what_does_not_waits() ->
     await tried(world)
     assert sorted(map(str, kept(world, "job-0", "job-1"))) == ["a", "b"]
     world.nodes(node("c").offers(cpu="2"))
-    world.intake.assigned_pod_gone("uid-runs-a")
+    world.event_handlers.assigned_pod_gone("uid-runs-a")
     world.pods(pod("beside").requests(cpu="1"), pod("large").requests(cpu="4"))
     await tried(world)
     assert world.node_of("beside") is not None
     assert world.place("large") is SubQueue.UNSCHEDULABLE, "the only node that could hold it is kept"
-    world.intake.assigned_pod_gone("uid-runs-b")
+    world.event_handlers.assigned_pod_gone("uid-runs-b")
     await later(world, 1)
     assert {world.node_of("job-0"), world.node_of("job-1")} == {"a", "b"}
 
@@ -82,7 +82,7 @@ async def test_what_fits_beside_the_group_is_placed_and_what_does_not_waits() ->
 async def test_more_important_pods_do_not_mind_what_is_kept() -> None:
     world = waiting(reservationAfterSeconds=0)
     await tried(world)
-    world.intake.assigned_pod_gone("uid-runs-a")
+    world.event_handlers.assigned_pod_gone("uid-runs-a")
     world.pods(pod("vip").requests(cpu="4").priority(10))
     await tried(world)
     assert world.node_of("vip") == "a"
@@ -91,12 +91,12 @@ async def test_more_important_pods_do_not_mind_what_is_kept() -> None:
 async def test_what_was_kept_is_free_again_when_the_group_is_gone() -> None:
     world = waiting(reservationAfterSeconds=0)
     await tried(world)
-    world.intake.assigned_pod_gone("uid-runs-a")
+    world.event_handlers.assigned_pod_gone("uid-runs-a")
     world.pods(pod("large").requests(cpu="4"))
     await tried(world)
     assert world.place("large") is SubQueue.UNSCHEDULABLE
     for index in range(2):
-        world.intake.pod_gone(f"uid-job-{index}")
+        world.event_handlers.pod_gone(f"uid-job-{index}")
     await later(world, 1)
     assert world.node_of("large") == "a"
     assert len(world.scheduler.pod_groups.reservations) == 0
@@ -105,10 +105,10 @@ async def test_what_was_kept_is_free_again_when_the_group_is_gone() -> None:
 async def test_what_was_kept_is_free_again_when_nobody_declares_the_group() -> None:
     world = waiting(reservationAfterSeconds=0)
     await tried(world)
-    world.intake.assigned_pod_gone("uid-runs-a")
+    world.event_handlers.assigned_pod_gone("uid-runs-a")
     world.pods(pod("large").requests(cpu="4"))
     await tried(world)
-    world.intake.cluster_object_gone(group("job", 2))
+    world.event_handlers.cluster_object_gone(group("job", 2))
     await later(world, 1)
     assert world.node_of("large") == "a"
 
@@ -116,7 +116,7 @@ async def test_what_was_kept_is_free_again_when_nobody_declares_the_group() -> N
 async def test_what_was_kept_is_free_again_although_no_pod_is_decided_after_the_group_is_gone() -> None:
     world = waiting(reservationAfterSeconds=0)
     await tried(world)
-    world.intake.assigned_pod_gone("uid-runs-a")
+    world.event_handlers.assigned_pod_gone("uid-runs-a")
     world.pods(pod("large").requests(cpu="4"))
     await tried(world)
     beat = asyncio.Event()
@@ -127,7 +127,7 @@ async def test_what_was_kept_is_free_again_although_no_pod_is_decided_after_the_
 
     world.scheduler._sleep = next_beat
     running = asyncio.create_task(world.scheduler.run())
-    world.intake.cluster_object_gone(group("job", 2))
+    world.event_handlers.cluster_object_gone(group("job", 2))
     beat.set()
     for _ in range(50):
         await asyncio.sleep(0)
@@ -141,7 +141,7 @@ async def test_what_was_kept_is_free_again_although_no_pod_is_decided_after_the_
 async def test_the_more_important_group_gets_the_one_reservation() -> None:
     world = waiting(reservationAfterSeconds=0)
     await tried(world)
-    world.intake.cluster_object(group("vip", 2))
+    world.event_handlers.cluster_object(group("vip", 2))
     world.pods(*(maker.priority(10) for maker in members("vip", 2, "3")))
     for name in "ab":  # as important as that, so nobody has to leave
         world.pods(runs(name).priority(10))
@@ -154,7 +154,7 @@ async def test_the_older_of_two_equal_groups_keeps_its_reservation() -> None:
     world = waiting(reservationAfterSeconds=0)
     await tried(world)
     world.now += 5
-    world.intake.cluster_object(group("late", 2))
+    world.event_handlers.cluster_object(group("late", 2))
     world.pods(*members("late", 2, "3"))
     await tried(world)
     assert kept(world, "late-0", "late-1") == [None, None]
@@ -167,7 +167,7 @@ async def test_a_second_reservation_is_planned_beside_the_first() -> None:
     world.pods(*(runs(name) for name in "cd"))
     await tried(world)
     world.now += 5
-    world.intake.cluster_object(group("late", 2))
+    world.event_handlers.cluster_object(group("late", 2))
     world.pods(*members("late", 2, "3"))
     await tried(world)
     assert sorted(map(str, kept(world, "job-0", "job-1", "late-0", "late-1"))) == ["a", "b", "c", "d"]
@@ -175,7 +175,7 @@ async def test_a_second_reservation_is_planned_beside_the_first() -> None:
 
 async def test_a_group_that_no_empty_cluster_could_hold_keeps_nothing_from_anybody() -> None:
     world = World(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0}}]).nodes(node("a"), node("b"))
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3, "3"))
     await tried(world)
     assert kept(world, "job-0", "job-1", "job-2") == [None] * 3
@@ -201,7 +201,7 @@ def ten_nodes(**settings: int) -> World:
     names = [f"n{number}" for number in range(10)]
     world = World(pluginConfig=[args]).nodes(*(node(name) for name in names)).pods(*(runs(name, cpu="1") for name in names))
     for name, size in (("one", 1), ("two", 2)):
-        world.intake.cluster_object(group(name, size))
+        world.event_handlers.cluster_object(group(name, size))
         world.pods(*members(name, size, "4"))
     return world
 
@@ -209,7 +209,7 @@ def ten_nodes(**settings: int) -> World:
 async def test_no_more_nodes_are_kept_than_the_share_of_a_namespace() -> None:
     for percent, nominated in ((10, 0), (19, 0), (20, 2), (100, 2)):
         world = ten_nodes(reservations=1, reservationPercent=100, reservationPercentOfNamespace=percent)
-        world.intake.pod_gone("uid-one-0")
+        world.event_handlers.pod_gone("uid-one-0")
         await tried(world)
         assert len([name for name in kept(world, "two-0", "two-1") if name]) == nominated, percent
 
@@ -223,8 +223,8 @@ async def test_no_more_nodes_are_kept_than_the_share_of_all_groups() -> None:
 
 async def test_members_share_the_nodes_that_may_be_kept() -> None:
     world = ten_nodes(reservations=1, reservationPercent=10, reservationPercentOfNamespace=10)
-    world.intake.pod_gone("uid-one-0")
-    world.intake.cluster_object(group("small", 2))
+    world.event_handlers.pod_gone("uid-one-0")
+    world.event_handlers.cluster_object(group("small", 2))
     world.pods(*members("small", 2, "2"))
     for number in range(10):
         world.pods(pod(f"more-{number}").requests(cpu="2").spec(activeDeadlineSeconds=60).on(f"n{number}"))
@@ -267,9 +267,9 @@ async def test_a_group_that_is_made_anew_gains_nothing() -> None:
     await tried(world)
     world.now += 300
     for index in range(2):
-        world.intake.pod_gone(f"uid-job-{index}")
-    world.intake.cluster_object_gone(group("job", 2))
-    world.intake.cluster_object(group("next", 2))
+        world.event_handlers.pod_gone(f"uid-job-{index}")
+    world.event_handlers.cluster_object_gone(group("job", 2))
+    world.event_handlers.cluster_object(group("next", 2))
     world.pods(*members("next", 2, "3"))
     await tried(world)
     await later(world, 250)
@@ -283,7 +283,7 @@ async def test_a_pod_that_is_held_off_is_told_for_which_group_and_until_when() -
     world.nodes(node("c").offers(cpu="1"))
     began = datetime.fromtimestamp(world.claims.now(), UTC)
     await tried(world)
-    world.intake.assigned_pod_gone("uid-runs-a")
+    world.event_handlers.assigned_pod_gone("uid-runs-a")
     world.pods(pod("large").requests(cpu="4"), pod("larger").requests(cpu="5"))
     await tried(world)
     until = f"{began + timedelta(seconds=600):%Y-%m-%dT%H:%M:%SZ}"

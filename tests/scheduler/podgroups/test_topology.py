@@ -23,7 +23,7 @@ def stands_in(world: World) -> set[str]:
 
 async def test_all_members_stand_in_one_domain() -> None:
     world = racks(a="1", b="2", c="1")
-    world.intake.cluster_object(group("job", 4, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 4, topology="rack"))
     world.pods(*members("job", 4))
     assert await world.attempt()
     assert stands_in(world) == {"b"}, "only there is room for four"
@@ -31,7 +31,7 @@ async def test_all_members_stand_in_one_domain() -> None:
 
 async def test_a_group_that_requires_a_domain_waits_while_none_holds_it() -> None:
     world = racks(a="1", b="1", c="1")
-    world.intake.cluster_object(group("job", 4, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 4, topology="rack"))
     world.pods(*members("job", 4))
     assert await world.attempt() is None
     assert bound(world) == []
@@ -45,7 +45,7 @@ async def test_a_group_that_requires_a_domain_waits_while_none_holds_it() -> Non
 
 async def test_a_group_that_prefers_a_domain_is_spread_when_none_holds_it() -> None:
     world = racks(a="1", b="1")
-    world.intake.cluster_object(group("job", 4, topology="rack", mode="preferred"))
+    world.event_handlers.cluster_object(group("job", 4, topology="rack", mode="preferred"))
     world.pods(*members("job", 4))
     assert await world.attempt()
     assert stands_in(world) == {"a", "b"}
@@ -53,7 +53,7 @@ async def test_a_group_that_prefers_a_domain_is_spread_when_none_holds_it() -> N
 
 async def test_a_group_that_prefers_a_domain_gets_it_where_one_holds_it() -> None:
     world = racks(a="1", b="2", c="1")
-    world.intake.cluster_object(group("job", 4, topology="rack", mode="preferred"))
+    world.event_handlers.cluster_object(group("job", 4, topology="rack", mode="preferred"))
     world.pods(*members("job", 4))
     assert await world.attempt()
     assert stands_in(world) == {"b"}
@@ -62,7 +62,7 @@ async def test_a_group_that_prefers_a_domain_gets_it_where_one_holds_it() -> Non
 async def test_of_domains_that_hold_the_group_the_one_with_the_best_scores_is_taken() -> None:
     """LeastAllocated likes empty nodes; the tightest domain is looked at first, and is not taken for that."""
     world = racks(a="3", b="16", c="4")
-    world.intake.cluster_object(group("job", 4, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 4, topology="rack"))
     world.pods(*members("job", 4))
     assert await world.attempt()
     assert stands_in(world) == {"b"}
@@ -70,7 +70,7 @@ async def test_of_domains_that_hold_the_group_the_one_with_the_best_scores_is_ta
 
 async def test_nodes_without_the_label_are_in_no_domain() -> None:
     world = World().nodes(node("x").offers(cpu="16"))
-    world.intake.cluster_object(group("job", 2, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 2, topology="rack"))
     world.pods(*members("job", 2))
     assert await world.attempt() is None
     assert bound(world) == []
@@ -79,7 +79,7 @@ async def test_nodes_without_the_label_are_in_no_domain() -> None:
 
 async def test_whoever_joins_stands_in_the_groups_domain_or_waits() -> None:
     world = racks(a="2", b="8")
-    world.intake.cluster_object(group("job", 3, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 3, topology="rack"))
     world.pods(*members("job", 3))
     await tried(world)
     [rack] = stands_in(world)
@@ -96,12 +96,12 @@ async def test_room_in_a_domain_that_was_not_tried_brings_the_group_back() -> No
     world = racks(a="2", b="2")
     world.nodes(*(node(f"a{n}").labels(rack="a").offers(cpu="2").taint("gpu") for n in range(2)))
     world.pods(*(pod(f"big{n}").requests(cpu="2").on(f"b{n}") for n in range(2)))
-    world.intake.cluster_object(group("job", 4, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 4, topology="rack"))
     world.pods(*members("job", 4))
     await tried(world)
     assert bound(world) == []
-    world.intake.assigned_pod_gone("uid-big0")
-    world.intake.assigned_pod_gone("uid-big1")
+    world.event_handlers.assigned_pod_gone("uid-big0")
+    world.event_handlers.assigned_pod_gone("uid-big1")
     assert world.place("job-0") in (SubQueue.ACTIVE, SubQueue.BACKOFF)
     world.now += 3
     world.queue.flush_backoff()
@@ -113,7 +113,7 @@ async def test_a_domain_whose_nodes_lose_their_taint_brings_the_group_back_altho
     world = racks(a="2", b="4")
     world.nodes(*(node(f"a{n}").labels(rack="a").offers(cpu="2").taint("gpu") for n in range(2)))
     world.nodes(*(node(f"b{n}").labels(rack="b").offers(cpu="4").cordoned() for n in range(2)))
-    world.intake.cluster_object(group("job", 4, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 4, topology="rack"))
     world.pods(*members("job", 4))
     await tried(world)
     assert bound(world) == []
@@ -124,7 +124,7 @@ async def test_a_domain_whose_nodes_lose_their_taint_brings_the_group_back_altho
 async def test_a_node_that_comes_into_a_domain_brings_the_group_back() -> None:
     world = racks(a="1")
     world.nodes(node("c").offers(cpu="2"))
-    world.intake.cluster_object(group("job", 3, topology="rack"))
+    world.event_handlers.cluster_object(group("job", 3, topology="rack"))
     world.pods(*members("job", 3))
     await tried(world)
     assert bound(world) == []

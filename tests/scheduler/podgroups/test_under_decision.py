@@ -67,7 +67,7 @@ async def test_a_group_whether_it_is_decided_at_once_in_turns_or_with_extenders(
         found: list[str] = []
         world = World(watching(found)).nodes(node("a").offers(cpu="1000", pods="1000"))
         world.use_profile(asking=extenders)
-        world.intake.cluster_object(group("job", count))
+        world.event_handlers.cluster_object(group("job", count))
         world.pods(*members("job", count))
         deciding = asyncio.create_task(world.scheduler.run())
         for _ in range(200 * count):

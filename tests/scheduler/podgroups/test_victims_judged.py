@@ -42,13 +42,13 @@ def random_town(seed: int) -> Town:
 
 def world_of(town: Town) -> World:
     world = World().nodes(*(node(name).offers(cpu=str(cpus)) for name, cpus in town.nodes.items()))
-    world.intake.cluster_object(disruption_budget({"matchLabels": GUARDED}))
+    world.event_handlers.cluster_object(disruption_budget({"matchLabels": GUARDED}))
     for name, declared in town.groups.items():
         if declared.mode or declared.minimum is None:
             told = {"disruptionMode": declared.mode} | ({} if declared.own is None else {"priority": declared.own})
-            world.intake.cluster_object(native(name, declared.minimum, **told))
+            world.event_handlers.cluster_object(native(name, declared.minimum, **told))
         else:
-            world.intake.cluster_object(group(name, declared.minimum))
+            world.event_handlers.cluster_object(group(name, declared.minimum))
     for each in town.pods:
         declared_of = town.groups.get(each.group)
         if declared_of is None:
@@ -98,7 +98,7 @@ async def test_a_group_makes_nobody_leave_in_vain_and_breaks_no_group(seed: int)
     town, rng = random_town(seed), random.Random(seed)
     cpus, count = rng.randint(1, 4), rng.randint(1, 4)
     world = world_of(town)
-    world.intake.cluster_object(group("job", count))
+    world.event_handlers.cluster_object(group("job", count))
     world.pods(*(coscheduled("job", n, str(cpus)).priority(PREEMPTOR) for n in range(count)))
     await tried(world)
     await world.scheduler.drain()

@@ -19,7 +19,7 @@ async def test_all_members_are_asked_about_and_bound_together() -> None:
     extender = asking()
     world = World().nodes(node("a"), node("b"))
     world.use_profile(asking=[extender])
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     assert await world.attempt()
     assert sorted(bound(world)) == ["job-0", "job-1", "job-2"]
@@ -31,7 +31,7 @@ async def test_a_refusal_of_one_takes_all_back() -> None:
     extender.failed["a"] = "not here"
     world = World().nodes(node("a"), node("b").offers(cpu="2"))
     world.use_profile(asking=[extender])
-    world.intake.cluster_object(group("job", 3))
+    world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     assert await world.attempt() is False
     assert bound(world) == []
@@ -43,12 +43,12 @@ async def test_a_member_that_is_deleted_while_it_is_asked_about_is_left_out() ->
     extender = asking()
     world = World().nodes(node("a"), node("b"))
     world.use_profile(asking=[extender])
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(*members("job", 3))
 
     def deleted(verb: str) -> None:
         if extender.asked[-1][:2] == ("filter", "job-2"):
-            world.intake.pod_gone("uid-job-2")
+            world.event_handlers.pod_gone("uid-job-2")
 
     extender.meanwhile = deleted
     assert await world.attempt()
@@ -60,7 +60,7 @@ async def test_no_other_pod_of_the_profile_is_decided_meanwhile() -> None:
     extender = asking()
     world = World().nodes(node("a"))
     world.use_profile(asking=[extender])
-    world.intake.cluster_object(group("job", 2))
+    world.event_handlers.cluster_object(group("job", 2))
     world.pods(*members("job", 2))
     extender.pause()
     deciding = asyncio.ensure_future(world.attempt())

@@ -32,37 +32,37 @@ class Reconciler:
             them anew to one that leads. So a comparison of the queue finds no difference after such a change.
     """
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
-        self.repairs = intake.repairs
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, event_handlers: ClusterEventHandlers) -> None:
+        self.repairs = event_handlers.repairs
         self.lead_changes = 0
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
-        self._intake = intake
+        self._event_handlers = event_handlers
         self._unconfirmed: frozenset[str] = frozenset()
         self._doubtful: frozenset[str] = frozenset()
 
     def watching(self) -> AbstractContextManager[None]:
         """Note the objects that leave inside the block: a list that was requested earlier shows them still."""
-        return self._intake.noting_departures()
+        return self._event_handlers.noting_departures()
 
     def nodes(self) -> Comparison[Node]:
         """Make a comparison of nodes, before their list is requested."""
-        return Comparison(NodeBelief(self._cluster, self._intake))
+        return Comparison(NodeBelief(self._cluster, self._event_handlers))
 
     def assigned(self) -> Comparison[Pod]:
         """Make a comparison of pods on nodes, before their list is requested."""
-        return Comparison(AssignedBelief(self._cluster, self._intake))
+        return Comparison(AssignedBelief(self._cluster, self._event_handlers))
 
     def unscheduled(self) -> UnscheduledComparison:
         """Make a comparison of pods without a node, before their list is requested."""
         began = self.lead_changes
-        belief = QueueBelief(self._cluster, self._queue, self._intake, lambda: self.lead_changes == began)
+        belief = QueueBelief(self._cluster, self._queue, self._event_handlers, lambda: self.lead_changes == began)
         return UnscheduledComparison(belief, self, self._binding, frozenset(self._binding.unresolved), self._bound_unseen())
 
     def departed(self, uid: str) -> bool:
         """Whether a pod left while the comparison ran."""
-        return self._intake.has_departed(uid)
+        return self._event_handlers.has_departed(uid)
 
     def doubt(self, unresolved: frozenset[str], unconfirmed: frozenset[str], seen: set[str]) -> None:
         """Note the assumed pods that a list without a node did not show.
@@ -93,10 +93,10 @@ class Reconciler:
             found: as the API server shows it now; None where it has no pod of that name.
         """
         if found is None or found.uid != pod.uid:
-            self._intake.pod_gone(pod.uid)
+            self._event_handlers.pod_gone(pod.uid)
             self.repairs.forgotten += 1
         elif found.node_name:
-            self._intake.assigned_pod(found)
+            self._event_handlers.assigned_pod(found)
 
     def _assumed(self, uids: Iterable[str]) -> list[PodInfo]:
         placements = (self._cluster.placement(uid) for uid in uids)
@@ -164,14 +164,14 @@ class UnscheduledComparison(Comparison[Pod]):
 class _Belief:
     """The base of the three beliefs: cache, event handlers for repairs, and their counts."""
 
-    def __init__(self, cluster: Cluster, intake: ClusterEventHandlers) -> None:
+    def __init__(self, cluster: Cluster, event_handlers: ClusterEventHandlers) -> None:
         self._cluster = cluster
-        self._intake = intake
-        self._repairs = intake.repairs
+        self._event_handlers = event_handlers
+        self._repairs = event_handlers.repairs
 
     def _left(self, key: str) -> bool:
         """Whether the object left while the comparison ran, so that the list may show it still."""
-        return self._intake.has_departed(key)
+        return self._event_handlers.has_departed(key)
 
 
 class NodeBelief(_Belief):
@@ -216,7 +216,7 @@ class NodeBelief(_Belief):
 
     def gone(self, key: str) -> None:
         """Repair: the node was deleted."""
-        self._intake.node_gone(NodeName(key))
+        self._event_handlers.node_gone(NodeName(key))
         self._repairs.nodes_vanished += 1
 
     def news(self, key: str, item: Node) -> None:
@@ -228,8 +228,8 @@ class NodeBelief(_Belief):
         """
         known = self.now(key)
         if known is not None and known.metadata.uid != item.metadata.uid:
-            self._intake.node_gone(NodeName(key))
-        self._intake.node(item)
+            self._event_handlers.node_gone(NodeName(key))
+        self._event_handlers.node(item)
         if known is None:
             self._repairs.nodes_missed += 1
         else:
@@ -282,7 +282,7 @@ class AssignedBelief(_Belief):
 
     def gone(self, key: str) -> None:
         """Repair: the pod was deleted or has finished."""
-        self._intake.assigned_pod_gone(key)
+        self._event_handlers.assigned_pod_gone(key)
         self._repairs.pods_vanished += 1
 
     def news(self, key: str, item: Pod) -> None:
@@ -299,15 +299,15 @@ class AssignedBelief(_Belief):
             self._repairs.pods_missed += 1
         else:
             self._repairs.pods_stale += 1
-        self._intake.assigned_pod(info)
+        self._event_handlers.assigned_pod(info)
 
 
 class QueueBelief(_Belief):
     """The pods that wait for a node, by uid. A pod with a place in the columns was placed and is not compared."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, intake: ClusterEventHandlers, shown: Callable[[], bool]) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, event_handlers: ClusterEventHandlers, shown: Callable[[], bool]) -> None:
         """`shown`: whether Kopf has shown pods without a break since the comparison began."""
-        super().__init__(cluster, intake)
+        super().__init__(cluster, event_handlers)
         self._queue = queue
         self._shown = shown
 
@@ -354,7 +354,7 @@ class QueueBelief(_Belief):
         """Repair: the pod was deleted or bound, or has finished."""
         known = self.now(key)
         if known is not None:
-            self._intake.unscheduled_pod_gone(known)
+            self._event_handlers.unscheduled_pod_gone(known)
             self._repairs.vanished += 1
 
     def news(self, key: str, item: Pod) -> None:
@@ -371,7 +371,7 @@ class QueueBelief(_Belief):
             self._repairs.missed += 1
         else:
             self._repairs.outdated += 1
-        self._intake.unscheduled_pod(info)
+        self._event_handlers.unscheduled_pod(info)
 
 
 def _place(pod: PodInfo | None) -> tuple[str, str]:

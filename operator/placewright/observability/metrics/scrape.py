@@ -112,7 +112,7 @@ def _writing(engine: Engine) -> Iterator[Metric]:
         events = {_EVENT_WORDS.get(name, name): count for name, count in _counts(engine.event_counts)}
         statuses = dict(_counts(engine.status_counts))
         groups = dict(_counts(engine.group_status_counts))
-        repairs = dict(engine.intake.repairs.counts())
+        repairs = dict(engine.event_handlers.repairs.counts())
         restarts = {name: writer.restarts for name, writer in engine.outbox.items()}
     yield counted(own.EVENTS, _by_name(events))
     yield counted(own.STATUS_WRITES, _by_name(statuses))

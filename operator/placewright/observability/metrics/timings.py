@@ -21,7 +21,7 @@ _BROKEN: Final = "Error"
 
 
 class EventTimes:
-    """The times of handling events of watches. It is the intake's `Stopwatch`."""
+    """The times of handling events of watches. It is the `Stopwatch` of the event handlers."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         """Count nothing yet.
