@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from placewright.cli.main import main
-from placewright.engine.beside import StandBeside, nothing_beside
+from placewright.engine.companions import MakeCompanions, no_companions
 from placewright.engine.options import EngineOptions
 from placewright.handlers import operator
 from placewright.serving import endpoints
@@ -31,7 +31,7 @@ class Started:
     options: EngineOptions
     log_level: int
 
-    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, beside: StandBeside) -> int:
+    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, make_companions: MakeCompanions) -> int:
         self.kubeconfig, self.context, self.options, self.log_level = kubeconfig, context, options, logging.getLogger().level
         return 0
 
@@ -115,9 +115,9 @@ class Opened:
     def __init__(self) -> None:
         self.options = ServingOptions(port=None)
 
-    def __call__(self, options: ServingOptions) -> StandBeside:
+    def __call__(self, options: ServingOptions) -> MakeCompanions:
         self.options = options
-        return nothing_beside
+        return no_companions
 
 
 @pytest.fixture

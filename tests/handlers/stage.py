@@ -30,7 +30,7 @@ from placewright.engine import (
     takeover,
     unclaimedpods,
 )
-from placewright.engine.beside import StandBeside, nothing_beside
+from placewright.engine.companions import MakeCompanions, no_companions
 from placewright.engine.engine import Engine, build_engine
 from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
@@ -268,10 +268,10 @@ class Running:
 
 
 @asynccontextmanager
-async def operator(stage: Stage, options: EngineOptions = FAST, stand_beside: StandBeside = nothing_beside) -> AsyncIterator[Running]:
+async def operator(stage: Stage, options: EngineOptions = FAST, make_companions: MakeCompanions = no_companions) -> AsyncIterator[Running]:
     """An operator at work on this stage, ended in order if the test did not end it."""
     stop = asyncio.Event()
-    engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), options, stand_beside)
+    engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), options, make_companions)
     running = Running(engine, asyncio.create_task(run_engine(engine, stop)), stop)
     try:
         yield running

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 from prometheus_client.registry import Collector
 
 from handlers.stage import FAST, Running, Stage
-from placewright.engine.beside import Beside
+from placewright.engine.companions import Companions
 from placewright.engine.engine import build_engine
 from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
@@ -85,7 +85,7 @@ async def watched(stage: Stage, options: EngineOptions = FAST) -> AsyncIterator[
     stop = asyncio.Event()
     access = load_config(str(stage.sandbox.kubeconfig))
     series = EngineSeries(access.server)
-    engine = build_engine(access, options, lambda _member: Beside(series.listeners))
+    engine = build_engine(access, options, lambda _info: Companions(series.listeners))
     metrics = EngineMetrics(engine, series)
     running = Watched(engine, asyncio.create_task(run_engine(engine, stop)), stop)
     running.metrics = metrics

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import aiohttp
 
 from handlers.stage import DEADLINE, FAST, Running, Stage
-from placewright.engine.beside import Beside, Membership
+from placewright.engine.companions import Companions, ReplicaInfo
 from placewright.engine.engine import Engine, build_engine
 from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
@@ -75,9 +75,9 @@ async def desk(stage: Stage, options: EngineOptions = FAST, **serving: Any) -> A
     opened: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
     serve = endpoints(ServingOptions(**{"address": LOOPBACK, "port": 0, "health_port": 0, **serving}))
 
-    def telling(member: Membership) -> Beside:
+    def telling(info: ReplicaInfo) -> Companions:
         """The endpoints, and which ports they got."""
-        made = serve(member)
+        made = serve(info)
 
         @asynccontextmanager
         async def opening(engine: Engine) -> AsyncIterator[None]:
@@ -86,7 +86,7 @@ async def desk(stage: Stage, options: EngineOptions = FAST, **serving: Any) -> A
                 opened.set_result(served)
                 yield
 
-        return Beside(made.listeners, opening)
+        return Companions(made.listeners, opening)
 
     stop = asyncio.Event()
     engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), options, telling)

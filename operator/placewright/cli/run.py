@@ -24,7 +24,7 @@ from placewright.profiles.kubescheduler.documents import to_yaml
 from placewright.profiles.kubescheduler.writer import to_configuration
 
 if TYPE_CHECKING:
-    from placewright.engine.beside import StandBeside
+    from placewright.engine.companions import MakeCompanions
 
 
 def register(subparsers: Subparsers) -> None:
@@ -73,13 +73,13 @@ def main(args: argparse.Namespace) -> int:
     from placewright.handlers.operator import run  # noqa: PLC0415 - loads Kopf, which takes a while
 
     with logging_to_stderr(log_options(args)):
-        return run(settings.process.kubeconfig, args.context, options, _beside(args))
+        return run(settings.process.kubeconfig, args.context, options, _companions(args))
 
 
-def _beside(args: argparse.Namespace) -> StandBeside:
+def _companions(args: argparse.Namespace) -> MakeCompanions:
     """The listeners and endpoints that are open while the engine exists."""
     # Here and not above: they load aiohttp, the engine and Kopf, which other commands, and the help, do without.
-    from placewright.engine.beside import together  # noqa: PLC0415
+    from placewright.engine.companions import together  # noqa: PLC0415
     from placewright.observability.decisionlog import decision_log  # noqa: PLC0415
     from placewright.observability.tracing import TracingOptions, tracing  # noqa: PLC0415
     from placewright.serving.endpoints import endpoints  # noqa: PLC0415

@@ -22,7 +22,7 @@ from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observedcluster import ObservedCluster
 from placewright.engine.arrivals import ArrivalsWatch
-from placewright.engine.beside import Membership, StandBeside, nothing_beside
+from placewright.engine.companions import MakeCompanions, ReplicaInfo, no_companions
 from placewright.engine.debugsignal import Debugger
 from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.discovery import Discovery
@@ -103,7 +103,7 @@ class Engine:
     """One scheduler on one API server, whole: `start`, `drain` and `stop` only run what is built here.
 
     Attributes:
-        beside: the listeners, and the servers that are open for as long as the engine exists.
+        companions: the listeners, and the servers that are open for as long as the engine exists.
         shadows: profiles that decide beside others and bind nothing.
         claims: writes claims to devices.
         column_budget: memory for the columns that are kept between decisions, of all profiles and shadows together.
@@ -118,13 +118,13 @@ class Engine:
         arrivals: by kind, the watch of each source with a follower; on while a profile runs a plugin that declares it.
     """
 
-    def __init__(self, access: ClusterAccess, options: EngineOptions, stand_beside: StandBeside) -> None:
+    def __init__(self, access: ClusterAccess, options: EngineOptions, make_companions: MakeCompanions) -> None:
         """Build all parts and start none. `build_engine` describes the arguments."""
         self.access, self.options, self.now = access, options, SteadyClock()
         self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
         self.namespace = operator_namespace(os.environ)
-        self.beside = stand_beside(Membership(access, self.replica, self._active))
-        heard = self.beside.listeners
+        self.companions = make_companions(ReplicaInfo(access, self.replica, self._active))
+        heard = self.companions.listeners
         self.leadership = self._make_leadership()
         limit = TokenBucket(options.qps, options.burst) if options.qps else None
         # What leaves in the last moment of the lead must be over before another replica may take it.
@@ -488,7 +488,7 @@ class Engine:
 def build_engine(
     access: ClusterAccess,
     options: EngineOptions = EngineOptions(),  # noqa: B008
-    stand_beside: StandBeside = nothing_beside,
+    make_companions: MakeCompanions = no_companions,
 ) -> Engine:
     """Build a scheduler for one API server, without a request to it.
 
@@ -498,12 +498,12 @@ def build_engine(
     Args:
         access: address of the API server, and credentials for it.
         options: of the engine.
-        stand_beside: makes the listeners, and the servers that are open for as long as the engine exists.
+        make_companions: makes the listeners, and the servers that are open for as long as the engine exists.
 
     Returns:
         An engine that has not been started.
     """
-    return Engine(access, options, stand_beside)
+    return Engine(access, options, make_companions)
 
 
 def _decided_on(reflector: Reflector[Any]) -> bool:

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from placewright.engine.beside import StandBeside, nothing_beside
+from placewright.engine.companions import MakeCompanions, no_companions
 from placewright.engine.debugsignal import ignore_debug_signal
 from placewright.engine.engine import Engine, build_engine
 from placewright.engine.freedmemory import map_large_pieces
@@ -34,7 +34,7 @@ def run(
     kubeconfig: str | None = None,
     context: str | None = None,
     options: EngineOptions = EngineOptions(),  # noqa: B008
-    beside: StandBeside = nothing_beside,
+    make_companions: MakeCompanions = no_companions,
 ) -> int:
     """Run the operator until SIGTERM or SIGINT.
 
@@ -42,8 +42,8 @@ def run(
         kubeconfig: path of a kubeconfig; None for `KUBECONFIG`, the default file, or the pod's ServiceAccount.
         context: of the kubeconfig; None for its current one.
         options: of the engine.
-        beside: makes the observers and servers that are open for as long as the engine is, such as metrics. An error of its opening
-            ends the run and is raised.
+        make_companions: makes the observers and servers that are open for as long as the engine is, such as metrics. An error of
+            its opening ends the run and is raised.
 
     Returns:
         The exit code: 0 after a signal, 1 when a part of the engine has ended.
@@ -57,7 +57,7 @@ def run(
     map_large_pieces()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:
-            runner.run(_run_until_signal(access, options, beside))
+            runner.run(_run_until_signal(access, options, make_companions))
         except CannotElect as problem:
             raise ConfigError(f"{access.server}: {problem}") from None
         except EngineBroken as problem:
@@ -66,7 +66,7 @@ def run(
     return 0
 
 
-async def _run_until_signal(access: ClusterAccess, options: EngineOptions, beside: StandBeside) -> None:
+async def _run_until_signal(access: ClusterAccess, options: EngineOptions, make_companions: MakeCompanions) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     ignore_debug_signal()
@@ -82,7 +82,7 @@ async def _run_until_signal(access: ClusterAccess, options: EngineOptions, besid
 
     loop.set_exception_handler(end_soon)
     take_signals()
-    await operate(access, stop, options, take_signals, beside)
+    await operate(access, stop, options, take_signals, make_companions)
 
 
 class EngineBroken(Exception):
@@ -94,7 +94,7 @@ async def operate(
     stop: asyncio.Event,
     options: EngineOptions = EngineOptions(),  # noqa: B008
     on_kopf_start: KopfStarted = lambda: None,
-    beside: StandBeside = nothing_beside,
+    make_companions: MakeCompanions = no_companions,
 ) -> None:
     """Run the operator until `stop` is set.
 
@@ -103,13 +103,13 @@ async def operate(
         stop: ends the operator in order when it is set.
         options: of the engine.
         on_kopf_start: called after each start of Kopf.
-        beside: as for `run`.
+        make_companions: as for `run`.
 
     Raises:
         CannotElect: replicas could not elect one of them: the peering's or the Lease's definition or rights are missing.
         EngineBroken: a part of the engine has ended.
     """
-    await run_engine(build_engine(access, options, beside), stop, on_kopf_start)
+    await run_engine(build_engine(access, options, make_companions), stop, on_kopf_start)
 
 
 async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted = lambda: None) -> None:
@@ -126,14 +126,14 @@ async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfSta
     """
     try:
         with OutOfMemory() as memory:
-            async with engine.beside.open(engine):
+            async with engine.companions.open(engine):
                 try:
                     if await _unless_stopped(engine.start(), stop):
                         await _work(engine, memory, stop, on_kopf_start)
                 finally:
                     await engine.stop()
     finally:
-        await engine.close()  # also where the opening of `beside` failed, and nothing was started
+        await engine.close()  # also where the opening of companions failed, and nothing was started
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:

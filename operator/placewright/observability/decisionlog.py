@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from placewright.engine.beside import Beside, Listeners, Membership
+from placewright.engine.companions import Companions, Listeners, ReplicaInfo
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT, Step
 from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.failures import SCHEDULER_ERROR, UNSCHEDULABLE
@@ -66,9 +66,9 @@ class DecisionLog:
         _say(level, said, fields, (attempt.uid, message))
 
 
-def decision_log(member: Membership) -> Beside:
+def decision_log(info: ReplicaInfo) -> Companions:
     """Make the companion that logs an engine's decisions."""
-    return Beside(Listeners(attempts=(DecisionLog(member.leads),)))
+    return Companions(Listeners(attempts=(DecisionLog(info.leads),)))
 
 
 def _say(level: int, said: str, fields: dict[str, Any], about: object) -> None:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
-from placewright.engine.beside import Beside, Listeners, Membership, StandBeside, nothing_beside
+from placewright.engine.companions import Companions, Listeners, MakeCompanions, ReplicaInfo, no_companions
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class TracingOptions:
         return bool(environ.get(_SAMPLER)) if self.rate_per_million is None else self.rate_per_million > 0
 
 
-def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) -> StandBeside:
+def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) -> MakeCompanions:
     """Make the companion that traces an engine's attempts.
 
     Args:
@@ -60,22 +60,22 @@ def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) ->
         InputError: the flag asks for traces and OpenTelemetry is not installed, or the environment names a protocol that is not supported.
     """
     if not options.wanted(environ):
-        return nothing_beside
+        return no_companions
     if not installed():
         if options.rate_per_million is None:
             _log.warning("%s is set, but nothing is traced: OpenTelemetry is not installed; %s", _SAMPLER, _INSTALL)
-            return nothing_beside
+            return no_companions
         raise InputError(f"{RATE_FLAG}: found {options.rate_per_million}, but OpenTelemetry is not installed; allowed after {_INSTALL}")
     _check(environ)
 
-    def stand(member: Membership) -> Beside:
+    def make(info: ReplicaInfo) -> Companions:
         # Here and not above: it imports OpenTelemetry.
         from placewright.observability.tracingexport import AttemptTraces  # noqa: PLC0415
 
-        traces = AttemptTraces.exporting(options.rate_per_million, member.replica.identity)
-        return Beside(Listeners(attempts=(traces,)), lambda _engine: traces)
+        traces = AttemptTraces.exporting(options.rate_per_million, info.replica.identity)
+        return Companions(Listeners(attempts=(traces,)), lambda _engine: traces)
 
-    return stand
+    return make
 
 
 def installed() -> bool:

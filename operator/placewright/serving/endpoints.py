@@ -15,8 +15,8 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
 
-from placewright.engine.beside import Beside, Listeners, Membership, StandBeside
 from placewright.engine.certificates import CertificateFiles, self_made
+from placewright.engine.companions import Companions, Listeners, MakeCompanions, ReplicaInfo
 from placewright.engine.engine import Engine
 from placewright.explain.records import Records
 from placewright.kube.client import ApiClient
@@ -85,7 +85,7 @@ class Served:
     health_port: int | None
 
 
-def endpoints(options: ServingOptions) -> StandBeside:
+def endpoints(options: ServingOptions) -> MakeCompanions:
     """Make the companion that serves an engine's endpoints.
 
     Args:
@@ -95,8 +95,8 @@ def endpoints(options: ServingOptions) -> StandBeside:
         A maker of the companion. Its context raises `InputError` where a port is taken or a certificate cannot be used.
     """
 
-    def stand(member: Membership) -> Beside:
-        heard = _Heard.of(member, options)
+    def make(info: ReplicaInfo) -> Companions:
+        heard = _Heard.of(info, options)
 
         @asynccontextmanager
         async def opened(engine: Engine) -> AsyncIterator[Served]:
@@ -110,9 +110,9 @@ def endpoints(options: ServingOptions) -> StandBeside:
                     routes.add(await _console(engine, heard, client, lanes, stack))
                 yield await _Serving(options, routes, AskingTheApiServer(client, lanes=lanes), stack).open()
 
-        return Beside(heard.listeners, opened)
+        return Companions(heard.listeners, opened)
 
-    return stand
+    return make
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,9 @@ class _Heard:
     series: EngineSeries | None
 
     @classmethod
-    def of(cls, member: Membership, options: ServingOptions) -> _Heard:
+    def of(cls, info: ReplicaInfo, options: ServingOptions) -> _Heard:
         records = Records(time.time) if options.port is not None else None
-        return cls(records, EngineSeries(member.access.server) if options.metrics else None)
+        return cls(records, EngineSeries(info.access.server) if options.metrics else None)
 
     @property
     def listeners(self) -> Listeners:

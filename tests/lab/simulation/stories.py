@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from handlers.stage import Running, Stage
 from kubesandbox.storage.writes import WriteOptions
-from placewright.engine.beside import Beside, Listeners, Membership
+from placewright.engine.companions import Companions, Listeners, ReplicaInfo
 from placewright.engine.engine import Engine
 from placewright.framework.events import ASSIGNED_POD_ADD
 from placewright.offline.kinds import Manifest
@@ -128,9 +128,9 @@ class Story:
             put(stage, manifest)
         self.before = objects_of(stage)
 
-    def stand_beside(self, _member: Membership) -> Beside:
+    def make_companions(self, _info: ReplicaInfo) -> Companions:
         """What looks around while the operator works."""
-        return Beside(Listeners(attempts=(self._crowds,)), self._crowds.looking_at)
+        return Companions(Listeners(attempts=(self._crowds,)), self._crowds.looking_at)
 
     async def tell(self, stage: Stage, running: Running, steps: int) -> None:
         """The profile comes, then so many things happen, then time passes until all pods that wait were tried since the last change."""

@@ -30,7 +30,7 @@ async def told(seed: int) -> tuple[Story, dict[str, str]]:
     story = Story(seed)
     async with new_stage() as stage:
         story.open(stage)
-        async with operator(stage, replace(FAST, seed=seed, leader_elect=False), story.stand_beside) as running:
+        async with operator(stage, replace(FAST, seed=seed, leader_elect=False), story.make_companions) as running:
             await story.tell(stage, running, STEPS)
         return story, places(objects_of(stage))
 

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from placewright.engine.beside import Listeners
+from placewright.engine.companions import Listeners
 from placewright.engine.engine import Engine
 from placewright.observability.metrics import groups, own, scrape, shadows
 from placewright.observability.metrics.attempts import AttemptSeries

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from handlers.stage import DEADLINE, FAST, Stage
-from placewright.engine.beside import Beside, StandBeside, together
+from placewright.engine.companions import Companions, MakeCompanions, together
 from placewright.engine.engine import Engine, build_engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
@@ -23,10 +23,10 @@ class Heard:
         self.opened = asyncio.Event()
         self._access = load_config(str(stage.sandbox.kubeconfig))
 
-    def engine(self, *beside: StandBeside) -> Engine:
-        return build_engine(self._access, FAST, together(*beside))
+    def engine(self, *companions: MakeCompanions) -> Engine:
+        return build_engine(self._access, FAST, together(*companions))
 
-    def one(self, name: str) -> StandBeside:
+    def one(self, name: str) -> MakeCompanions:
         @asynccontextmanager
         async def opening(engine: Engine) -> AsyncIterator[None]:
             self.said.append(f"{name} opens, started={engine.started}")
@@ -36,7 +36,7 @@ class Heard:
             finally:
                 self.said.append(f"{name} closes, ending={engine.ending}, started={engine.started}")
 
-        return lambda _member: Beside(open=opening)
+        return lambda _info: Companions(open=opening)
 
 
 async def test_it_is_open_before_the_engine_starts_and_until_it_has_ended(stage: Stage) -> None:
@@ -70,7 +70,7 @@ async def test_what_cannot_be_opened_leaves_nothing_open(stage: Stage) -> None:
         raise OSError("no")
         yield
 
-    engine = heard.engine(heard.one("first"), lambda _member: Beside(open=broken))
+    engine = heard.engine(heard.one("first"), lambda _info: Companions(open=broken))
     before = asyncio.all_tasks()
     with pytest.raises(OSError, match="no"):
         await run_engine(engine, asyncio.Event())

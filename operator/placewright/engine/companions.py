@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class ReplicaInfo:
     """This replica, for companions that are made before its engine. Nothing has been asked of the API server yet.
 
     Attributes:
@@ -75,7 +75,7 @@ def nothing_open(_engine: Engine) -> AbstractAsyncContextManager[object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Companions:
     """The companions of one engine.
 
     Attributes:
@@ -89,15 +89,15 @@ class Beside:
 
 
 #: Makes the companions of an engine that is about to be built. It opens nothing, so that its error leaves nothing open.
-StandBeside = Callable[[Membership], Beside]
+MakeCompanions = Callable[[ReplicaInfo], Companions]
 
 
-def nothing_beside(_member: Membership) -> Beside:
+def no_companions(_info: ReplicaInfo) -> Companions:
     """Make no companions."""
-    return Beside()
+    return Companions()
 
 
-def together(*each: StandBeside) -> StandBeside:
+def together(*each: MakeCompanions) -> MakeCompanions:
     """Join several makers of companions into one.
 
     Args:
@@ -105,8 +105,8 @@ def together(*each: StandBeside) -> StandBeside:
             were entered before are left.
     """
 
-    def stand(member: Membership) -> Beside:
-        made = [one(member) for one in each]
+    def make(info: ReplicaInfo) -> Companions:
+        made = [one(info) for one in each]
 
         @asynccontextmanager
         async def opened(engine: Engine) -> AsyncIterator[None]:
@@ -115,6 +115,6 @@ def together(*each: StandBeside) -> StandBeside:
                     await stack.enter_async_context(one.open(engine))
                 yield
 
-        return Beside(sum((one.listeners for one in made), Listeners()), opened)
+        return Companions(sum((one.listeners for one in made), Listeners()), opened)
 
-    return stand
+    return make
