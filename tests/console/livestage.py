@@ -12,10 +12,10 @@ import aiohttp
 
 from handlers.stage import DEADLINE, Stage
 from placewright.cli.operatorport import OperatorPlace
+from placewright.http.listener import bind
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.plugins.catalog import in_tree
-from placewright.serving.listener import bind
 from placewright_console.local.clustersource import ClusterSource
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.whatif.whatifpages import WhatIfPages

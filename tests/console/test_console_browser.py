@@ -17,8 +17,8 @@ import pytest
 from aiohttp import web
 
 from browser import Page, running, tab
+from placewright.http.listener import bind
 from placewright.offline.world import read_object
-from placewright.serving.listener import bind
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_console.pages.decisionrows import REFUSED, SeenDecision
 from placewright_lab.consolefiles.additions import open_file

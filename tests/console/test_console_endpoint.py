@@ -15,11 +15,9 @@ import aiohttp
 import pytest
 
 from console.makers import HOSTILE
-from placewright.engine import doorway
-from placewright.serving import listener
-from placewright.serving.access import OnlyEverybody
+from placewright.http import accept, listener
+from placewright.http.routes import PublicOnly, Question, RequestRefused, Routes
 from placewright.serving.readerrights import KEPT_SECONDS
-from placewright.serving.routes import Question, RequestRefused, Routes
 from placewright_console.live import streams
 from placewright_console.live.console import Console
 from placewright_console.pages.staticpages import static_pages
@@ -69,7 +67,7 @@ async def test_it_is_not_among_what_is_served_without_tls(here: Site) -> None:
     endpoint = here.pages.endpoint
     assert Routes([endpoint]).open_to_everybody().paths == ()
     with pytest.raises(RequestRefused):
-        await OnlyEverybody().admit(endpoint, Question("/console/"))
+        await PublicOnly().admit(endpoint, Question("/console/"))
 
 
 # --- data -------------------------------------------------------------------------------------------------------------------------
@@ -275,7 +273,7 @@ async def test_metrics_are_answered_beside_a_hundred_readers_that_stay(here: Sit
 
 
 async def test_a_stream_has_no_end_after_the_time_that_other_answers_have(here: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doorway, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(accept, "ANSWER_SECONDS", 0.2)
     async with following(here, here.judge.person("ann", "enter", "everywhere")) as messages:
         await asyncio.sleep(0.6)
         here.source.text = "later"
@@ -328,7 +326,7 @@ async def test_a_crowd_of_one_user_makes_room_for_others_and_none_for_itself(her
 async def test_where_the_port_has_no_place_for_a_stream_it_is_refused_and_nothing_is_left(
     here: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doorway, "PLACES", replace(doorway.PLACES, following=1))
+    monkeypatch.setattr(accept, "PLACES", replace(accept.PLACES, following=1))
     token = here.judge.person("ann", "enter", "everywhere")
     async with following(here, token):
         assert (await here.read("/console/api/feed", token))[0] == 503

@@ -10,7 +10,7 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
 from browser import tab
-from placewright.serving.listener import bind
+from placewright.http.listener import bind
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_console.local.operatorlink import _silent
 from placewright_lab.consolefiles.additions import open_file

@@ -13,8 +13,8 @@ import pytest
 
 from browser import Page, tab
 from placewright.framework.registry import installed_plugins
+from placewright.http.listener import bind
 from placewright.plugins.catalog import in_tree
-from placewright.serving.listener import bind
 from placewright.serving.rights import Rights
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_console.pages.statedelta import Section, Sections

@@ -16,9 +16,9 @@ import pytest
 from aiohttp import web
 
 from handlers.stage import DEADLINE, Stage, new_stage
-from placewright.engine.certificates import self_made
+from placewright.http.certificates import self_made
+from placewright.http.listener import bind
 from placewright.leadership.leaseobject import LEASE_NAME
-from placewright.serving.listener import bind
 from placewright_console.local import clustersource, operatorlink
 from placewright_console.local.operatorlink import CertificateChangedError
 

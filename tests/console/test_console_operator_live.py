@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handlers.stage import Stage, new_stage
-from placewright.engine.certificates import self_signed
+from placewright.http.certificates import self_signed
 from placewright_console.local import clustersource, operatorlink
 from serving.desk import LOOPBACK, desk
 

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from placewright.serving.listener import bind
+from placewright.http.listener import bind
 from placewright_console.local.doorkeeper import Doorkeeper
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.additions import open_file

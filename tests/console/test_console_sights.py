@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from browser import Page, tab
 from placewright.framework.registry import installed_plugins
+from placewright.http.listener import bind
 from placewright.offline.world import read_object
 from placewright.plugins.catalog import in_tree
-from placewright.serving.listener import bind
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.openedfile import OpenedFile
 from programs import needs

@@ -15,7 +15,7 @@ from lab.figures import outcomes as makers
 from lab.figures.outcomes import outcome
 from placewright.api.objects import NodeName
 from placewright.api.profile import Allocation, Regret, ShadowStatus, ShadowUse
-from placewright.serving.listener import bind
+from placewright.http.listener import bind
 from placewright.serving.rights import Rights
 from placewright.shadow.figures import Disagreement
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer

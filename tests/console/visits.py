@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from browser import Page, tab
-from placewright.serving.listener import bind
+from placewright.http.listener import bind
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.additions import open_file, what_if_of
 

@@ -23,11 +23,12 @@ import pytest
 from aiohttp import web
 from cryptography import x509
 
+from intruders import intruders
 from kubectl.tool import Kubectl
-from placewright.engine.certificates import self_made, self_signed
 from placewright.engine.options import AdmissionOptions
 from placewright.handlers import admission
 from placewright.handlers.admission import AdmissionServer, answer_review, registry_with_admission
+from placewright.http.certificates import self_made, self_signed
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
@@ -37,7 +38,6 @@ from placewright.profiles.problem import MOST_PROBLEMS
 from ports import reserved_port
 from programs import program
 from serving.desk import trusting
-from serving.intruders import intruders
 
 from .stage import DEADLINE, FAST, Object, Stage, operator
 

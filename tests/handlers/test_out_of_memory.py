@@ -13,9 +13,9 @@ import pytest
 import placewright
 from placewright.engine.outofmemory import OutOfMemory, reported
 from placewright.handlers.operator import EngineBroken
-from placewright.serving.listener import Listener, bind
-from placewright.serving.routes import Answer, Audience, Endpoint, Question, Routes
-from serving.test_listening import OnlyEverybody, get, said
+from placewright.http.listener import Listener, bind
+from placewright.http.routes import Answer, Audience, Endpoint, PublicOnly, Question, Routes
+from serving.desk import get, said
 
 from .stage import DEADLINE, Running, Stage, operator
 
@@ -144,7 +144,7 @@ async def test_a_page_without_memory_is_noticed() -> None:
     opened = bind("127.0.0.1", 0, "--port")
     port: int = opened.getsockname()[1]
     with OutOfMemory() as memory:
-        async with Listener(Routes([Endpoint("/hello", page, Audience.EVERYBODY)]), OnlyEverybody()).serving(opened, None):
+        async with Listener(Routes([Endpoint("/hello", page, Audience.EVERYBODY)]), PublicOnly()).serving(opened, None):
             await said(port, get("/hello"))
         async with asyncio.timeout(DEADLINE):
             assert await memory.failure(for_ever()) == "the process has run out of memory"

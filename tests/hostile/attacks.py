@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, TypeVar
 
+from intruders import HABITS, intruders
 from serving.desk import trusting
-from serving.intruders import HABITS, intruders
 
 from .siege import HOSTILE, NAMESPACES, PODS, PROFILES, Object, Siege, profile
 

@@ -27,6 +27,8 @@ from placewright.api.pods import PodInfo
 from placewright.engine.ownrole import own_role_yaml
 from placewright.engine.permissions import main, needed_by, needs, role_yaml
 from placewright.engine.profilehistory import KEPT
+from placewright.http import routes
+from placewright.http.routes import Endpoint, Question
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
@@ -36,9 +38,7 @@ from placewright.leadership.leaseobject import CannotElect
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.serving import routes
 from placewright.serving.access import AskingTheApiServer
-from placewright.serving.routes import Endpoint, Question
 
 from .rights import (
     DEVICE_RIGHTS,

@@ -10,14 +10,13 @@ from typing import Any, Final
 
 import aiohttp
 
+from placewright.http.listener import Listener, bind
+from placewright.http.routes import Answer, Endpoint, PublicOnly, Question, RequestRefused, Routes
 from placewright.kube.errors import ApiError
-from placewright.serving.access import OnlyEverybody
-from placewright.serving.listener import Listener, bind
 from placewright.serving.pages import GuardedPages
 from placewright.serving.readerrights import ENTER, EVERYWHERE, ConsoleRights
 from placewright.serving.reviews import AskedRight, User
 from placewright.serving.rights import Rights
-from placewright.serving.routes import Answer, Endpoint, Question, RequestRefused, Routes
 from placewright_console.live.console import Console
 from placewright_console.pages.companypages import CompanyPages
 from placewright_console.pages.statedelta import Sections
@@ -182,7 +181,7 @@ async def site() -> AsyncIterator[Site]:
         async def metrics(_question: Question) -> Answer:
             return Answer(b"some_metric 1\n")
 
-        class Everybody(OnlyEverybody):
+        class Everybody(PublicOnly):
             async def admit(self, endpoint: Endpoint, question: Question) -> None:
                 """Metrics are for all here, and the console judges itself."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -100,3 +101,20 @@ async def desk(stage: Stage, options: EngineOptions = FAST, **serving: Any) -> A
     finally:
         if not running.task.done():
             await running.end()
+
+
+async def said(port: int, request: bytes, *, address: str = LOOPBACK, tls: ssl.SSLContext | None = None) -> bytes:
+    """All that comes back until the other side closes."""
+    reader, writer = await asyncio.open_connection(address, port, ssl=tls)
+    try:
+        async with asyncio.timeout(DEADLINE):
+            writer.write(request)
+            with contextlib.suppress(ConnectionError):
+                return await reader.read()
+            return b""
+    finally:
+        writer.close()
+
+
+def get(path: str, *more: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *more, "", ""]).encode()

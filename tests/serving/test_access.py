@@ -11,12 +11,12 @@ import pytest
 from handlers.stage import DEADLINE
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
+from placewright.http.routes import Answer, Audience, Endpoint, Question, RequestRefused
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.serving.access import AskingTheApiServer, is_loopback
 from placewright.serving.reviewlanes import MOST_STRANGERS, REMEMBERED_SECONDS
 from placewright.serving.reviews import User
-from placewright.serving.routes import Answer, Audience, Endpoint, Question, RequestRefused
 
 from .desk import Desk
 

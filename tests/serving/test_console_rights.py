@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from placewright.http.routes import Question
 from placewright.serving import readerrights as module
 from placewright.serving.readerrights import ANEW_SECONDS, KEPT_SECONDS, REFUSED_SECONDS, ConsoleRights
 from placewright.serving.rights import ALL_NAMESPACES, Rights
-from placewright.serving.routes import Question
 
 from .consolestage import Clock, FakeJudge, seen
 

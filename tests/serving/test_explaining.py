@@ -15,10 +15,10 @@ from placewright.api.givenup import GIVEN_UP
 from placewright.explain.explanation import Queued
 from placewright.explain.records import Records
 from placewright.explain.words import queue_line
+from placewright.http.routes import Audience, Question, RequestRefused
 from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.serving import explainpages
 from placewright.serving.explainpages import _held, explain_endpoint, records_endpoint
-from placewright.serving.routes import Audience, Question, RequestRefused
 
 from .desk import Desk, desk
 

@@ -18,13 +18,13 @@ from kubesandbox.faults import Rule
 from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
-from placewright.engine.certificates import self_signed
 from placewright.engine.engine import build_engine
+from placewright.http.certificates import self_signed
+from placewright.http.routes import Question, RequestRefused
 from placewright.kube.auth.login import load_config
 from placewright.profiles.effective import HIDDEN
 from placewright.serving import configz
 from placewright.serving.debug import cache_endpoint
-from placewright.serving.routes import Question, RequestRefused
 
 from .desk import Desk, desk
 

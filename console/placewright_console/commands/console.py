@@ -16,9 +16,9 @@ from placewright.cli.helptexts import HelpText, describe
 from placewright.cli.operatorport import CannotAsk, OperatorPlace, add_operator_port_options, operator_url
 from placewright.cli.options import Subparsers, add_cluster_options, add_largest_option, whole_number
 from placewright.framework.distributions import lacking
+from placewright.http.listener import bind
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.serving.listener import bind
 from placewright_console.local.additions import installed_additions
 from placewright_console.local.liveconsole import live_console
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer, MorePages

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
+from placewright.http.routes import JSON, Answer, Question, RequestRefused
 from placewright.serving.readerrights import Visitor
 from placewright.serving.rights import Rights
-from placewright.serving.routes import JSON, Answer, Question, RequestRefused
 from placewright.serving.schedulerview import SchedulerView
 from placewright_console.live.enginetimeline import EngineTimeline, seen_shadows
 from placewright_console.live.livesource import LiveSource

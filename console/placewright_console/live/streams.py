@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Final
 
 from placewright.api.fairroom import FairRoom
+from placewright.http.routes import Following, RequestRefused
 from placewright.serving.readerrights import Visitor
-from placewright.serving.routes import Following, RequestRefused
 from placewright_console.pages.feed import Feed, FeedReader, TooManyReadersError
 from placewright_console.pages.feedline import PACKED_HEAD
 from placewright_console.pages.publisher import BEAT, keep_publishing
@@ -32,7 +32,7 @@ RIGHTS_SECONDS: Final = 10.0
 UNSAID_SECONDS: Final = 60.0
 #: Seconds of silence after which an empty line is sent, so that both sides notice a broken connection.
 SILENCE_SECONDS: Final = 15.0
-#: Streams at once. Each holds a connection (`engine.doorway`).
+#: Streams at once. Each holds a connection (`http.accept`).
 MOST_STREAMS: Final = 120
 #: Seconds without a publication after a defect.
 _AFTER_DEFECT_SECONDS: Final = 5.0

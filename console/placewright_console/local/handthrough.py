@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from placewright.cli.operatorport import CannotAsk
-from placewright.serving.routes import SECURITY_HEADERS
+from placewright.http.routes import SECURITY_HEADERS
 from placewright_console.local.operatorlink import OperatorLink
 
 #: The media types that an operator's console answers with. Anything else is handed on as text.

@@ -12,9 +12,9 @@ import msgspec
 from aiohttp import web
 
 from placewright.api.decode import DecodeError, decode
-from placewright.engine.singlerequest import CANCELLED_WHEN_GONE
+from placewright.http.onerequest import CANCELLED_WHEN_GONE
+from placewright.http.routes import SECURITY_HEADERS
 from placewright.serving.rights import ALL_NAMESPACES
-from placewright.serving.routes import SECURITY_HEADERS
 from placewright_console.local.doorkeeper import DATA, SESSION, Doorkeeper
 from placewright_console.local.handthrough import WRITE_SECONDS, HandThrough, dropped_when_it_ends
 from placewright_console.pages.datapages import DATA_PAGES, FEED, BadQuestionError, DataPage

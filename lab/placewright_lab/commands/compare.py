@@ -14,8 +14,8 @@ from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data
 from placewright.framework.registry import installed_plugins
+from placewright.http.listener import bind
 from placewright.plugins.catalog import in_tree
-from placewright.serving.listener import bind
 from placewright_console.commands.console import show
 from placewright_console.local.localserver import LOOPBACK
 from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show_table

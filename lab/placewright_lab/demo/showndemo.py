@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from placewright.cli.operatorport import OperatorPlace
+from placewright.http.listener import bind
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.history import DEFAULT_NAMESPACE
-from placewright.serving.listener import bind
 from placewright_console.local.liveconsole import live_console
 from placewright_console.local.localserver import LOOPBACK
 from placewright_lab.demo.operatorprocess import operator_command

@@ -17,7 +17,7 @@ from aiohttp import web
 from placewright.api.bad_input import InputError
 from placewright.api.decode import decode
 from placewright.framework.registry import Registry
-from placewright.serving.routes import SECURITY_HEADERS
+from placewright.http.routes import SECURITY_HEADERS
 from placewright_console.local.clusterathand import ClusterAtHand
 from placewright_console.local.doorkeeper import DATA
 from placewright_lab.whatif.whatif import WhatIf

@@ -29,14 +29,14 @@ from aiohttp import web
 
 from placewright.api.decode import DecodeError
 from placewright.api.profile import GROUP, PLURAL, VERSION
-from placewright.engine.certificates import self_signed
-from placewright.engine.doorway import Doorway
 from placewright.engine.options import AdmissionOptions
 from placewright.engine.outofmemory import reported
-from placewright.engine.singlerequest import CANCELLED_WHEN_GONE, SingleRequest
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.handlers import podassignment
 from placewright.handlers.podassignment import PodAssignment
+from placewright.http.accept import Doorway
+from placewright.http.certificates import self_signed
+from placewright.http.onerequest import CANCELLED_WHEN_GONE, SingleRequest
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 from placewright.kube.profiles import apply_webhook

@@ -10,14 +10,14 @@ import ipaddress
 import logging
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from placewright.api.decode import DecodeError
+from placewright.http.routes import Audience, Endpoint, Question, RequestRefused
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.serving.reviewlanes import Judgments, ReviewLanes
 from placewright.serving.reviews import AskedRight, Reviews, User
-from placewright.serving.routes import Audience, Endpoint, Question, RequestRefused
 
 _log = logging.getLogger(__name__)
 
@@ -27,38 +27,6 @@ _SAID_EVERY: Final = 60.0
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _INTERNAL_ERROR: Final = 500
-
-
-class Gate(Protocol):
-    """Judges whether a request may be answered."""
-
-    async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Return where the endpoint may answer.
-
-        Args:
-            endpoint: that serves the path.
-            question: the request.
-
-        Raises:
-            RequestRefused: it may not; the status says why.
-        """
-
-
-class OnlyEverybody:
-    """Admits requests for endpoints that need no token, and refuses all others."""
-
-    async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Return where the endpoint needs no token.
-
-        Args:
-            endpoint: that serves the path.
-            question: the request.
-
-        Raises:
-            RequestRefused: the endpoint needs a token (403).
-        """
-        if endpoint.audience is not Audience.EVERYBODY:
-            raise RequestRefused(_FORBIDDEN, f'forbidden: cannot get path "{question.path}"')
 
 
 class AskingTheApiServer:

@@ -9,11 +9,11 @@ import msgspec
 
 from placewright import __version__
 from placewright.engine.engine import Engine
+from placewright.http.routes import JSON, Answer, Endpoint, Question
 from placewright.leadership.election import Alone
 from placewright.leadership.leaserule import Timing
 from placewright.leadership.peering import PEERING_NAME
 from placewright.profiles.effective import as_document
-from placewright.serving.routes import JSON, Answer, Endpoint, Question
 
 #: Makes the settings of the process that are not the engine's, such as its ports.
 Besides = Callable[[], Mapping[str, Any]]

@@ -16,9 +16,9 @@ import msgspec
 from placewright.cluster.cluster import Cluster
 from placewright.engine.debuglines import node_amounts
 from placewright.engine.engine import Engine
+from placewright.http.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 from placewright.queue.queue import QueueView
 from placewright.queue.queued import QueuedPod, SubQueue
-from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 
 _DEFAULT_LIMIT: Final = 1000
 _HIGHEST_LIMIT: Final = 100_000

@@ -15,26 +15,26 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
 
-from placewright.engine.certificates import CertificateFiles, self_made
 from placewright.engine.companions import Companions, Listeners, MakeCompanions, ReplicaInfo
 from placewright.engine.engine import Engine
 from placewright.explain.records import Records
+from placewright.http.certificates import CertificateFiles, self_made
+from placewright.http.listener import Listener, bind
+from placewright.http.routes import Endpoint, Gate, PublicOnly, Routes, metrics_endpoint
 from placewright.kube.client import ApiClient
 from placewright.kube.ratelimit import TokenBucket
 from placewright.observability.hangmark import HangMark
 from placewright.observability.metrics import EngineMetrics, EngineSeries
 from placewright.observability.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
-from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
+from placewright.serving.access import AskingTheApiServer
 from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explainpages import explain_endpoint, records_endpoint
-from placewright.serving.listener import Listener, bind
 from placewright.serving.pages import GuardedPages, active_elsewhere, find_pages, no_pages
 from placewright.serving.readerrights import ENTER, ConsoleRights
 from placewright.serving.reviewlanes import ReviewLanes
 from placewright.serving.reviews import Reviews
-from placewright.serving.routes import Endpoint, Routes, metrics_endpoint
 from placewright.serving.schedulerview import EngineView
 
 _log = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ class _Serving:
             return None
         listening = bind(_LOOPBACK, self.options.health_port, "--health-port")
         port: int = listening.getsockname()[1]
-        await self.stack.enter_async_context(Listener(self.routes.open_to_everybody(), OnlyEverybody()).serving(listening, None))
+        await self.stack.enter_async_context(Listener(self.routes.open_to_everybody(), PublicOnly()).serving(listening, None))
         _log.info("HTTP on %s, port %d, for health alone", _LOOPBACK, port)
         return port
 

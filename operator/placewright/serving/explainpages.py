@@ -22,12 +22,12 @@ from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
 from placewright.explain.groupshortage import shortages
 from placewright.explain.records import OVERALL, AttemptRecord, Records
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.http.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 from placewright.profiles.problem import closest_name
 from placewright.profiles.profilestate import Reason
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.decisiondetail import cut
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.serving.routes import Answer, Audience, Endpoint, Question, RequestRefused
+from placewright.http.routes import Answer, Audience, Endpoint, Question, RequestRefused
 
 _log = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from typing import Final, Protocol
 from placewright import __version__
 from placewright.engine.engine import Engine
 from placewright.framework.distributions import how_to_install, lacking
+from placewright.http.routes import SECURITY_HEADERS, TEXT, Answer, Audience, Endpoint, Question, RequestRefused
 from placewright.leadership.election import Alone
 from placewright.serving.readerrights import ConsoleRights, Visitor
-from placewright.serving.routes import SECURITY_HEADERS, TEXT, Answer, Audience, Endpoint, Question, RequestRefused
 from placewright.serving.schedulerview import SchedulerView
 
 GROUP: Final = "placewright.pages"

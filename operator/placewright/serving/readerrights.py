@@ -20,11 +20,11 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from placewright.api.decode import DecodeError
+from placewright.http.routes import Question, RequestRefused
 from placewright.kube.errors import RequestError
 from placewright.serving.reviewlanes import Judge, Judgments, ReviewLanes
 from placewright.serving.reviews import ANONYMOUS, AskedRight, User
 from placewright.serving.rights import ALL_NAMESPACES, Rights
-from placewright.serving.routes import Question, RequestRefused
 
 _log = logging.getLogger(__name__)
 V = TypeVar("V")

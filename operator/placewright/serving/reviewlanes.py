@@ -6,7 +6,7 @@ tokens never delay a scrape.
 
 In each lane few requests are under way, few wait, and parties share both (`api.fairroom`): the next place is for the party with the
 fewest requests under way, and a newcomer to a full lane takes the place of the oldest request of the party with the most. A request whose
-client is gone leaves its lane before the API server is asked (`engine.singlerequest`).
+client is gone leaves its lane before the API server is asked (`http.onerequest`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Generic, Protocol, TypeVar
 
 from placewright.api.fairroom import FairRoom, peer_of
+from placewright.http.routes import Question, RequestRefused
 from placewright.kube.ratelimit import TokenBucket
 from placewright.serving.reviews import ANONYMOUS, AskedRight, User
-from placewright.serving.routes import Question, RequestRefused
 
 V = TypeVar("V")
 

@@ -18,7 +18,7 @@ from aiohttp import web
 from kubesandbox.server import Sandbox
 from lab.sandbox.http import Client, client_of
 from lab.sandbox.makers import Object, config_map
-from placewright.engine.certificates import self_signed
+from placewright.http.certificates import self_signed
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 MAPS = "/api/v1/namespaces/default/configmaps"

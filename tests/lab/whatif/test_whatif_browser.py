@@ -15,11 +15,11 @@ from console.makers import HOSTILE, file_of, node, pod
 from console.visits import console, violations
 from handlers.stage import Stage, new_stage
 from placewright.api.profile import KIND
+from placewright.http.listener import bind
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.profileapi import Object, read_profile
 from placewright.profiles.schema import openapi_schema
-from placewright.serving.listener import bind
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.consolefiles.filesource import FileSource

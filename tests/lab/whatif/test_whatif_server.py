@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from console.makers import HOSTILE, shop
-from placewright.serving.listener import bind
+from placewright.http.listener import bind
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.additions import open_file, what_if_of
 from placewright_lab.whatif.whatif import WhatIf

@@ -12,15 +12,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from handlers.stage import DEADLINE, Stage
-from placewright.engine import doorway
-from placewright.engine.certificates import self_made
-from placewright.serving import listener as module
-from placewright.serving.access import OnlyEverybody
-from placewright.serving.listener import CannotListen, Listener, bind
-from placewright.serving.routes import Answer, Audience, Endpoint, Question, Routes
+from placewright.http import accept
+from placewright.http import listener as module
+from placewright.http.certificates import self_made
+from placewright.http.listener import CannotListen, Listener, bind
+from placewright.http.routes import Answer, Audience, Endpoint, PublicOnly, Question, Routes
 from programs import optional_module
-
-from .desk import desk, trusting
+from serving.desk import desk, get, said, trusting
 
 LOOPBACK = "127.0.0.1"
 
@@ -58,25 +56,8 @@ async def listening(tls: ssl.SSLContext | None = None, address: str = LOOPBACK) 
     routes = Routes(Endpoint(path, answer, Audience.EVERYBODY) for path, answer in ROUTES)
     opened = bind(address, 0, "--port")
     port: int = opened.getsockname()[1]
-    async with Listener(routes, OnlyEverybody()).serving(opened, tls):
+    async with Listener(routes, PublicOnly()).serving(opened, tls):
         yield port
-
-
-async def said(port: int, request: bytes, *, address: str = LOOPBACK, tls: ssl.SSLContext | None = None) -> bytes:
-    """All that comes back until the other side closes."""
-    reader, writer = await asyncio.open_connection(address, port, ssl=tls)
-    try:
-        async with asyncio.timeout(DEADLINE):
-            writer.write(request)
-            with contextlib.suppress(ConnectionError):
-                return await reader.read()
-            return b""
-    finally:
-        writer.close()
-
-
-def get(path: str, *more: str) -> bytes:
-    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *more, "", ""]).encode()
 
 
 # --- where it listens --------------------------------------------------------------------------------------------------------------
@@ -166,14 +147,14 @@ async def test_a_connection_carries_one_request() -> None:
 
 
 async def test_who_says_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doorway, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(accept, "REQUEST_SECONDS", 0.5)
     async with listening() as port:
         assert await said(port, b"") == b""
         assert await said(port, b"GET /hello HTTP/1.1\r\nHost:") == b""
 
 
 async def test_who_is_never_done_reading_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(doorway, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(accept, "ANSWER_SECONDS", 0.5)
     async with listening() as port:
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
         writer.write(get("/endless"))
@@ -195,7 +176,7 @@ async def test_who_is_never_done_reading_is_hung_up_on(monkeypatch: pytest.Monke
 async def test_what_is_no_decent_request_is_refused_and_the_next_one_answered(
     request_: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doorway, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(accept, "REQUEST_SECONDS", 0.5)
     async with listening() as port:
         answer = await said(port, request_ + b"\r\n")
         assert b"200 OK" not in answer

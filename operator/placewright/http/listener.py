@@ -1,6 +1,6 @@
 """Listens: sockets, TLS, and aiohttp's server behind a `Doorway`, which bounds the connections of unknown clients.
 
-One connection carries one request (`engine/singlerequest.py`).
+One connection carries one request (`http/onerequest.py`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from typing import Final
 from aiohttp import web
 
 from placewright.api.bad_input import InputError
-from placewright.engine.doorway import Doorway
-from placewright.engine.singlerequest import CANCELLED_WHEN_GONE, SingleRequest
-from placewright.serving.access import Gate
-from placewright.serving.routes import TEXT, Answer, Following, Question, RequestRefused, Routes
+from placewright.http.accept import Doorway
+from placewright.http.onerequest import CANCELLED_WHEN_GONE, SingleRequest
+from placewright.http.routes import TEXT, Answer, Following, Gate, Question, RequestRefused, Routes
 
 _log = logging.getLogger(__name__)
 

@@ -17,17 +17,15 @@ from typing import Any
 import pytest
 
 from handlers.stage import DEADLINE
-from placewright.engine import doorway as module
-from placewright.engine.certificates import self_made
-from placewright.engine.doorway import Caller, Places
-from placewright.engine.singlerequest import SingleRequest
-from placewright.serving.access import OnlyEverybody
-from placewright.serving.listener import Listener, bind
-from placewright.serving.routes import Answer, Audience, Endpoint, Following, Question, Routes
+from intruders import HABITS, LOOPBACK, intruders
+from placewright.http import accept as module
+from placewright.http.accept import Caller, Places
+from placewright.http.certificates import self_made
+from placewright.http.listener import Listener, bind
+from placewright.http.onerequest import SingleRequest
+from placewright.http.routes import Answer, Audience, Endpoint, Following, PublicOnly, Question, Routes
 from programs import optional_module
-
-from .desk import trusting
-from .intruders import HABITS, LOOPBACK, intruders
+from serving.desk import trusting
 
 #: Rooms that a crowd which a test can bear fills over and over, and as much less is done in a turn of the loop: a place lasts for as many
 #: turns as it does in rooms of the usual size.
@@ -52,7 +50,7 @@ async def served(tls: ssl.SSLContext | None, answer_much: Callable[[Question], C
     routes = Routes(Endpoint(path, answer, Audience.EVERYBODY) for path, answer in (("/livez", livez), ("/much", answer_much)))
     opened = bind(LOOPBACK, 0, "--port")
     port: int = opened.getsockname()[1]
-    async with Listener(routes, OnlyEverybody()).serving(opened, tls):
+    async with Listener(routes, PublicOnly()).serving(opened, tls):
         yield port
 
 
@@ -444,7 +442,7 @@ async def test_without_descriptors_it_accepts_again_in_a_moment(caplog: pytest.L
     routes = Routes([Endpoint("/livez", livez, Audience.EVERYBODY)])
     opened: Any = Exhausted(bind(LOOPBACK, 0, "--port"), 2)
     port: int = opened.getsockname()[1]
-    async with Listener(routes, OnlyEverybody()).serving(opened, None):
+    async with Listener(routes, PublicOnly()).serving(opened, None):
         assert await probe(port, None) == b"HTTP/1.1 200 OK"
     assert caplog.text.count("connections cannot be accepted") == 1
 

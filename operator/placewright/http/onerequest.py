@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from placewright.engine.doorway import Caller
-from placewright.engine.outofmemory import report
+from placewright.http.accept import Caller
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +81,7 @@ class SingleRequest(web.RequestHandler):
     def log_exception(self, *args: Any, **named: Any) -> None:
         """Report a lack of memory; aiohttp calls this with each error of a handler, and goes on."""
         if isinstance(problem := named.get("exc_info"), MemoryError):
-            report(problem)
+            self._loop.call_exception_handler({"message": "a request has run out of memory", "exception": problem})
         super().log_exception(*args, **named)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for it, and aiohttp always lets the connection end

@@ -1,4 +1,4 @@
-"""The table of served paths, each with its audience and its function. All modules of this room add endpoints to it."""
+"""The table of served paths, each with its audience and its function, and the gate that judges the clients of a port."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+_FORBIDDEN: Final = 403
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
 #: No script, style, picture or connection from elsewhere, no inline script, no frame around the pages, and no form that leaves them.
@@ -115,6 +116,38 @@ class Endpoint:
     answer: Answering
     audience: Audience = Audience.AUTHORIZED
     below: bool = False
+
+
+class Gate(Protocol):
+    """Judges whether a request may be answered."""
+
+    async def admit(self, endpoint: Endpoint, question: Question) -> None:
+        """Return where the endpoint may answer.
+
+        Args:
+            endpoint: that serves the path.
+            question: the request.
+
+        Raises:
+            RequestRefused: it may not; the status says why.
+        """
+
+
+class PublicOnly:
+    """Admits requests for endpoints that need no token, and refuses all others."""
+
+    async def admit(self, endpoint: Endpoint, question: Question) -> None:
+        """Return where the endpoint needs no token.
+
+        Args:
+            endpoint: that serves the path.
+            question: the request.
+
+        Raises:
+            RequestRefused: the endpoint needs a token (403).
+        """
+        if endpoint.audience is not Audience.EVERYBODY:
+            raise RequestRefused(_FORBIDDEN, f'forbidden: cannot get path "{question.path}"')
 
 
 class Routes:

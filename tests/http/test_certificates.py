@@ -21,11 +21,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from handlers.stage import DEADLINE, Stage
 from placewright.api.bad_input import InputError
-from placewright.engine import certificates as module
-from placewright.engine.certificates import CertificateFiles, self_made, self_signed
+from placewright.http import certificates as module
+from placewright.http.certificates import CertificateFiles, self_made, self_signed
 from programs import optional_module
-
-from .desk import desk, trusting
+from serving.desk import desk, trusting
 
 LOOPBACK = "127.0.0.1"
 

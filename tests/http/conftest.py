@@ -1,0 +1,3 @@
+from serving.conftest import stage
+
+__all__ = ["stage"]
