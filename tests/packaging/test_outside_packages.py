@@ -191,6 +191,18 @@ def test_a_conversion_lists_what_is_left_out_by_package_and_what_is_left_can_run
     assert set(PACKAGES).isdisjoint(resolve(converted.profiles[0], PLUGINS).plugin_names)
 
 
+@pytest.mark.parametrize(("document", "where"), [(POLICY, 'kind: found "Policy"'), (CONFIGURATION, 'apiVersion: found "v1beta1"')])
+def test_without_the_package_a_file_of_its_time_is_refused_with_its_name(
+    document: dict[str, Any], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("placewright.profiles.kubescheduler.legacy.entry_points", lambda **_: ())
+    with pytest.raises(ProfileError) as refused:
+        convert(yaml_of(document), "old.yaml", PLUGINS)
+    assert str(refused.value).startswith(f"old.yaml: {where}; allowed a file of kube-scheduler 1.23 or newer")
+    assert "the package placewright-legacy-plugins: install it" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("document", [POLICY, CONFIGURATION], ids=lambda document: document["kind"])
 def test_with_the_package_nothing_is_lost(document: dict[str, Any]) -> None:
     registry = in_tree().with_installed(installed_plugins())

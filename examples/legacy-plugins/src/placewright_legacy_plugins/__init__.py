@@ -1,4 +1,4 @@
-"""NodeLabel and ServiceAffinity of kube-scheduler 1.20 to 1.22, as plugins of their own package."""
+"""NodeLabel and ServiceAffinity of kube-scheduler 1.20 to 1.22, and the readers of its Policy and of its configuration v1beta1."""
 
 from placewright_legacy_plugins.nodelabel import NodeLabel
 from placewright_legacy_plugins.serviceaffinity import ServiceAffinity

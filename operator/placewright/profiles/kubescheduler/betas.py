@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from placewright.api.profile import PluginRef
 from placewright.profiles.kubescheduler.draft import Draft
 from placewright.profiles.kubescheduler.findings import ConversionFindings
-from placewright.profiles.kubescheduler.history import (
-    DEFAULT_STRATEGY,
-    DEFAULT_WEIGHTS,
-    FIT,
-    FORMER_DEFAULTS,
-    SPREAD,
-    STRATEGIES,
-)
-from placewright.profiles.kubescheduler.priorities import Strategy, adopt_strategy, heaviest
+from placewright.profiles.kubescheduler.history import DEFAULT_WEIGHTS, FORMER_DEFAULTS
+from placewright.profiles.kubescheduler.legacy import V1BETA1, legacy
 
 
 def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
@@ -26,10 +16,12 @@ def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings)
         version: `v1beta1` to `v1beta3`.
         path: of the profile, for findings.
         findings: takes differences.
+
+    Raises:
+        ProfileError: no package is installed that reads v1beta1.
     """
-    if version == "v1beta1":
-        _strategies(draft, path, findings)
-        _default_constraints(draft, path, findings)
+    if version == V1BETA1:
+        legacy(V1BETA1, "apiVersion")(draft, path, findings)
     for name, weight in DEFAULT_WEIGHTS[version].items():
         if name not in draft.multi_point.names() and not draft.multi_point.drops(name):
             draft.multi_point.enable(name, weight)
@@ -51,38 +43,3 @@ def _former_defaults(draft: Draft, version: str, path: str, findings: Conversion
     if kept:
         text = f"{', '.join(kept)}: on by default in {version}, therefore enabled; not among today's defaults"
         findings.note(f"{path}.plugins", text)
-
-
-def _strategies(draft: Draft, path: str, findings: ConversionFindings) -> None:
-    """Turn three score plugins into strategies of NodeResourcesFit, which has one strategy at a time."""
-    score = draft.score
-    own = [Strategy(ref.name, ref.weight or 1, _args(draft, ref.name)) for ref in score.enabled if ref.name in STRATEGIES]
-    if not score.drops(DEFAULT_STRATEGY) and DEFAULT_STRATEGY not in [one.name for one in own]:
-        own.append(Strategy(DEFAULT_STRATEGY, 1, _args(draft, DEFAULT_STRATEGY)))
-    chosen = heaviest(own, f"{path}.plugins.score", findings)
-    if chosen is None:
-        score.disable(FIT)
-    else:
-        _enable_in_place(draft, chosen)
-        adopt_strategy(draft.args, chosen)
-    draft.forget(STRATEGIES)
-
-
-def _enable_in_place(draft: Draft, chosen: Strategy) -> None:
-    """Let NodeResourcesFit score in the place of the strategy's plugin; where that was on by default, NodeResourcesFit is, too."""
-    names = draft.score.names()
-    if chosen.name in names:
-        draft.score.enabled[names.index(chosen.name)] = PluginRef(name=FIT, weight=chosen.weight)
-
-
-def _args(draft: Draft, name: str) -> dict[str, Any]:
-    return draft.args.get(name, {})
-
-
-def _default_constraints(draft: Draft, path: str, findings: ConversionFindings) -> None:
-    """Set the type of a list of constraints: Kubernetes 1.19 took the list without it."""
-    args = draft.args.get(SPREAD, {})
-    if args.get("defaultConstraints") and not args.get("defaultingType"):
-        args["defaultingType"] = "List"
-        text = f"{SPREAD}: defaultConstraints take defaultingType: List, which went without saying in Kubernetes 1.19"
-        findings.note(f"{path}.pluginConfig", text)

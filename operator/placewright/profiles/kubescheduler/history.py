@@ -1,4 +1,4 @@
-"""Plugins and defaults of earlier kube-schedulers: plugins that are gone, default weights that have changed, and their successors.
+"""Plugins and defaults of earlier kube-schedulers: plugins that are gone, and default weights that have changed.
 
 Sources: `pkg/scheduler/apis/config/v1beta1/default_plugins.go` and `.../v1beta2/default_plugins.go` of Kubernetes 1.22 and 1.25, and the
 release notes of the configuration's versions.
@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 #: Versions of the configuration besides v1, oldest first.
 BETAS: Final = ("v1beta1", "v1beta2", "v1beta3")
 
-FIT: Final = "NodeResourcesFit"
-SPREAD: Final = "PodTopologySpread"
 AVOID: Final = "NodePreferAvoidPods"
 AVOID_WEIGHT: Final = 10000
 
@@ -22,16 +20,6 @@ AVOID_WEIGHT: Final = 10000
 GONE: Final = frozenset(
     {AVOID, "SelectorSpread", "NodeLabel", "ServiceAffinity", "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"}
 )
-
-#: Score plugins of v1beta1 that became strategies of NodeResourcesFit.
-STRATEGIES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "NodeResourcesLeastAllocated": "LeastAllocated",
-        "NodeResourcesMostAllocated": "MostAllocated",
-        "RequestedToCapacityRatio": "RequestedToCapacityRatio",
-    }
-)
-DEFAULT_STRATEGY: Final = "NodeResourcesLeastAllocated"
 
 #: Weights of default plugins that were lower until v1beta3.
 _EVEN_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType({"TaintToleration": 1, "NodeAffinity": 1, "InterPodAffinity": 1})

@@ -16,7 +16,7 @@ from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import parse_documents
 from placewright.profiles.kubescheduler.configuration import read_configuration
 from placewright.profiles.kubescheduler.findings import ConversionFinding, ConversionFindings
-from placewright.profiles.kubescheduler.policy import POLICY_KIND, read_policy
+from placewright.profiles.kubescheduler.legacy import POLICY_KIND, legacy
 from placewright.profiles.kubescheduler.process import ProcessSettings
 from placewright.profiles.problem import Problem, ProfileError
 from placewright.profiles.resolve import resolve
@@ -114,7 +114,7 @@ def _read(
     if kind == CONFIG_KIND:
         return read_configuration(document, catalogue, findings)
     if kind == POLICY_KIND:
-        return [read_policy(document, catalogue, findings)], ProcessSettings()
+        return [legacy(POLICY_KIND, "kind")(document, catalogue, findings)], ProcessSettings()
     if kind == KIND:
         if document.get("apiVersion") != API_VERSION:
             raise ProfileError([Problem("apiVersion", in_json(document.get("apiVersion")), API_VERSION)])

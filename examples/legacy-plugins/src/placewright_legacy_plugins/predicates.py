@@ -8,9 +8,11 @@ from types import MappingProxyType
 from typing import Final
 
 from placewright.profiles.kubescheduler.findings import ConversionFindings
-from placewright.profiles.kubescheduler.history import FIT, SPREAD
-from placewright.profiles.kubescheduler.policytypes import PredicateArgument, PredicatePolicy
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
+from placewright_legacy_plugins.policytypes import PredicateArgument, PredicatePolicy
+from placewright_legacy_plugins.strategies import FIT
+
+SPREAD: Final = "PodTopologySpread"
 
 #: Predicate to plugins; kube-scheduler 1.22, `pkg/scheduler/framework/plugins/legacy_registry.go`.
 PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(

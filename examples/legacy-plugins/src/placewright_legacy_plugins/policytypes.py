@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from placewright.api.extenders import ExtenderTLS, ManagedResource
 from placewright.api.objects import KubeObject
-
-POLICY_KIND: Final = "Policy"
 
 
 class LabelsArgument(KubeObject, frozen=True):

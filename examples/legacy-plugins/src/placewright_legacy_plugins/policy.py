@@ -15,22 +15,27 @@ from placewright.api.bad_input import in_json
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, Plugins, ProfileSpec, SchedulingProfile
-from placewright.framework.runtime.resolvedprofile import ExtensionPoint
+from placewright.framework.interface import FilterPlugin, Plugin, PreBindPlugin, PreFilterPlugin, ReservePlugin, ScorePlugin
 from placewright.profiles.defaults import PACKAGES, Catalogue
 from placewright.profiles.kubescheduler.draft import Draft
 from placewright.profiles.kubescheduler.findings import ConversionFindings, not_installed
-from placewright.profiles.kubescheduler.history import FIT, GONE, SPREAD
-from placewright.profiles.kubescheduler.policytypes import POLICY_KIND, LegacyExtender, Policy
-from placewright.profiles.kubescheduler.predicates import PREDICATES, Filters, read_predicates
-from placewright.profiles.kubescheduler.priorities import PRIORITIES, Scores, adopt_strategy, heaviest, read_priorities
+from placewright.profiles.kubescheduler.history import GONE
 from placewright.profiles.problem import Problem, ProfileError
 from placewright.profiles.strictdecode import decode_strict
-
-__all__ = ["POLICY_KIND", "read_policy"]
+from placewright_legacy_plugins.policytypes import LegacyExtender, Policy
+from placewright_legacy_plugins.predicates import PREDICATES, SPREAD, Filters, read_predicates
+from placewright_legacy_plugins.priorities import PRIORITIES, Scores, read_priorities
+from placewright_legacy_plugins.strategies import FIT, adopt_strategy, heaviest
 
 #: Every plugin that a Policy could choose, in a settled order.
 _CHOSEN: Final = tuple(dict.fromkeys([*(name for names in PREDICATES.values() for name in names), *PRIORITIES.values()]))
-_FILTERING: Final = ("pre_filter", "filter", "reserve", "pre_bind")
+#: Points at which a plugin that only scores is switched off.
+_FILTERING: Final[Mapping[str, type[Plugin]]] = {
+    "pre_filter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "reserve": ReservePlugin,
+    "pre_bind": PreBindPlugin,
+}
 _UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
@@ -99,10 +104,10 @@ def _choose(draft: Draft, filtering: Iterable[str], scoring: Mapping[str, int], 
         if name in GONE:  # no default any more, so leaving it alone would not run it
             draft.multi_point.enable(name)
         if name not in filtering:
-            for point in ExtensionPoint:
-                if point.name.lower() in _FILTERING and point.implemented_by(plugin):
-                    draft.sets[point.name.lower()].disable(name)
-        elif name not in scoring and ExtensionPoint.SCORE.implemented_by(plugin):
+            for point, base in _FILTERING.items():
+                if issubclass(plugin, base):
+                    draft.sets[point].disable(name)
+        elif name not in scoring and issubclass(plugin, ScorePlugin):
             weights[name] = 0  # a weight of 0 leaves the filter on
     return weights
 
