@@ -79,10 +79,10 @@ imports: $(READY) ## Which room may import which
 
 # A file, and the module that prints it.
 MADE := \
-	crds/schedulingprofiles.yaml=placewright.profiles.crd \
+	crds/schedulingprofiles.yaml=tools.generated.definition \
 	crds/schedulingprofile.schema.json=placewright.profiles.editorschema \
-	docs/reference.md=placewright.profiles.reference \
-	docs/metrics.md=placewright.observability.metrics.document \
+	docs/reference.md=tools.generated.reference \
+	docs/metrics.md=tools.generated.metricspage \
 	lab/kubesandbox/kinds/kubernetes.json=kubesandbox.kinds.kubernetestypes \
 	manifests/base/clusterrole.yaml=placewright.engine.permissions \
 	manifests/base/role.yaml=placewright.engine.ownrole

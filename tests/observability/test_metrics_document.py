@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from placewright.observability.metrics import MetricFamily, families
-from placewright.observability.metrics.document import with_tables
+from tools.generated.metricspage import with_tables
 
 TEXT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<kind>\w+) \| (?P<labels>[^|]*) \| (?P<told>.*) \|$", re.MULTILINE)

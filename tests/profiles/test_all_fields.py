@@ -20,9 +20,9 @@ from placewright.profiles.config import ConfigProfile, read_profiles
 from placewright.profiles.difference import differences
 from placewright.profiles.effective import as_document
 from placewright.profiles.kubescheduler.writer import to_configuration
-from placewright.profiles.reference import reference
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import openapi_schema
+from tools.generated.reference import reference
 
 _MERGED: Final = "if it is merged with defaults, resolve in operator/placewright/profiles/resolve.py and an attribute of ResolvedProfile"
 #: By check, the file and the constant or function where a new field of `spec` is added; docs/contributing.md has a row for each file.

@@ -15,9 +15,9 @@ from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.presets import PRESETS
-from placewright.profiles.reference import reference
 from placewright.profiles.rules import RULES
 from placewright.profiles.schema import openapi_schema
+from tools.generated.reference import reference
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = editor_schema(in_tree())

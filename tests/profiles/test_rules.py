@@ -16,8 +16,8 @@ from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.rules import RULES
-from placewright.profiles.schema import custom_resource_definition
 from profiles.makers import CATALOGUE, profile
+from tools.generated.definition import custom_resource_definition
 
 PEM = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
 URL = "https://extender.example"

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from placewright.api.objects import Condition, KubeObject
-from placewright.profiles.crd import crd_yaml
 from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
-from placewright.profiles.schema import custom_resource_definition, json_schema, openapi_schema
+from placewright.profiles.schema import json_schema, openapi_schema
+from tools.generated.definition import crd_yaml, custom_resource_definition
 
 CRDS = Path(__file__).parents[2] / "crds"
 

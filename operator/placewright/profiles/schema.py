@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import inspect
 
 from placewright.api.fieldmeanings import REQUIRED
-from placewright.api.profile import GROUP, KIND, PLURAL, SHADOW, VERSION, ProfileSpec, ProfileStatus
+from placewright.api.profile import GROUP, KIND, SHADOW, VERSION, ProfileSpec, ProfileStatus
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.rules import rules_of
 
@@ -34,20 +34,6 @@ _UNLESS_SHADOW: Final[Schema] = {
     "if": {"not": {"properties": {"mode": {"const": SHADOW}}, "required": ["mode"]}},
     "then": {"required": ["schedulerName"]},
 }
-_COLUMNS: Final = (
-    ("Scheduler", "string", ".spec.schedulerName", "The schedulerName whose pods this profile places."),
-    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', "Whether the newest generation is in effect."),
-    ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not, and whether it is paused."),
-    ("Active", "integer", ".status.activeGeneration", "The generation that decisions use."),
-    ("Pending", "integer", ".status.pending.total", "Pods waiting in the queue."),
-    ("Plugins", "string", '.status.conditions[?(@.type=="PluginFailing")].reason', "Whether plugins fail, and for every pod."),
-    ("Age", "date", ".metadata.creationTimestamp", "Time since creation."),
-)
-_DETAIL_COLUMNS: Final = (
-    ("Generation", "integer", ".metadata.generation", "The newest generation."),
-    ("Shadows", "string", ".spec.shadows", "Of a shadow: the profile beside which it decides without binding."),
-    ("Agreement", "number", ".status.shadow.agreementPercent", "Of a shadow: percent of the pods that both put on the same node."),
-)
 
 
 def openapi_schema() -> Schema:
@@ -83,54 +69,6 @@ def json_schema() -> Schema:
     schema["required"] = ["apiVersion", "kind", "metadata", "spec"]
     schema["properties"]["spec"] |= _UNLESS_SHADOW
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": KIND, **schema}
-
-
-def custom_resource_definition() -> Schema:
-    """Build the CustomResourceDefinition.
-
-    Returns:
-        Plain data, ready for the API server.
-    """
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{PLURAL}.{GROUP}",
-            "labels": {"app.kubernetes.io/name": "placewright", "app.kubernetes.io/part-of": "placewright"},
-        },
-        "spec": {
-            "group": GROUP,
-            "scope": "Cluster",
-            "names": {
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": PLURAL,
-                "singular": KIND.lower(),
-                "shortNames": ["schedprof"],
-                "categories": ["placewright"],
-            },
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": _printer_columns(),
-                    "schema": {"openAPIV3Schema": openapi_schema()},
-                }
-            ],
-        },
-    }
-
-
-def _printer_columns() -> list[Schema]:
-    first = [_column(*column) for column in _COLUMNS]
-    detail = [{**_column(*column), "priority": 1} for column in _DETAIL_COLUMNS]
-    return [*first[:-1], *detail, first[-1]]
-
-
-def _column(name: str, kind: str, path: str, description: str) -> Schema:
-    return {"name": name, "type": kind, "jsonPath": path, "description": description}
 
 
 @cache

@@ -1,6 +1,6 @@
 """Prints docs/metrics.md with its tables made of what is declared; the text around them is the page's own.
 
-`python -m placewright.observability.metrics.document > docs/metrics.md.new`, which `make generate` does.
+`python -m tools.generated.metricspage > docs/metrics.md.new`, which `make generate` does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from placewright.observability.metrics import declared
 from placewright.observability.metrics.family import MetricFamily
 
-PAGE: Final = Path(__file__).resolve().parents[4] / "docs" / "metrics.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 _TABLE: Final = re.compile(r"^(?P<head>\| Metric \|.*\n\|---\|.*\n)(?:\|.*\n)*", re.MULTILINE)
 
 

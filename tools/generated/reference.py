@@ -1,6 +1,6 @@
 """Writes docs/reference.md: every field, rule, preset, plugin and argument, from the code that checks them.
 
-`python -m placewright.profiles.reference > docs/reference.md`
+`python -m tools.generated.reference > docs/reference.md`
 """
 
 from __future__ import annotations

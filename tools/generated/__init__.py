@@ -1,0 +1,1 @@
+"""Prints the files that are made from code, for `make generate`."""
