@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from benchmarks import devices, gangs, moves, records, reload, shadow
+from benchmarks import devices, gangs, moves, reload
 from benchmarks.comparison import add_before_options
 from placewright.api.bad_input import InputError, printable
 from placewright_lab.bench.benchmark import Benchmark
@@ -19,8 +19,6 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "devices": devices,
     "moves": moves,
     "reload": reload,
-    "records": records,
-    "shadow": shadow,
 }
 #: Benchmarks that tell how long the measured work took, so that two checkouts can be compared.
 COMPARED: Final = ("decisions", "end-to-end", "gangs", "devices", "moves")

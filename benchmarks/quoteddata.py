@@ -76,8 +76,6 @@ QUOTED: Final[dict[str, Quoted]] = {
         Quoted("groups", ("gangs",), ("nodes", "members", "per_second")),
         Quoted("devices", ("devices",), ("claims", "nodes", "devices", "per_second", "wanted")),
         Quoted("reload", ("reload",), ("nodes", "rate", "reloads", "p50", "p99", "pods", "bound", "twice")),
-        Quoted("records", ("records",), ("workload", "nodes", "pods", "ratio", "quartiles", "microseconds_without")),
-        Quoted("shadow", ("shadow",), ("workload", "nodes", "pods", "budget_percent", "per_second", "ratio", "decided")),
         Quoted(
             "end-to-end",
             ("end-to-end", "end-to-end --nodes 5000", "end-to-end --nodes 5000 --pods 2000 --assigned 50000"),

@@ -221,28 +221,6 @@ def _reload_row(row: Row) -> Iterator[str]:
     yield from (f"{count:,}" for count in (row["pods"], row["pods"] - row["bound"], row["twice"]))
 
 
-def _records(figures: Figures) -> str:
-    head = ("workload", "nodes", "µs a decision without", "times as long with records: median slices", "quartiles of neighbouring slices")
-    return _table(head, (_record(row) for row in figures["records"].rows))
-
-
-def _record(row: Row) -> Iterator[str]:
-    low, high = row["quartiles"]
-    yield from (row["workload"], f"{row['nodes']:,}", about(row["microseconds_without"]), f"{row['ratio']:.3f}", f"{low:.3f} to {high:.3f}")
-
-
-def _shadow(figures: Figures) -> str:
-    head = ("workload", "nodes", "budget", "alone/s", "with a shadow/s", "ratio", "decided by the shadow")
-    return _table(head, (_shadowed(row) for row in figures["shadow"].rows))
-
-
-def _shadowed(row: Row) -> Iterator[str]:
-    alone, beside = row["per_second"]
-    budget = f"{row['budget_percent']:g} %"
-    decided = f"{row['decided']:,} of {row['pods']:,}"
-    yield from (row["workload"], f"{row['nodes']:,}", budget, about(alone), about(beside), f"{row['ratio']:.3f}", decided)
-
-
 def _stamps(figures: Figures, names: Iterable[str]) -> str:
     """The circumstances, each once, with the figures measured under them where they differ."""
     under: dict[str, list[str]] = {}
@@ -273,8 +251,6 @@ REGIONS: Final[Mapping[str, QuotedRegion]] = {
     "devices": QuotedRegion(("devices",), _devices, stamped=True),
     "shares": QuotedRegion(("shares",), _shares, stamped=True),
     "reload": QuotedRegion(("reload",), _reload, stamped=True),
-    "records": QuotedRegion(("records",), _records, stamped=True),
-    "shadow": QuotedRegion(("shadow",), _shadow, stamped=True),
 }
 
 assert {name for region in REGIONS.values() for name in region.uses} == set(QUOTED)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import fields
-from statistics import median
 
 import pytest
 
-from benchmarks import devices, records, shadow
+from benchmarks import devices
 from benchmarks.__main__ import main
 from benchmarks.devices import DeviceMeasurement
 from benchmarks.quoteddata import QUOTED
-from benchmarks.records import SLICE
 from benchmarks.reload import Reloads
 from placewright_lab.bench import decisions
 from placewright_lab.bench.end_to_end import EndToEnd
-from placewright_lab.bench.preemptions import VARIETIES
 
 WARM_UP = 3
 
@@ -32,7 +29,7 @@ def own_heap_frozen() -> Iterator[None]:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hardly any warm-up."""
-    for module in (decisions, devices, records, shadow):
+    for module in (decisions, devices):
         monkeypatch.setattr(module, "WARM_UP", WARM_UP)
 
 
@@ -70,41 +67,6 @@ def test_events_are_measured_while_pods_wait(capsys: pytest.CaptureFixture[str])
     assert rows["their backoff ends"]["moved"] == 300
     assert rows["their gates are opened"]["moved"] == rows["their gates are opened"]["events"] == 20
     assert "events while pods wait" in output(capsys, *words)
-
-
-@pytest.mark.usefixtures("short")
-def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("records", "--workloads", "plain,openb-mix", "--nodes", "3", "--slices", "4")
-    data = json.loads(output(capsys, *words, "-o", "json"))
-    assert [(row["workload"], row["nodes"], row["pods"]) for row in data] == [("plain", 3, 4 * SLICE), ("openb-mix", 3, 4 * SLICE)]
-    for row in data:
-        assert len(row["without"]) == len(row["with_records"]) == 4
-        assert row["records"] == 4 * SLICE + WARM_UP
-        assert row["ratio"] == pytest.approx(median(row["with_records"]) / median(row["without"]))
-        assert row["quartiles"][0] <= row["quartiles"][1]
-    out = output(capsys, *words)
-    assert "ratio" in out
-    assert "≤ 1.05" in out
-
-
-@pytest.mark.usefixtures("short")
-def test_a_shadow_is_measured_in_turns_beside_nobody(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("shadow", "--workloads", "plain", "--nodes", "3", "--slices", "4", "--budget", "50")
-    (row,) = json.loads(output(capsys, *words, "-o", "json"))
-    assert (row["workload"], row["nodes"], row["pods"], row["budget_percent"]) == ("plain", 3, 4 * SLICE, 50)
-    assert len(row["without"]) == len(row["with_shadow"]) == 4
-    assert row["ratio"] == pytest.approx(sum(row["without"]) / sum(row["with_shadow"]))
-    assert row["decided"] > 0
-    assert "≥ 0.500" in output(capsys, *words)
-
-
-@pytest.mark.parametrize("budget", ["0", "51", "half"])
-def test_a_budget_that_no_shadow_may_have_is_refused(capsys: pytest.CaptureFixture[str], budget: str) -> None:
-    assert "allowed 0.1 to 50" in refused(capsys, "shadow", "--budget", budget)
-
-
-def test_what_records_cost_is_not_measured_where_pods_preempt(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "allowed some of plain, openb-mix" in refused(capsys, "records", "--workloads", next(iter(VARIETIES)))
 
 
 @pytest.mark.usefixtures("short")
@@ -149,8 +111,6 @@ SMALLER = {
     "groups": "--nodes 400 --groups 2",
     "large-groups": "--nodes 400 --groups 2 --members 3",
     "devices": "--nodes 300 --pods 5",
-    "records": "--nodes 3 --slices 2",
-    "shadow": "--nodes 3 --slices 2",
     "moves": "--waiting 20 --claims 20 --gated 20",
 }
 
