@@ -89,26 +89,6 @@ class BeforeAfter:
         return self.tendency is Tendency.SLOWER and self.ratio > 1 + tolerance
 
 
-@dataclass(slots=True)
-class TwoTrees:
-    """The result of a comparison.
-
-    Attributes:
-        left_out: measurements that only one side has, with the reason.
-        borrowed: words that `before` ran under the benchmark of `after`, because its own does not know them.
-    """
-
-    before: Checkout
-    after: Checkout
-    measured: list[BeforeAfter] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    borrowed: list[str] = field(default_factory=list)
-
-    def lost(self, tolerance: float) -> list[BeforeAfter]:
-        """Measurements that are slower by more than that part, beyond doubt."""
-        return [one for one in self.measured if one.lost(tolerance)]
-
-
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Two of the values that enclose the median of their distribution with a confidence of at least `CONFIDENCE`.
 
@@ -125,57 +105,29 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def in_turns(
-    before: Checkout, after: Checkout, parts: Sequence[Sequence[str]], rounds: int, told: Callable[[str], None] = lambda _: None
-) -> TwoTrees:
-    """Measure each part of a benchmark in so many rounds. `parts`: words for `python -m benchmarks`; `told` is called after each turn.
+    before: Checkout, after: Checkout, words: Sequence[str], rounds: int, told: Callable[[str], None] = lambda _: None
+) -> tuple[list[BeforeAfter], list[str]]:
+    """Run `python -m benchmarks WORDS` in so many rounds; `told` is called after each turn.
 
-    Raises `ChildFailed` where `after` cannot be measured; what `before` cannot do is left out by name.
+    Returns what both sides measured, and a line for what only one of them can. Raises `ChildFailed` if `after` breaks.
     """
-    trees = TwoTrees(before, after)
-    for words in parts:
-        _measure_part(trees, words, rounds, told)
-    return trees
-
-
-def _measure_part(trees: TwoTrees, words: Sequence[str], rounds: int, told: Callable[[str], None]) -> None:
-    text = " ".join(words)
-    try:
-        trees.after.run(words)  # a first turn on either side does not count
-    except WordsRefused as refused:
-        trees.left_out.append(f"{text}: cannot be measured after: {refused}")
-        return
-    try:
-        sides = _who_measures(trees, words), trees.after
-    except ChildFailed as failed:
-        trees.left_out.append(f"{text}: cannot be measured before: {failed}")
-        return
+    text, sides = " ".join(words), {"before": before, "after": after}
+    for side, checkout in sides.items():
+        try:
+            checkout.run(words)  # a first turn on either side does not count
+        except ChildFailed as failed:
+            if side == "after" and not isinstance(failed, WordsRefused):
+                raise
+            return [], [f"{text}: cannot be measured {side}: {failed}"]
     found: dict[tuple[Any, ...], BeforeAfter] = {}
     for number in range(rounds):
-        order = (0, 1) if number % 2 == 0 else (1, 0)
-        for side in order:
+        for side in sorted(sides, reverse=number % 2 == 0):
             rows = list(rows_of(words[0], sides[side].run(words, number)))
             for what, turn in rows:
-                one = found.setdefault(tuple(what.items()), BeforeAfter(what))
-                (one.before, one.after)[side].append(turn)
-            seconds = sum(turn.seconds for _, turn in rows)
-            told(f"round {number + 1} of {rounds}: {text}: {('before', 'after')[side]} {seconds:.3f} s")
-    for one in found.values():
-        if len(one.before) == len(one.after):
-            trees.measured.append(one)
-        else:
-            trees.left_out.append(f"{named(one.what)}: measured only {'before' if one.before else 'after'}")
-
-
-def _who_measures(trees: TwoTrees, words: Sequence[str]) -> Checkout:
-    """`before` by its own benchmark where that knows the words, or else by that of `after`."""
-    try:
-        trees.before.run(words)
-    except WordsRefused:
-        borrowing = trees.before.with_benchmarks_of(trees.after)
-        borrowing.run(words)
-        trees.borrowed.append(" ".join(words))
-        return borrowing
-    return trees.before
+                getattr(found.setdefault(tuple(what.items()), BeforeAfter(what)), side).append(turn)
+            told(f"round {number + 1} of {rounds}: {text}: {side} {sum(turn.seconds for _, turn in rows):.3f} s")
+    both = [one for one in found.values() if len(one.before) == len(one.after)]
+    return both, [f"{named(one.what)}: measured on one side only" for one in found.values() if one not in both]
 
 
 def named(what: dict[str, Any]) -> str:

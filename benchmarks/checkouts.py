@@ -24,7 +24,7 @@ import kubesandbox
 import placewright
 import placewright_console
 import placewright_lab
-from placewright.api.bad_input import InputError, bad_field
+from placewright.api.bad_input import bad_field
 from placewright_lab.bench.figurestamp import commit_of, git
 
 #: The exit code of words that a command does not know.
@@ -32,9 +32,6 @@ _REFUSED: Final = 2
 _PACKAGES: Final = (placewright, placewright_console, placewright_lab, kubesandbox, benchmarks)
 #: Source roots of a checkout. Older ones have all packages in the first.
 _ROOTS: Final = ("operator", "console", "lab")
-#: Folders that a commit must have to be run: a source root, and the definitions for an embedded cluster. Older ones lack the others.
-_NEEDED: Final = ("operator", "crds")
-_OTHERS: Final = ("console", "lab", "benchmarks")
 _WHERE: Final = "import placewright, placewright_lab; print(placewright.__file__); print(placewright_lab.__file__)"
 
 
@@ -67,9 +64,7 @@ class Checkout:
 
         Raises `WordsRefused` for words that this checkout does not know, `ChildFailed` for a run that broke.
         """
-        # Older checkouts have all benchmarks in the command.
-        program = ["benchmarks"] if (self.source / "benchmarks").exists() else ["placewright.cli.main", "bench"]
-        done = self._child([sys.executable, "-P", "-m", *program, *words, "-o", "json"], number)
+        done = self._child([sys.executable, "-P", "-m", "benchmarks", *words, "-o", "json"], number)
         if done.returncode:
             said = done.stderr.strip().splitlines()
             kind = WordsRefused if done.returncode == _REFUSED else ChildFailed
@@ -86,55 +81,39 @@ class Checkout:
         if done.returncode or not all(file.is_relative_to(self.source.resolve()) for file in files):
             raise bad_field(self.name, "packages that Python does not load", "a checkout, or a commit of one, that runs here")
 
-    def with_benchmarks_of(self, other: Checkout) -> Checkout:
-        """This checkout's scheduler under the other one's benchmarks: the only way to measure it by benchmarks that it does not have."""
-        mine, others = ({link.name: link.resolve() for link in each.source.iterdir()} for each in (self, other))
-        borrowed = mine | {name: others[name] for name in ("placewright_lab", "benchmarks") if name in others}
-        return Checkout(self.name, self.commit, _linked(borrowed, self.scratch), self.scratch)
-
     def _child(self, command: Sequence[str], number: int) -> subprocess.CompletedProcess[str]:
-        environment = _environment(self.source, self.scratch, number)
+        environment = {
+            **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+            "PYTHONPATH": str(self.source.resolve()),
+            "PYTHONPYCACHEPREFIX": str(self.scratch / "bytecode"),
+            # The order of a set of texts differs from process to process, and with it the work: both sides get the same hash seed.
+            "PYTHONHASHSEED": str(number),
+        }
         return subprocess.run(  # noqa: S603 - our own interpreter; a checkout is run because the user named it
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, cwd=self.scratch, check=False
         )
 
 
-def _environment(source: Path, scratch: Path, number: int) -> Mapping[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {
-        **kept,
-        "PYTHONPATH": str(source.resolve()),
-        "PYTHONPYCACHEPREFIX": str(scratch / "bytecode"),
-        # The order of a set of texts differs from process to process, and with it the work: both sides get the same hash seed.
-        "PYTHONHASHSEED": str(number),
-    }
-
-
 def running(scratch: Path) -> Checkout:
-    """The code of this process."""
-    packages = running_packages()
+    """Return the code of this process as a checkout."""
+    packages = {each.__name__: Path(str(each.__file__)).resolve().parent for each in _PACKAGES}
     return Checkout("this code", commit_of(packages.values()), _linked(packages, scratch), scratch)
 
 
-def running_packages() -> dict[str, Path]:
-    """Return the folders of this process's packages, by name."""
-    return {each.__name__: Path(str(each.__file__)).resolve().parent for each in _PACKAGES}
-
-
 def checkout_named(text: str, scratch: Path, repository: Path) -> Checkout:
-    """The folder of that name, or else the commit that git calls so in `repository`. Raises `InputError` for neither."""
-    folder = Path(text)
-    if folder.is_dir():
-        packages = _packages_in(folder)
-        if "placewright" not in packages:
-            raise bad_field(text, "a folder without operator/placewright", "a folder with a checkout of Placewright, or a commit")
-        return Checkout(text, commit_of(packages.values()), _linked(packages, scratch), scratch)
-    found = git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
-    if found is None:
-        raise bad_field("the checkout to compare with", text, f"a folder with a checkout of Placewright, or a commit of {repository}")
-    commit = found.decode().strip()
-    packages = _packages_in(_unpacked(commit, scratch, repository))
-    return Checkout(f"{text} ({commit[:7]})", commit, _linked(packages, scratch), scratch)
+    """Return the folder of that name, or else the commit that git calls so in `repository`. Raises `InputError` for neither."""
+    folder, commit = Path(text), ""
+    if not folder.is_dir():
+        found = git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+        if found is None:
+            raise bad_field("the checkout to compare with", text, f"a folder with a checkout of Placewright, or a commit of {repository}")
+        commit = found.decode().strip()
+        folder = _unpacked(commit, scratch, repository)
+    packages = _packages_in(folder)
+    if "placewright" not in packages:
+        raise bad_field(text, "a folder without operator/placewright", "a folder with a checkout of Placewright, or a commit")
+    name = f"{text} ({commit[:7]})" if commit else text
+    return Checkout(name, commit or commit_of(packages.values()), _linked(packages, scratch), scratch)
 
 
 def _packages_in(folder: Path) -> dict[str, Path]:
@@ -154,11 +133,7 @@ def _linked(packages: Mapping[str, Path], scratch: Path) -> Path:
 
 def _unpacked(commit: str, scratch: Path, repository: Path) -> Path:
     top = Path((git(repository, "rev-parse", "--show-toplevel") or b".").decode().strip())
-    there = (git(top, "ls-tree", "--name-only", commit) or b"").decode().split()
-    archive = git(top, "archive", "--format=tar", commit, *_NEEDED, *(each for each in _OTHERS if each in there))
-    if archive is None:
-        raise InputError(f"{commit[:7]} has no {' or no '.join(_NEEDED)}: it is no commit of Placewright")
     folder = scratch / commit
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+    with tarfile.open(fileobj=io.BytesIO(git(top, "archive", "--format=tar", commit) or b"")) as files:
         files.extractall(folder, filter="data")
     return folder

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 import placewright
-from benchmarks.beforeafter import CONFIDENCE, FEWEST_ROUNDS, BeforeAfter, TwoTrees, in_turns, named
-from benchmarks.checkouts import Checkout, ChildFailed, checkout_named, running
+from benchmarks.beforeafter import CONFIDENCE, FEWEST_ROUNDS, BeforeAfter, Turn, in_turns, named
+from benchmarks.checkouts import ChildFailed, checkout_named, running
 from placewright.api.bad_input import printable
 from placewright.cli.options import whole_number
 from placewright.cli.terminal import plain, print_json
@@ -48,13 +48,26 @@ def _compare(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         before = checkout_named(args.before, scratch, here)
         for each in (before, after):
             each.check()
+        measured: list[BeforeAfter] = []
+        left_out: list[str] = []
         try:
-            trees = in_turns(before, after, list(_parts(args, parser)), args.rounds, _said)
+            for words in _parts(args, parser):
+                both, lacking = in_turns(before, after, words, args.rounds, _said)
+                measured += both
+                left_out += lacking
         except ChildFailed as failed:
-            sys.stderr.write(f"placewright: {printable(str(failed))}\n")
+            _said(f"placewright: {failed}")
             return 1
-    _print(trees, args)
-    return int(not trees.measured or bool(trees.lost(args.tolerance / 100)))
+    lost = [one for one in measured if one.lost(args.tolerance / 100)]
+    if args.output == "json":
+        print_json({"measured": [_as_data(one, one in lost) for one in measured], "left_out": left_out})
+    else:
+        out = Console()
+        if measured:
+            out.print(_table(f"{before.name} and then {after.name}", measured, args.rounds))
+        for line in (*(f"not compared: {each}" for each in left_out), *_notes(measured, lost, args.tolerance)):
+            out.print(plain(line), soft_wrap=True)
+    return int(not measured or bool(lost))
 
 
 def _said(line: str) -> None:
@@ -83,23 +96,12 @@ def _words(args: argparse.Namespace, parser: argparse.ArgumentParser, without: f
                 yield ",".join(str(one) for one in value) if isinstance(value, tuple) else str(value)
 
 
-def _print(trees: TwoTrees, args: argparse.Namespace) -> None:
-    if args.output == "json":
-        print_json(_as_data(trees, args.tolerance / 100))
-        return
-    out = Console()
-    if trees.measured:
-        out.print(_table(trees, args.rounds))
-    for line in _notes(trees, args.tolerance):
-        out.print(plain(line), soft_wrap=True)
-
-
-def _table(trees: TwoTrees, rounds: int) -> Table:
-    title = f"{_named(trees.before)} and then {_named(trees.after)}: processor time of the best run, ratio of {rounds} turns each"
-    table = Table(title=plain(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+def _table(sides: str, measured: list[BeforeAfter], rounds: int) -> Table:
+    title = plain(f"{sides}: processor time of the best run, ratio of {rounds} turns each")
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("", "nodes", "before s", "after s", "ratio", f"at {CONFIDENCE:.0%}", "now"):
         table.add_column(column, justify="right", overflow="fold", no_wrap=not column)
-    for one in trees.measured:
+    for one in measured:
         table.add_row(*(plain(each) for each in _row(one)))
     return table
 
@@ -115,42 +117,21 @@ def _row(one: BeforeAfter) -> Iterator[str]:
     yield one.tendency
 
 
-def _named(checkout: Checkout) -> str:
-    return f"{checkout.name} ({checkout.commit[:7]})" if checkout.commit and checkout.commit[:7] not in checkout.name else checkout.name
+def _notes(measured: list[BeforeAfter], lost: list[BeforeAfter], tolerance: int) -> Iterator[str]:
+    for one in measured:
+        if not one.same_work:
+            yield f"different work: {named(one.what)}: placed {_placed(one.before)} before, {_placed(one.after)} after"
+    yield from (f"slower by more than {tolerance} %: {named(one.what)}: {one.ratio - 1:+.1%}" for one in lost)
 
 
-def _notes(trees: TwoTrees, tolerance: int) -> Iterator[str]:
-    yield from (f"not compared: {each}" for each in trees.left_out)
-    yield from (f"the benchmark of {trees.after.name} measured both: {each}" for each in trees.borrowed)
-    yield from (
-        f"different work: {named(one.what)}: placed {_placed(one, 0)} before, {_placed(one, 1)} after"
-        for one in trees.measured
-        if not one.same_work
-    )
-    yield from (f"slower by more than {tolerance} %: {named(one.what)}: {one.ratio - 1:+.1%}" for one in trees.lost(tolerance / 100))
+def _placed(turns: list[Turn]) -> str:
+    return " or ".join(sorted({f"{turn.placed:,}" for turn in turns if turn.placed is not None}))
 
 
-def _placed(one: BeforeAfter, side: int) -> str:
-    return " or ".join(sorted({f"{turn.placed:,}" for turn in (one.before, one.after)[side] if turn.placed is not None})) or "nobody knows"
-
-
-def _as_data(trees: TwoTrees, tolerance: float) -> dict[str, Any]:
+def _as_data(one: BeforeAfter, lost: bool) -> dict[str, Any]:
     return {
-        "before": {"name": trees.before.name, "commit": trees.before.commit},
-        "after": {"name": trees.after.name, "commit": trees.after.commit},
-        "measured": [
-            {
-                **one.what,
-                "ratio": one.ratio,
-                "interval": one.interval,
-                "tendency": one.tendency,
-                "lost": one.lost(tolerance),
-                "same_work": one.same_work,
-                "before": [turn.seconds for turn in one.before],
-                "after": [turn.seconds for turn in one.after],
-            }
-            for one in trees.measured
-        ],
-        "left_out": trees.left_out,
-        "borrowed": trees.borrowed,
+        **one.what,
+        **{name: getattr(one, name) for name in ("ratio", "interval", "tendency", "same_work")},
+        "lost": lost,
+        **{side: [turn.seconds for turn in getattr(one, side)] for side in ("before", "after")},
     }

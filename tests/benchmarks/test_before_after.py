@@ -33,7 +33,7 @@ import json, pathlib, sys
 import placewright
 here = pathlib.Path(placewright.__file__).resolve().parent
 from placewright_lab import KNOWN
-words = sys.argv[1:] if sys.argv[1] != "bench" else sys.argv[2:]
+words = sys.argv[1:]
 workload = words[words.index("--workloads") + 1]
 with (here / "turns").open("a") as turns:
     turns.write(" ".join(words) + "\\n")
@@ -45,22 +45,17 @@ print(json.dumps([{"workload": workload, "nodes": 7, "pods": 9, "placed": times[
 """
 
 
-def checkout(
-    folder: Path, seconds: float, known: tuple[str, ...] = ("plain", "hard-spread"), placed: int = 9, *, older: bool = False
-) -> Path:
-    """Make a checkout; the benchmarks of an older one are a command of `placewright`."""
+def checkout(folder: Path, seconds: float, known: tuple[str, ...] = ("plain", "hard-spread"), placed: int = 9) -> Path:
+    """Make a checkout."""
     source = folder / "operator"
-    for package in ("placewright/cli", "placewright_lab", "kubesandbox"):
+    for package in ("placewright", "placewright_lab", "kubesandbox"):
         (source / package).mkdir(parents=True)
         (source / package / "__init__.py").touch()
     (source / "placewright" / "__init__.py").touch()
     (source / "placewright" / "times.json").write_text(json.dumps({"seconds": seconds, "placed": placed}))
-    if older:
-        (source / "placewright" / "cli" / "main.py").write_text(BENCHMARK)
-    else:
-        (folder / "benchmarks").mkdir()
-        (folder / "benchmarks" / "__init__.py").touch()
-        (folder / "benchmarks" / "__main__.py").write_text(BENCHMARK)
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks" / "__init__.py").touch()
+    (folder / "benchmarks" / "__main__.py").write_text(BENCHMARK)
     (source / "placewright_lab" / "__init__.py").write_text(f"KNOWN = {known!r}\n")
     return folder
 
@@ -97,20 +92,6 @@ def test_a_loss_within_the_tolerance_is_told_and_does_not_fail(tmp_path: Path, c
     before, after = checkout(tmp_path / "a", 1.0), checkout(tmp_path / "b", 1.04)
     assert compare(capsys, before, after)["measured"][0]["tendency"] == "slower"
     assert compare(capsys, before, after, "--tolerance", "3", code=1)["measured"][0]["lost"]
-
-
-def test_what_the_older_benchmark_does_not_know_is_measured_by_the_newer_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = checkout(tmp_path / "a", 1.0, known=("soft-spread",)), checkout(tmp_path / "b", 2.0)
-    data = compare(capsys, before, after, code=1)
-    assert data["borrowed"] == ["decisions --workloads plain --nodes 7"]
-    assert data["measured"][0]["before"] == [1.0] * ROUNDS, "the older scheduler, under the newer benchmark"
-
-
-def test_a_checkout_that_has_all_benchmarks_in_the_command_is_measured_by_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = checkout(tmp_path / "a", 1.0, older=True), checkout(tmp_path / "b", 2.0)
-    data = compare(capsys, before, after, code=1)
-    assert (data["measured"][0]["ratio"], data["borrowed"]) == (2.0, [])
-    assert turns(before) == turns(after)
 
 
 def test_what_cannot_be_measured_before_is_left_out_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,10 +207,9 @@ def test_every_benchmark_of_our_own_code_can_be_compared(benchmark: str, capsys:
 def test_two_real_checkouts_are_measured_by_their_own_code(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     before, after = checkout_named(str(root), tmp_path, root), running(tmp_path)
-    trees = in_turns(before, after, [["gangs", "--nodes", "400", "--groups", "2", "--members", "2"]], 1)
-    (one,) = trees.measured
+    (one,), left_out = in_turns(before, after, ["gangs", "--nodes", "400", "--groups", "2", "--members", "2"], 1)
     assert (one.what["workload"], one.what["nodes"], one.what["groups"], one.same_work) == ("gangs", 400, 2, True)
-    assert (len(one.before), len(one.after), trees.borrowed, trees.left_out) == (1, 1, [], [])
+    assert (len(one.before), len(one.after), left_out) == (1, 1, [])
     assert {each.resolve() for each in before.source.iterdir()} == {each.resolve() for each in after.source.iterdir()}
 
 
