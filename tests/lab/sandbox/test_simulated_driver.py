@@ -158,8 +158,8 @@ async def test_a_device_is_tainted_and_changed_by_itself() -> None:
 
 async def test_what_the_server_refuses_changes_nothing() -> None:
     async with published(count=2) as cluster:
-        with pytest.raises(ApiError, match="Duplicate value"):
-            cluster.driver.publish(NODE, [{"name": "same"}, {"name": "same"}])
+        with pytest.raises(ApiError, match="quantities must match"):
+            cluster.driver.publish(NODE, [{"name": "gpu-9", "capacity": {"memory": {"value": "lots"}}}])
         assert cluster.names() == ["gpu-0", "gpu-1"]
         assert [each["name"] for each in cluster.driver.devices(NODE)] == ["gpu-0", "gpu-1"]
 
