@@ -28,8 +28,17 @@ class Hearing(PodFollower):
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
         self.heard.append(("changes", new.name, row))
 
+    def pod_confirmed(self, pod: PodInfo, row: int | None) -> None:
+        self.heard.append(("confirmed", pod.name, row))
+
     def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
         self.heard.append(("leaves", pod.name, row))
+
+
+class Deaf(Hearing):
+    """Hears nothing of readiness."""
+
+    follows_readiness = False
 
 
 def with_nodes() -> Cluster:
@@ -51,16 +60,16 @@ def history(cluster: Cluster) -> None:
     cluster.remove_pod("uid-p")
 
 
-def test_a_follower_hears_of_each_pod_that_comes_becomes_ready_and_goes_and_of_no_other_change() -> None:
+def test_a_follower_hears_of_each_pod_that_comes_is_bound_becomes_ready_and_goes_and_of_no_other_change() -> None:
     cluster, follower = with_nodes(), Hearing()
     cluster.pod_followers.add(follower)
     history(cluster)
-    assert follower.heard == [("enters", "p", 1), ("changes", "p", 1), ("leaves", "p", 1)]
+    assert follower.heard == [("enters", "p", 1), ("confirmed", "p", 1), ("changes", "p", 1), ("leaves", "p", 1)]
 
 
-def test_a_pod_that_becomes_ready_is_a_change_of_its_row_only_while_the_cluster_has_a_follower() -> None:
+def test_a_pod_that_becomes_ready_is_a_change_of_its_row_only_while_the_cluster_has_a_follower_of_readiness() -> None:
     moved = []
-    for follower in (None, Hearing()):
+    for follower in (None, Deaf(), Hearing()):
         cluster = with_nodes()
         if follower is not None:
             cluster.pod_followers.add(follower)
@@ -68,7 +77,7 @@ def test_a_pod_that_becomes_ready_is_a_change_of_its_row_only_while_the_cluster_
         position = cluster.pod_journal.position
         cluster.set_pod(pod("p").on("a").status(**READY).build())
         moved.append(cluster.pod_journal.position - position)
-    assert moved == [0, 1]
+    assert moved == [0, 0, 1]
 
 
 def test_a_follower_that_is_dropped_hears_nothing_more() -> None:
@@ -88,7 +97,7 @@ def test_a_follower_that_raises_is_told_nothing_more_and_keeps_no_other_from_hea
     cluster.pod_followers.add(raising)
     cluster.pod_followers.add(follower)
     history(cluster)
-    assert (raising.heard, len(follower.heard)) == ([], 3)
+    assert (raising.heard, len(follower.heard)) == ([], 4)
     (said,) = caplog.messages
     assert said.endswith("Raising.pod_enters raised: this follower of pods is told nothing more")
 

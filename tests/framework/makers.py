@@ -95,10 +95,11 @@ class Scene:
         return self
 
     def place(self, pod: PodInfo, node: str) -> Scene:
-        """Assume a pod onto a node; devices that are noted on it were chosen by the scheduler."""
-        self.cluster.assume(pod, NodeName(node))
-        if devices := (pod.pod.metadata.annotations or {}).get(DEVICES):
-            self.cluster.annotate(pod.uid, {DEVICES: devices})
+        """Assume a pod onto a node; a pod with a note of its devices is bound there."""
+        if DEVICES in (pod.pod.metadata.annotations or ()):
+            self.cluster.set_pod(pod.on(NodeName(node)))
+        else:
+            self.cluster.assume(pod, NodeName(node))
         return self
 
     def handle(self) -> Handle:

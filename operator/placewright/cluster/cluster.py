@@ -24,7 +24,6 @@ from placewright.cluster.dryrun import DryRunCluster, net_of
 from placewright.cluster.hostports import HostPorts
 from placewright.cluster.journal import Journal
 from placewright.cluster.noderows import NodeRows
-from placewright.cluster.noteddevices import noted_devices, with_noted_devices, without_brought_devices
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PairwiseCounts
 from placewright.cluster.podfollowers import PodFollowers
@@ -271,8 +270,7 @@ class Cluster(NodeRows):
         known = self._placements.get(pod.uid)
         if known is not None:
             raise AssumeError(f"pod {pod.key} is already on node {known.node}")
-        # A note that the pod brought could claim devices that no plugin has chosen for it.
-        self._enter(PodOnNode(without_brought_devices(pod), node, assumed=True))
+        self._enter(PodOnNode(pod, node, assumed=True))
 
     def forget(self, pod: PodInfo, node: NodeName) -> None:
         """Take an assumption back, because the binding failed; harmless for a pod that is on no node.
@@ -331,12 +329,14 @@ class Cluster(NodeRows):
         """
         known = self._placements.get(pod.uid)
         if known is not None and known.node == pod.node_name:
-            pod = with_noted_devices(pod, known.pod, assumed=known.assumed)
             self._replace(known, pod)
-            if not _counts_alike(known.pod, pod) or (self.pod_followers.known and is_ready(known.pod) != is_ready(pod)):
+            row = self._row_of.get(known.node)
+            if not _counts_alike(known.pod, pod) or (self.pod_followers.follow_readiness and is_ready(known.pod) != is_ready(pod)):
                 self._recount(known, pod)
-            elif (row := self._row_of.get(known.node)) is not None:
+            elif row is not None:
                 self.version_journal.append(row)
+            if self.pod_followers.known and known.assumed:
+                self.pod_followers.pod_confirmed(pod, row)
             return known
         if known is not None:
             self._leave(known)
@@ -518,5 +518,4 @@ def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
         and one.volumes == other.volumes
         and one.pairwise_key == other.pairwise_key
         and one.pod_group == other.pod_group
-        and noted_devices(one) == noted_devices(other)
     )

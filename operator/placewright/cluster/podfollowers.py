@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 from weakref import ref
 
 from placewright.api.objects import NodeName
@@ -21,7 +21,8 @@ _logger = logging.getLogger(__name__)
 class PodFollower:
     """Told of pods on nodes, after the columns have counted them. Each method does nothing until it is overridden.
 
-    A cluster with a follower takes a pod's change of readiness for a change that counts: the row is journalled, and shadows hear of it.
+    A cluster with a follower of readiness takes a pod's change of readiness for a change that counts: the row is journalled, and shadows
+    hear of it.
 
     No method may raise, because the cluster's change has happened. A follower that raises is logged and told nothing more.
 
@@ -36,7 +37,12 @@ class PodFollower:
 
             def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
                 self.counts[pod.labels.get("team")] -= 1
+
+    Attributes:
+        follows_readiness: tell `pod_changes` of a pod that became Ready, or is not Ready any more.
     """
+
+    follows_readiness: ClassVar[bool] = True
 
     def pod_enters(self, pod: PodInfo, row: int | None) -> None:
         """Take in a pod that was assumed or shown on a node.
@@ -52,6 +58,14 @@ class PodFollower:
         Args:
             old: the version before.
             new: the version now.
+            row: as for `pod_enters`.
+        """
+
+    def pod_confirmed(self, pod: PodInfo, row: int | None) -> None:
+        """Take in that the API server shows an assumed pod on its node, with the annotations of its Binding.
+
+        Args:
+            pod: as the API server shows it.
             row: as for `pod_enters`.
         """
 
@@ -94,21 +108,27 @@ class PodFollowers(PodFollower):
     Attributes:
         known: the followers. An attribute and no method, because it is looked at for every pod, also where there are none. It is replaced
             and not changed, because a follower may end while others are told.
+        follow_readiness: whether one of them follows readiness.
     """
 
     def __init__(self) -> None:
         self.known: tuple[ref[PodFollower], ...] = ()
+        self.follow_readiness = False
 
     def add(self, follower: PodFollower) -> None:
         """Tell a follower of everything from now on, for as long as it exists."""
-        self.known = (*self.known, ref(follower, self._ended))
+        self._know((*self.known, ref(follower, self._ended)))
 
     def _ended(self, gone: ref[PodFollower]) -> None:
-        self.known = tuple([each for each in self.known if each is not gone])
+        self._know([each for each in self.known if each is not gone])
 
     def drop(self, follower: PodFollower) -> None:
         """Tell a follower of nothing any more; harmless for one that is not told."""
-        self.known = tuple([each for each in self.known if each() is not follower])
+        self._know([each for each in self.known if each() is not follower])
+
+    def _know(self, followers: Iterable[ref[PodFollower]]) -> None:
+        self.known = tuple(followers)
+        self.follow_readiness = any(follower.follows_readiness for each in self.known if (follower := each()) is not None)
 
     def _tell(self, call: str, *about: Any) -> None:
         for each in self.known:
@@ -130,6 +150,10 @@ class PodFollowers(PodFollower):
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
         """Implements `PodFollower.pod_changes`."""
         self._tell("pod_changes", old, new, row)
+
+    def pod_confirmed(self, pod: PodInfo, row: int | None) -> None:
+        """Implements `PodFollower.pod_confirmed`."""
+        self._tell("pod_confirmed", pod, row)
 
     def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
         """Implements `PodFollower.pod_leaves`."""

@@ -132,7 +132,7 @@ class Shadow:
 
     def _listen_for_readiness(self) -> None:
         """Have the live cluster report pods that become Ready while a plugin of the shadow counts pods that are not."""
-        follower = PodFollower() if self._world.cluster.pod_followers.known else None
+        follower = PodFollower() if self._world.cluster.pod_followers.follow_readiness else None
         if follower is not None:
             self._live.pod_followers.add(follower)
         self._follower = follower

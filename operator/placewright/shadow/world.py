@@ -87,8 +87,10 @@ class ShadowCluster:
         where = self.chosen.get(pod.uid, node)
         if pod.node_name == where:
             self.cluster.set_pod(pod)
-        elif pod.node_name or not self.cluster.placement(pod.uid):
+        elif pod.node_name:
             self.cluster.set_pod(pod.on(where))
+        elif before is None:
+            self.cluster.assume(pod, where)
 
     def pod_left(self, uid: str) -> None:
         """Remove a pod that has no node in the live cluster any more. If it is tried again, the shadow decides it again."""

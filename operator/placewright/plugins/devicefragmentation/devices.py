@@ -1,6 +1,6 @@
 """The free part of each device of each node.
 
-Kubernetes counts a node's devices in one number. Which of them a pod has is written on the pod (`api.annotations.DEVICES`): with the
+Kubernetes counts a node's devices in one number. Which of them a pod has is written on the pod (`noteddevices`): with the
 Binding for pods that were placed here, and from the moment of the choice on pods that are assumed. So the free parts follow from nodes and
 the pods on them alone, for every profile and after a restart alike.
 
@@ -22,6 +22,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
 from placewright.framework.memory import Memory
 from placewright.plugins.devicefragmentation.args import MOST_DEVICES
+from placewright.plugins.devicefragmentation.noteddevices import noted_devices
 
 #: Different annotations that are remembered as read: there are about as many as devices.
 _MOST_READ: Final = 4096
@@ -59,10 +60,11 @@ class Devices:
             return []
         free = [self.units] * count
         unknown: list[PodInfo] = []
+        notes = noted_devices(cluster)
         for pod in cluster.pods_on(name):
             asked = pod.requests.get(self.resource, 0)
             if asked > 0 and pod.uid != without:
-                chosen = self.chosen_by(pod, count)
+                chosen = self._noted(pod, notes.of(pod), count)
                 if chosen is None:
                     unknown.append(pod)
                 else:
@@ -71,12 +73,11 @@ class Devices:
             self._pack(free, pod.requests[self.resource])
         return free
 
-    def chosen_by(self, pod: PodInfo, count: int) -> tuple[int, ...] | None:
-        """The devices that a pod on a node with `count` of them has by its annotation; None where it says nothing that can be."""
-        annotations = pod.pod.metadata.annotations
-        if not annotations or DEVICES not in annotations:
+    def _noted(self, pod: PodInfo, note: str | None, count: int) -> tuple[int, ...] | None:
+        """The devices that a pod on a node with `count` of them has by its note; None where it says nothing that can be."""
+        if note is None:
             return None
-        (chosen,) = self._read.recall(annotations[DEVICES], lambda: (read_devices(annotations, self.resource),))
+        (chosen,) = self._read.recall(note, lambda: (read_devices({DEVICES: note}, self.resource),))
         if chosen is None or len(set(chosen)) != len(chosen) or not all(0 <= index < count for index in chosen):
             return None
         return chosen if len(chosen) == -(-pod.requests.get(self.resource, 0) // self.units) else None

@@ -46,6 +46,7 @@ from placewright.plugins.devicefragmentation.columns import SelectionTables, Use
 from placewright.plugins.devicefragmentation.devices import Devices
 from placewright.plugins.devicefragmentation.measure import Ask, FragmentationMeasure, IntTable, Nodes, choose
 from placewright.plugins.devicefragmentation.mix import Mix, Typical
+from placewright.plugins.devicefragmentation.noteddevices import noted_devices
 
 NAME: Final = "DeviceFragmentation"
 _WORKLOAD: Final = f"{NAME}/workload"
@@ -69,6 +70,7 @@ class DeviceFragmentation(
     def __init__(self, args: DeviceFragmentationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._devices = Devices(args.resource, args.units_per_device)
+        self._notes = noted_devices(handle.cluster)
         self._mix = Mix(args)
         self._selections = SelectionTables()
         self._taken: Typical = ()
@@ -137,12 +139,14 @@ class DeviceFragmentation(
         before = nodes._replace(cpu=nodes.cpu + ask.cpu, memory=nodes.memory + ask.memory)
         chosen = choose(workload, before, ask, self.args.units_per_device)
         state.annotations[DEVICES] = write_devices(self.args.resource, chosen)
+        self._notes.choose(pod, state.annotations[DEVICES])
         cluster.annotate(pod.uid, {DEVICES: state.annotations[DEVICES]})
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """The pod has no devices any more."""
         if state.annotations.pop(DEVICES, None) is not None:
+            self._notes.withdraw(pod)
             self.handle.cluster.annotate(pod.uid, {DEVICES: None})
 
     def events(self) -> Sequence[ClusterEventWithHint]:
