@@ -247,11 +247,12 @@ def test_an_error_by_its_own_account_is_counted_too() -> None:
     assert evaluator.runtime.failures.last == {("Boom", "Reserve"): "no quota"}
 
 
-def test_an_error_of_post_filter_names_itself() -> None:
+def test_an_error_of_post_filter_stands_as_it_is_said_and_is_counted() -> None:
     runtime = evaluator_of(plugin_of(PostFilterPlugin, post_filter=lambda *_: PostFilterResult(error("no idea")))).runtime
-    post_filters = [plugin for plugin in runtime.post_filter if plugin.name == "Boom"]
-    result = post_filters[0].post_filter(CycleState(), pod("p"), post_filters[0].handle.cluster, Diagnosis(1))
-    assert result.status.message == 'running PostFilter plugin "Boom": no idea'
+    (boom,) = (plugin for plugin in runtime.post_filter if plugin.name == "Boom")
+    result = boom.post_filter(CycleState(), pod("p"), runtime.cluster, Diagnosis(1))
+    assert result.status == error("no idea")
+    assert runtime.failures.last == {("Boom", "PostFilter"): "no idea"}
 
 
 async def test_what_the_api_server_said_of_a_binding_passes_as_it_is() -> None:

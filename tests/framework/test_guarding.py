@@ -285,11 +285,11 @@ def test_the_hint_that_is_always_worth_a_try_is_not_watched() -> None:
     assert hearing(always) is always
 
 
-def test_what_our_own_say_of_events_passes_as_it_is() -> None:
+def test_a_plugin_of_ours_whose_events_raise_is_not_built_either() -> None:
     def events(_self: Any) -> Any:
         raise KeyError("ours")
 
-    with pytest.raises(KeyError, match="ours"):
+    with pytest.raises(PluginBuildError, match="initializing plugin \"A\": events: KeyError: 'ours'"):
         bare(Script("A").filters().writing(events=events, __module__="placewright.plugins.a")).evaluator()
 
 

@@ -7,7 +7,6 @@ of the plugins in the tree, but for the names in it.
 from __future__ import annotations
 
 import random
-import re
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,18 +24,22 @@ from placewright.api.profile import default_profile
 from placewright.explain.explanation import evaluated
 from placewright.framework.interface import Plugin
 from placewright.framework.registry import Registry
+from placewright.framework.runtime import guard
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
+from placewright.plugins.nodestartrate import NodeStartRate
+from placewright.plugins.prioritysort import PrioritySort
 from placewright.profiles.resolve import resolve
+from placewright.testing import World, profile, random_node_maker, random_pod_maker
+from placewright.testing import node as node_maker
+from placewright.testing import pod as pod_maker
 from placewright_lab.readers.goldencases import answer
 from randomcases import cases, some
 from vectors.golden import Golden, golden_cases
 
 #: Put before every name, so that lists of names sort as before.
 ACME: Final = "Acme"
-#: What is put before a plugin's error where the plugin is not ours.
-BY_THE_GUARD: Final = re.compile(rb'running \w+ plugin \\"\w+\\": ')
 
 
 def renamed(kind: type[Plugin]) -> type[Plugin]:
@@ -56,7 +59,7 @@ def under_other_names(profile: ResolvedProfile) -> ResolvedProfile:
 
 
 def without_names(found: Any) -> Any:
-    return msgspec.json.decode(BY_THE_GUARD.sub(b"", msgspec.json.encode(found).replace(ACME.encode(), b"")))
+    return msgspec.json.decode(msgspec.json.encode(found).replace(ACME.encode(), b""))
 
 
 # --- decisions and messages -----------------------------------------------------------------------------------------------------------
@@ -71,6 +74,49 @@ def test_golden_cases_are_answered_alike(golden: Golden, monkeypatch: pytest.Mon
     )
     theirs = answer(case, OTHERS)
     assert without_names(theirs) == without_names(ours)
+
+
+# --- histories ------------------------------------------------------------------------------------------------------------------------
+
+
+def told_in(seed: int) -> list[Any]:
+    """What a scheduler does and says in a random history, in order."""
+    dice = random.Random(seed)
+    world = World(
+        nodes=[random_node_maker(dice) for _ in range(4)], profile=profile().enable(NodeStartRate).args(NodeStartRate, maxStarting=2)
+    )
+    for number in range(12):
+        maker = random_pod_maker(dice).metadata(name=f"p{number}").uid(f"p{number}").priority(dice.choice([0, 0, 10, 100]))
+        world.add(maker if dice.random() < 0.8 else maker.gates("wait"))
+        if dice.random() < 0.3:
+            world.advance(dice.choice([1.0, 10.0, 100.0]))
+    attempts = [(each.pod.key, each.failure and each.failure.message) for each in world.log.attempts]
+    return [attempts, world.log.entered, world.events.recorded, world.status.written, world.binder.bound, world.evictor.evicted]
+
+
+def test_a_history_is_the_same_whether_or_not_the_calls_of_our_plugins_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = 0
+    for seed in range(cases(20)):
+        with monkeypatch.context() as patched:
+            patched.setattr(guard, "is_ours", lambda _plugin: False)
+            guarded = told_in(seed)
+        expected = told_in(seed)
+        assert guarded == expected
+        seen += len(expected[0])
+    assert seen > cases(20)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_sort_key_that_raises_comes_last_whoever_wrote_the_plugin(ours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sort_key(self: Any, pod: Any, timestamp: float) -> tuple[float, ...]:
+        return (1 // (pod.priority - 5), timestamp)
+
+    monkeypatch.setattr(guard, "is_ours", lambda _plugin: ours)
+    monkeypatch.setattr(PrioritySort, "sort_key", sort_key)
+    world = World(nodes=[node_maker("a")])
+    world.add(pod_maker("fails").priority(5), pod_maker("last").priority(5), pod_maker("first").priority(9))
+    assert [each.pod.name for each in world.log.attempts] == ["first", "fails", "last"]
+    assert world.profiles["default-scheduler"].runtime.failures.counts == {("PrioritySort", "QueueSort"): 2}
 
 
 # --- remedies -------------------------------------------------------------------------------------------------------------------------

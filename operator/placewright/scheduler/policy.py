@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Final
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
@@ -12,6 +13,19 @@ from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRunt
 from placewright.framework.status import Status, error
 from placewright.queue.policy import BackoffPolicy, SortKey, TenantPolicy
 from placewright.scheduler.tenants import ProfileTenants
+
+
+class _AfterAll:
+    """Comes after each other part of a sort key."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return other is not self
+
+
+_LAST: Final = _AfterAll()
 
 
 class SortOrder:
@@ -111,6 +125,12 @@ class ProfilePolicy:
             timestamp: when the pod entered the queue or came back; seconds on the queue's clock.
 
         Returns:
-            Lowest first.
+            Lowest first. A pod without a key comes after all others.
         """
-        return self._runtime.queue_sort.sort_key(pod, timestamp)
+        try:
+            return self._runtime.queue_sort.sort_key(pod, timestamp)
+        except MemoryError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - as for PreEnqueue
+            why(problem)  # counts it
+            return (_LAST, timestamp)

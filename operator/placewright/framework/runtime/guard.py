@@ -1,7 +1,8 @@
-"""Stands between the framework and plugins that are not ours.
+"""Checks the calls of plugins of other packages.
 
 What such a plugin raises, or answers that its extension point does not allow, becomes a `PluginError`, which names the plugin and the
-point, and is counted. The calls of our own plugins go past here: they cost nothing.
+point, and is counted. The calls of plugins in the tree go past the checks, and cost nothing. Everything else is the same for both: what an
+answer means is decided where it is used, and never here.
 
 The calls of a plugin are replaced on the object itself, so the framework calls `plugin.filter` of any author, and `isinstance` goes on
 saying which points the plugin has.
@@ -56,7 +57,7 @@ from placewright.framework.runtime.answers import Asked, Check, WrongAnswer
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.snapshot import Snapshot
-from placewright.framework.status import Code, Status, error
+from placewright.framework.status import Code, Status
 
 _logger = logging.getLogger(__name__)
 
@@ -184,7 +185,7 @@ def running(frame: FrameType | None) -> tuple[PluginInCall, str] | None:
 
 
 def is_ours(plugin: type[Plugin]) -> bool:
-    """Whether a plugin comes with Placewright; its calls are not watched, and cost nothing more."""
+    """Return True for a plugin of this package. That may decide which checks are made, and nothing else."""
     return plugin.__module__.partition(".")[0] == _OURS
 
 
@@ -202,8 +203,6 @@ def build(kind: type[Plugin], name: str, profile: ResolvedProfile, handle: Handl
         PluginBuildError: its constructor raised, or `reads` is no member of `Reads`.
     """
     args = profile.args[name]
-    if is_ours(kind):
-        return kind(args, handle)
     call = PluginInCall(name, profile)
     try:
         plugin = kind(args, handle)
@@ -239,10 +238,9 @@ def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster:
         if base in bases:
             plugin.__dict__[method] = _awaited(call, point, getattr(plugin, method), answers.prepared)
     if isinstance(plugin, QueueSortPlugin):
-        plugin.__dict__["sort_key"] = _sorting(_called(call, "QueueSort", plugin.sort_key, answers.sort_key()))
-    for base, method, adapt in _ADAPTED:
-        if base in bases:
-            plugin.__dict__[method] = adapt(call, plugin.__dict__[method])
+        plugin.__dict__["sort_key"] = _called(call, "QueueSort", plugin.sort_key, answers.sort_key())
+    if isinstance(plugin, RowwiseFilter):
+        plugin.__dict__["judge"] = _judging(call, plugin.__dict__["judge"])
 
 
 def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> Sequence[ClusterEventWithHint] | None:
@@ -257,9 +255,6 @@ def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, clus
     Raises:
         PluginBuildError: `events` raised, or returned no table.
     """
-    if is_ours(type(plugin)) and not guarding.ours:
-        return plugin.events()
-    call = PluginInCall(plugin.name, profile, guarding, cluster)
     try:
         events = answers.interests(plugin.events())
     except WrongAnswer as problem:
@@ -268,8 +263,9 @@ def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, clus
         raise
     except _ANYTHING as problem:
         raise PluginBuildError(plugin.name, f"events: {raised(problem)}") from problem
-    if events is None:
-        return None
+    if events is None or (is_ours(type(plugin)) and not guarding.ours):
+        return events
+    call = PluginInCall(plugin.name, profile, guarding, cluster)
     return [replace(each, hint=_hinting(call, each.hint), narrow=_narrowing(call, each.narrow)) for each in events]
 
 
@@ -421,52 +417,6 @@ def _judging(call: PluginInCall, method: Method) -> Method:
         return None if found is None else _GuardedJudge(call, found)
 
     return judge
-
-
-def _making_room(call: PluginInCall, method: Method) -> Method:
-    """An error of PostFilter stands in the pod's message without anything around it: it names itself."""
-
-    def post_filter(*asked: Any) -> PostFilterResult:
-        result: PostFilterResult = method(*asked)
-        if result.status.code is not Code.ERROR:
-            return result
-        return replace(result, status=error(str(PluginError(call.plugin, "PostFilter", result.status.message))))
-
-    return post_filter
-
-
-def _admitting(call: PluginInCall, method: Method) -> Method:
-    """An error of PreEnqueue is no rejection: nothing that the plugin waits for will end it."""
-
-    def pre_enqueue(*asked: Any) -> Status:
-        status: Status = method(*asked)
-        if status.code is Code.ERROR:
-            found = PluginError(call.plugin, "PreEnqueue", status.message)
-            found.counted = True
-            raise found
-        return status
-
-    return pre_enqueue
-
-
-def _sorting(method: Method) -> Method:
-    """Pods whose key cannot be had, or cannot be compared with others, come after all others, in the order in which they came."""
-
-    def sort_key(pod: PodInfo, timestamp: float) -> tuple[Any, ...]:
-        try:
-            key: tuple[Any, ...] = method(pod, timestamp)
-        except PluginError:
-            return (1, timestamp)
-        return (0, *key)
-
-    return sort_key
-
-
-_ADAPTED: Final[tuple[tuple[type[Any], str, Callable[[PluginInCall, Method], Method]], ...]] = (
-    (RowwiseFilter, "judge", _judging),
-    (PostFilterPlugin, "post_filter", _making_room),
-    (PreEnqueuePlugin, "pre_enqueue", _admitting),
-)
 
 
 _MOST_FRAMES: Final = 500

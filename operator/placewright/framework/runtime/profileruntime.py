@@ -14,6 +14,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import wanted_nearby
+from placewright.framework.errors import PluginError
 from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -94,7 +95,7 @@ class ProfileRuntime:
         guarding: Guarding | None = None,
         evictions: Evictions | None = None,
     ) -> None:
-        """Build the plugins. Raises `PluginBuildError` for one that is not ours, `InputError` about arguments, or what ours raise."""
+        """Build the plugins. Raises `PluginBuildError` for one that cannot be built, and `InputError` about arguments."""
         self.profile = profile
         guarding = Guarding() if guarding is None else guarding
         self.failures = guarding.failures
@@ -205,9 +206,16 @@ class ProfileRuntime:
 
         Returns:
             SUCCESS, or the first refusal with the plugin's name.
+
+        Raises:
+            PluginError: a plugin answered ERROR. That is no rejection: nothing that the plugin waits for will end it.
         """
         for plugin in self.pre_enqueue_plugins:
             status = plugin.pre_enqueue(pod)
+            if status.code is Code.ERROR:
+                found = PluginError(plugin.name, "PreEnqueue", status.message)
+                found.counted = True
+                raise found
             if not status.ok:
                 return status.by(plugin.name)
         return SUCCESS
