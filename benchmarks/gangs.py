@@ -29,6 +29,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright.scheduler.turns import Turns
 from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table
 from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, nothing_old_collected
 from placewright_lab.bench.madeup import gpu_nodes
@@ -187,7 +188,8 @@ async def _decide(scheduler: Scheduler) -> bool:
     if queued is None:
         raise RuntimeError("the queue ran empty before the benchmark was over")
     before = scheduler.counts.scheduled
-    await scheduler.schedule_in_turns(queued)
+    turns = Turns(time.monotonic, lambda: True)
+    await turns.take(scheduler.schedule_in_steps(queued, turns))
     await asyncio.sleep(0)  # as after each slice of decisions
     placed = scheduler.counts.scheduled > before
     for flight in tuple(scheduler.queue.in_flight):

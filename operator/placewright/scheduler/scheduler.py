@@ -1,8 +1,7 @@
 """The scheduler: takes pods from the queue one by one, decides each, assumes it on its node, and starts its binding.
 
 `schedule_one` chooses the way of a pod: by itself, with extenders, or with its group. Each way runs a scheduling cycle and
-starts a binding cycle. `run` repeats it in slices of a few milliseconds, so that the same event loop can watch, bind and renew
-the lead.
+starts a binding cycle. `loop` says which pod is decided when.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from placewright.api.podextent import SMALL
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.preemption.evictions import Evictions
@@ -26,9 +24,9 @@ from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle, broken
 from placewright.scheduler.extendedcycle import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.giveupreports import GiveUpReports
+from placewright.scheduler.loop import SchedulingLoop
 from placewright.scheduler.podgroups.group import MemberCycle
 from placewright.scheduler.podgroups.podgroupscheduler import PodGroupScheduler
-from placewright.scheduler.podgroups.turns import Deciding
 from placewright.scheduler.ports import (
     AlwaysLead,
     Clock,
@@ -44,13 +42,9 @@ from placewright.scheduler.ports import (
     Voices,
 )
 from placewright.scheduler.preemption import Preemption
-from placewright.scheduler.preparations import Preparations
+from placewright.scheduler.turns import Steps, Turns
 from placewright.scheduler.waitingpods import WaitingPods
 
-#: Seconds of decisions before the event loop does other work.
-SLICE_SECONDS: Final = 0.005
-#: Seconds that decisions may wait, at once, for waiting pods to be told of events. Over time they wait for half of the time at most.
-PATIENCE_SECONDS: Final = 0.5
 #: Seconds between two reviews of reservations.
 REVIEW_SECONDS: Final = 1.0
 #: Seconds that bindings under way have to end when the scheduler stops.
@@ -263,6 +257,7 @@ class Scheduler:
 
     Attributes:
         queue: as given.
+        loop: hands pods out.
         counts: the outcomes so far.
         waiting: pods that Permit plugins keep.
         binding: the binding cycle.
@@ -286,11 +281,7 @@ class Scheduler:
         self.counts = Counts()
         self.waiting = WaitingPods(clock)
         self._profiles = profiles
-        self._clock = clock
-        self._lead = lead
-        self._precautions = ports.precautions
         self._sleep = ports.sleep
-        self._patience, self._told_at = PATIENCE_SECONDS, clock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._task_ended = asyncio.Event()
         failures = FailureHandler(queue, ports.events, ports.status, lead)
@@ -309,11 +300,7 @@ class Scheduler:
         self._with_extenders = ExtenderPodScheduler(
             cluster, queue, self._extended, self.attempts, reserver, self.binding, self.pod_groups, start
         )
-        self._deciding = Deciding()
-        beside = (queue, profiles, clock, lead, ports.precautions, self.schedule_in_turns, self.give_back)
-        self._preparations = Preparations(*beside)
-        #: The group that is being decided; `queue.hand_out_groups` keeps all others in the queue.
-        self._groups = Preparations(*beside)
+        self.loop = SchedulingLoop(self, queue, profiles, clock, lead, ports.precautions)
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
@@ -334,17 +321,22 @@ class Scheduler:
         if evaluator is not None:
             self.attempts.fail(self.attempts.begin(queued, evaluator), broken(problem))
 
-    async def schedule_in_turns(self, queued: QueuedPod) -> None:
-        """Decide a pod as `schedule_one` does, in turns with the event loop and with other pods where its group is large.
+    def schedule_in_steps(self, queued: QueuedPod, turns: Turns) -> Steps[None]:
+        """Decide a pod as `schedule_one` does, with a step for each member of its group.
 
-        The caller has the right to decide.
+        Args:
+            queued: handed out by the queue.
+            turns: between steps.
+
+        Returns:
+            The steps, not begun.
         """
         evaluator = self._evaluator_for(queued)
         if evaluator is None:
             return
         way = self._way_of(queued.pod, evaluator)
         if way is self.pod_groups:
-            await self.pod_groups.schedule_in_turns(queued, evaluator, self._deciding)
+            yield from self.pod_groups.schedule_in_steps(queued, evaluator, turns)
         else:
             way.schedule_one(queued, evaluator)
 
@@ -367,32 +359,13 @@ class Scheduler:
             return self._with_extenders
         return self._single
 
-    # --- the loop ------------------------------------------------------------------------------------------------------------
+    # --- all pods ------------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Schedule until cancelled."""
         async with asyncio.TaskGroup() as parts:
-            parts.create_task(self._preparations.run(self._deciding))
-            parts.create_task(self._groups.run(self._deciding, lambda: self.queue.hand_out_groups(go=True)))
             parts.create_task(self._review_reservations())
-            while True:
-                await self._lead.wait_active()
-                await self.queue.wait_for_pod()
-                await self._told_of_events()
-                async with self._deciding:
-                    await self._slice()
-                await asyncio.sleep(0)
-
-    async def _told_of_events(self) -> None:
-        """Wait until pods are told of earlier events: one that such an event brings back may come first.
-
-        Events that come faster than pods are told of them would stop all decisions, so decisions regain patience only as time passes.
-        """
-        began = self._clock()
-        self._patience = min(self._patience + began - self._told_at, PATIENCE_SECONDS)
-        await self.queue.sweeps.caught_up(max(self._patience, SLICE_SECONDS))
-        self._told_at = self._clock()
-        self._patience -= self._told_at - began
+            await self.loop.run()
 
     async def _review_reservations(self) -> None:
         """End reservations that cannot be used, also while no pod is decided: pods may wait for just these nodes."""
@@ -400,55 +373,6 @@ class Scheduler:
             await self._sleep(REVIEW_SECONDS)
             if self.pod_groups.reservations:
                 self.pod_groups.reservations.review()
-
-    async def _slice(self) -> None:
-        # Time bounds a slice, and not a number of pods: a decision takes from a fraction of a millisecond to 100 ms.
-        until = self._clock() + SLICE_SECONDS
-        while self._clock() < until and self._lead.active:
-            queued = self.queue.pop()
-            if queued is None:
-                return
-            if self._groups and self._groups.holds_up(queued) and not await self._waited_for(self._groups, queued):
-                continue
-            # One test tells nearly all pods apart from rare ones, because this runs for every pod.
-            unlike_most = queued.pod.extent is not SMALL or self._precautions.due(queued)
-            if unlike_most or (self._preparations and self._preparations.holds_up(queued)):
-                await self._schedule_unlike_most(queued)
-            elif queued.pod_group is not None:
-                self._decide_beside_others(queued)
-            else:
-                self.schedule_one(queued)
-
-    async def _schedule_unlike_most(self, queued: QueuedPod) -> None:
-        """Decide a pod whose decision may take long, or that waits behind a more important one."""
-        if queued.pod_group is not None:
-            if not self._preparations.holds_up(queued) or await self._waited_for(self._preparations, queued):
-                self._decide_beside_others(queued)
-        elif self._preparations.holds_up(queued) or self._is_long(queued) or self._precautions.due(queued):
-            self._preparations.add(queued)
-        else:
-            self.schedule_one(queued)
-
-    def _decide_beside_others(self, queued: QueuedPod) -> None:
-        """Decide a member of a group, with its group, beside pods of the same or a higher priority."""
-        self.queue.hand_out_groups(go=False)
-        self._groups.add(queued)
-
-    async def _waited_for(self, before: Preparations, queued: QueuedPod) -> bool:
-        """Let more important pods be decided first; return False when the waiting pod's attempt has ended meanwhile."""
-        async with self._deciding.lent():
-            await before.done()
-        if not before.is_there(queued):
-            self.queue.done(queued.uid)
-            return False
-        if not self._lead.active:
-            self.give_back(queued, LEAD_LOST)
-            return False
-        return True
-
-    def _is_long(self, queued: QueuedPod) -> bool:
-        evaluator = self._profiles(queued.pod.scheduler_name)
-        return evaluator is not None and evaluator.prepares(queued.pod)
 
     def end_term(self) -> None:
         """Roll back pods that wait for permission or an extender, or are in PreBind, because this replica is no longer the active one.

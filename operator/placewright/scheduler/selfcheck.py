@@ -13,7 +13,7 @@ A pod that fits is forgotten only if nothing else explains its wait. Left out ar
 - nominated pods whose victims still leave: they are tried when the last victim is gone, even if they fit elsewhere until then;
 - pods of a profile that is paused or decides one of its pods right now; pods that are being deleted or have a node already;
 - pods in whose decision a process ended (`queue.suspects`);
-- pods whose decision takes so long that it is prepared (`scheduler.preparations`): the timeout brings them back;
+- pods whose decision takes so long that it is prepared (`scheduler.loop`): the timeout brings them back;
 - all pods while kept events have not been told to all of them (`queue.sweeps`).
 
 A pod that would need preemption does not fit. A pod that nominated pods hold off does not fit, either. Nominations that should have ended

@@ -17,10 +17,9 @@ _ROOMS: Final = (__name__.rpartition(".")[0], hints.__name__)
 #: Functions that decide a pod, and the local variable that holds it. Frames of other functions may hold pods that are decided already.
 _DECIDING: Final = {
     "schedule_one": "queued",
-    "schedule_in_turns": "queued",
+    "schedule_in_steps": "queued",
     "_prepare": "queued",
     "scheduling_cycle": "attempt",
-    "_scheduling_cycle_in_turns": "group",
     "_schedule_with_extenders": "group",
     "_helps": "queued",
 }

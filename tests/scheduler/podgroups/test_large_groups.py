@@ -17,7 +17,7 @@ from placewright.queue.check import check_invariants
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN
-from placewright.scheduler.podgroups.turns import TURN_SECONDS
+from placewright.scheduler.turns import TURN_SECONDS
 from scheduler.makers import World, node, pod
 
 from .makers import bound, group, member, members
@@ -91,13 +91,41 @@ async def test_other_pods_are_decided_between_the_members_and_see_none_of_them()
     assert len(bound(busy.world)) == COUNT + 2
 
 
-async def test_a_less_important_pod_waits_for_the_group() -> None:
+def held_up() -> Busy:
+    """A pod is handed out at the fourth turn, and has to wait for a more important group."""
     busy = Busy()
     busy.world.pods(*(maker.priority(10) for maker in members("job", COUNT)))
     busy.meanwhile[4] = lambda: busy.world.pods(pod("later").requests(cpu="1"))
+    return busy
+
+
+async def test_a_less_important_pod_waits_for_the_group() -> None:
+    busy = held_up()
     seen = busy.others_see()
     await busy.run()
     assert seen == [("later", COUNT)]
+
+
+async def test_a_pod_that_is_deleted_while_it_waits_for_a_group_is_not_decided() -> None:
+    busy = held_up()
+    busy.meanwhile[8] = lambda: busy.world.intake.pod_gone("uid-later")
+    await busy.run()
+    assert len(bound(busy.world)) == COUNT
+    assert busy.world.queue.in_flight.get("uid-later") is None, "or it could never come again"
+
+
+async def test_a_pod_that_waits_for_a_group_when_the_lead_is_lost_returns_to_the_queue() -> None:
+    busy = held_up()
+    monkeypatch = pytest.MonkeyPatch()
+    lead = busy.world.scheduler.attempts.failures.lead
+    busy.meanwhile[8] = lambda: monkeypatch.setattr(type(lead), "active", property(lambda _self: False))
+    try:
+        await busy.run()
+    finally:
+        monkeypatch.undo()
+    assert bound(busy.world) == []
+    assert busy.world.place("later") is SubQueue.BACKOFF
+    assert busy.world.events.recorded == [], "the next leader decides it"
 
 
 @given(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from placewright.scheduler.podgroups.turns import TURN_SECONDS
+from placewright.scheduler.turns import TURN_SECONDS
 from scheduler.makers import World, node, pod
 from seeds import seeds
 
@@ -133,6 +133,7 @@ async def test_who_loses_the_lead_meanwhile_makes_nobody_leave() -> None:
     hasty = Hasty(world)
     leading = [True]
     world.scheduler.attempts.failures = _without_lead(world, leading)
+    world.scheduler.loop._lead = world.scheduler.attempts.failures.lead
     hasty.meanwhile[20] = leading.clear
     await hasty.run()
     assert world.evictor.evicted == []

@@ -48,7 +48,7 @@ def watching(found: list[str], *, refuses: bool = False) -> type[Plugin]:
 async def test_a_pod_that_is_decided_by_itself() -> None:
     found: list[str] = []
     world = World(watching(found)).nodes(node("a")).pods(pod("web"), pod("db"))
-    await world.scheduler._slice()
+    world.scheduler.loop.decide_slice()
     assert found == ["web", "db"]
     await world.scheduler.drain(1)
 
@@ -57,7 +57,7 @@ async def test_a_pod_that_extenders_are_asked_about() -> None:
     found: list[str] = []
     world = World(watching(found)).nodes(node("a"), node("b")).pods(pod("web"))
     world.use_profile(asking=[asking()])
-    await world.scheduler._slice()
+    world.scheduler.loop.decide_slice()
     await world.scheduler.drain(1)
     assert set(found) == {"web"}
 
@@ -85,7 +85,7 @@ async def test_a_group_whether_it_is_decided_at_once_in_turns_or_with_extenders(
 async def test_a_pod_whose_queueing_hint_hangs() -> None:
     found: list[str] = []
     world = World(watching(found, refuses=True)).nodes(node("a")).pods(pod("web"))
-    await world.scheduler._slice()
+    world.scheduler.loop.decide_slice()
     found.clear()
     world.nodes(node("b"))
     assert found == ["web"]

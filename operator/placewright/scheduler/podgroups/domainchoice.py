@@ -8,7 +8,7 @@ from placewright.scheduler.podgroups.domains import ROOM_FILTER, Domain, domains
 from placewright.scheduler.podgroups.effort import TrialBudget
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.trial import GroupTrial
-from placewright.scheduler.podgroups.turns import Steps, at_once
+from placewright.scheduler.turns import Steps, at_once
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from placewright.scheduler.podgroups.domains import Domain, domains
 from placewright.scheduler.podgroups.group import Group, MemberCycle, depends_on_others
 from placewright.scheduler.podgroups.seats import DryRunSeatHolder
 from placewright.scheduler.podgroups.trial import GroupTrial
-from placewright.scheduler.podgroups.turns import at_once
+from placewright.scheduler.turns import at_once
 
 #: Members that are tried, at most: each costs an evaluation of the rows that the one before changed.
 MOST_MEMBERS: Final = 128

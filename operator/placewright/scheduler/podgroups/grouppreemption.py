@@ -27,7 +27,7 @@ from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.seats import DryRunSeatHolder, Seat
 from placewright.scheduler.podgroups.trial import GroupTrial
-from placewright.scheduler.podgroups.turns import Steps
+from placewright.scheduler.turns import Steps
 
 #: Seats and victims that cost as much to lay down and take up again as one step.
 _MOVES_A_STEP: Final = 128

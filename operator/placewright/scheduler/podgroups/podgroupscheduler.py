@@ -41,8 +41,8 @@ from placewright.scheduler.podgroups.plans import Planner
 from placewright.scheduler.podgroups.reservations import Reservations
 from placewright.scheduler.podgroups.shortage import lacking
 from placewright.scheduler.podgroups.trial import GroupTrial
-from placewright.scheduler.podgroups.turns import Deciding, Steps, Turns, at_once
 from placewright.scheduler.ports import Clock, GroupStatusWriter, Start
+from placewright.scheduler.turns import Steps, Turns, at_once
 
 _logger = logging.getLogger(__name__)
 
@@ -148,68 +148,54 @@ class PodGroupScheduler:
         elif not problem and placed == 1:
             self._status.group_placed(pod_group, 1)
 
-    def schedule_one(self, popped: QueuedPod, evaluator: Evaluator) -> None:
-        """Decide the group of a popped pod, and start the bindings of its members.
+    def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
+        """Decide the group of a pod, and start the bindings of its members.
 
         Args:
-            popped: handed out by the queue.
+            queued: handed out by the queue.
             evaluator: its profile's.
         """
-        group = self._to_decide_here(popped, evaluator)
-        trial = None if group is None else self.scheduling_cycle(group)
+        at_once(self.schedule_in_steps(queued, evaluator))
+
+    def schedule_in_steps(self, queued: QueuedPod, evaluator: Evaluator, turns: Turns | None = None) -> Steps[None]:
+        """Decide the group of a pod, in steps of a member each, and start the bindings of its members.
+
+        Args:
+            queued: handed out by the queue. No other group is handed out before the last step.
+            evaluator: its profile's.
+            turns: between steps; None if all steps are taken at once.
+
+        Returns:
+            The steps, not begun.
+        """
+        group = self._to_decide_here(queued, evaluator)
+        trial = None if group is None else (yield from self.scheduling_cycle(group, turns))
         if trial is not None:
             self._start(self.binding_cycle(trial))
 
-    async def schedule_in_turns(self, popped: QueuedPod, evaluator: Evaluator, deciding: Deciding) -> None:
-        """Decide the group of a popped pod, with turns of the event loop and of other pods between members.
-
-        Args:
-            popped: handed out by the queue. No other group is handed out meanwhile.
-            evaluator: its profile's.
-            deciding: which the caller has; other pods are decided while the group is laid down.
-        """
-        group = self._to_decide_here(popped, evaluator)
-        trial = None if group is None else await self._scheduling_cycle_in_turns(group, deciding)
-        if trial is not None:
-            self._start(self.binding_cycle(trial))
-
-    async def _scheduling_cycle_in_turns(self, group: Group, deciding: Deciding) -> GroupTrial | None:
-        lead = self._attempts.failures.lead
-        turns = Turns(self._attempts.clock, lambda: lead.active, deciding)
-        self._observers.group_tried(group.attempts)
-        try:
-            return await turns.take(self._cycle(group, turns))
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self._broke(group, problem)
-            return None
-        finally:
-            self._observers.group_settled(group.attempts, at_once=not turns.given_way)
-
-    def scheduling_cycle(self, group: Group) -> GroupTrial | None:
+    def scheduling_cycle(self, group: Group, turns: Turns | None = None) -> Steps[GroupTrial | None]:
         """Place, assume, reserve and permit the members. Shadows are told before and after, as members may be taken back.
+
+        Args:
+            group: gathered.
+            turns: between steps; None if all steps are taken at once.
 
         Returns:
             The trial; None for a group that is back in the queue.
         """
         self._observers.group_tried(group.attempts)
         try:
-            return at_once(self._cycle(group))
+            trial = yield from self._choosing.best(group)
+            if turns is not None and turns.given_way:
+                trial.drop_lost()
+            return (yield from self._settled(trial))
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return None
         finally:
-            self._observers.group_settled(group.attempts, at_once=True)
-
-    def _cycle(self, group: Group, turns: Turns | None = None) -> Steps[GroupTrial | None]:
-        """Find places for the members, then settle the outcome."""
-        trial = yield from self._choosing.best(group)
-        if turns is not None and turns.given_way:
-            trial.drop_lost()
-        return (yield from self._settled(trial))
+            self._observers.group_settled(group.attempts, at_once=turns is None or not turns.given_way)
 
     async def _schedule_with_extenders(self, group: Group) -> bool:
         """Decide a group with extenders. The profile's other pods wait for the decision, and not for the bindings."""
@@ -226,9 +212,9 @@ class PodGroupScheduler:
             self._queue.release(group.scheduler_name)
         return trial is not None and await self.binding_cycle(trial)
 
-    def _to_decide_here(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
+    def _to_decide_here(self, queued: QueuedPod, evaluator: Evaluator) -> Group | None:
         """Return the group of a pod; None where it cannot be decided, or is decided beside other profiles' pods with extenders."""
-        group = self._gathered(popped, evaluator)
+        group = self._gathered(queued, evaluator)
         if group is None or not _asks_extenders(group):
             return group
         self._queue.hold(group.scheduler_name)

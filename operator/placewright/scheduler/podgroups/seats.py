@@ -20,7 +20,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle, SeatHolder
-from placewright.scheduler.podgroups.turns import Steps
+from placewright.scheduler.turns import Steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.effort import TrialBudget
 from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit, depends_on_others
 from placewright.scheduler.podgroups.seats import RoomMaker, Seat, Seating
-from placewright.scheduler.podgroups.turns import Steps
+from placewright.scheduler.turns import Steps
 
 #: Members that are tried to explain why a group cannot fit, at most.
 MOST_MISFITS: Final = 32

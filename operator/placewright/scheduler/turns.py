@@ -9,9 +9,9 @@ again, so half of its time is its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Generator
+from contextlib import nullcontext
+from typing import Any, Final, Protocol, TypeVar
 
 from placewright.scheduler.cycle import broken
 from placewright.scheduler.extendedcycle import LEAD_LOST
@@ -38,8 +38,10 @@ class Supposing(Protocol):
         """Begin to repeat the changes as far as they are still possible, after other work had its turn."""
 
 
-class Deciding:
-    """The right to decide pods. One task has it at a time, and the others get it in the order in which they asked.
+class DecisionLock:
+    """Held by the task that decides pods, so that no decision sees members of a group that are on trial.
+
+    Tasks get it in the order in which they asked.
 
     Attributes:
         wanted: number of tasks that wait for it.
@@ -60,19 +62,6 @@ class Deciding:
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
-
-    @asynccontextmanager
-    async def lent(self) -> AsyncIterator[None]:
-        """Let other tasks decide inside the `with` block. Called by the task that has the right, which has it again afterwards."""
-        self._lock.release()
-        try:
-            yield
-        finally:
-            try:
-                await self.__aenter__()
-            except asyncio.CancelledError:
-                await self.__aenter__()  # the caller gives the right back when it ends, so it must have it
-                raise
 
 
 #: Work that yields after each uninterruptible piece: None, or the trial to lay down before other pods are decided. Returns the result.
@@ -108,17 +97,18 @@ class Turns:
     Args:
         clock: seconds, monotonic.
         leads: whether this replica may still decide.
-        deciding: the right to decide, which the caller has and lends to others; None if the caller has not.
+        lock: held while steps are taken, and released while other pods are decided; None if the steps decide nothing.
 
     Attributes:
         given_way: whether other work has had a turn.
     """
 
-    def __init__(self, clock: Clock, leads: Callable[[], bool], deciding: Deciding | None = None) -> None:
+    def __init__(self, clock: Clock, leads: Callable[[], bool], lock: DecisionLock | None = None) -> None:
         self.given_way = False
         self._clock = clock
         self._leads = leads
-        self._deciding = deciding
+        self._lock = lock
+        self._laid_down: Supposing | None = None
         #: When others decided last, and the time from which they may decide again.
         self._lent_at = self._lend_at = clock()
 
@@ -129,46 +119,45 @@ class Turns:
             The result of the steps.
 
         Raises:
-            FitError: this replica lost the lead; the steps have been closed, which undoes them.
+            FitError: this replica lost the lead. The steps had the same error, and have not handled it.
         """
-        until = self._clock() + TURN_SECONDS
+        began = self._clock()
         try:
             while True:
-                supposing = next(steps)
-                if self._clock() >= until:
-                    await self._give_way(supposing)
-                    until = self._clock() + TURN_SECONDS
+                async with self._lock or nullcontext():
+                    self._lent_at += self._clock() - began  # the others' time is not the group's
+                    while not self._others_decide_after(steps):  # noqa: ASYNC110 - the steps wait for nothing
+                        await asyncio.sleep(0)
+                began = self._clock()
+                await asyncio.sleep(0)
         except StopIteration as ended:
             result: T = ended.value
             return result
         finally:
+            self._take_up()
             # Closing raises GeneratorExit inside the work, which then takes back all that it assumed.
             steps.close()
 
-    async def _give_way(self, supposing: Supposing | None) -> None:
+    def _others_decide_after(self, steps: Steps[Any]) -> bool:
+        """Take steps for one turn, then hide what other work must not see; return whether others decide next."""
+        self._take_up()
+        if self.given_way and not self._leads():
+            steps.throw(broken(LEAD_LOST))
+        until = self._clock() + TURN_SECONDS
+        supposing = next(steps)
+        while self._clock() < until:
+            supposing = next(steps)
         self.given_way = True
         lends = self._lends(supposing)
-        laid_down = supposing if supposing is not None and (lends or supposing.hidden) else None
-        if lends:
-            self._lent_at = self._lend_at = self._clock()
-        if laid_down is not None:
-            laid_down.lay_down()
-        try:
-            await self._others(lends)
-        finally:
-            if laid_down is not None:
-                laid_down.take_up()
-        if not self._leads():
-            raise broken(LEAD_LOST)
+        if supposing is not None and (lends or supposing.hidden):
+            self._laid_down = supposing
+            supposing.lay_down()
+        return lends
 
-    async def _others(self, lends: bool) -> None:
-        if not lends or self._deciding is None:
-            await asyncio.sleep(0)
-            return
-        began = self._clock()
-        async with self._deciding.lent():
-            await asyncio.sleep(0)
-        self._lent_at += self._clock() - began  # the others' time is not the group's
+    def _take_up(self) -> None:
+        laid_down, self._laid_down = self._laid_down, None
+        if laid_down is not None:
+            laid_down.take_up()
 
     def _lends(self, supposing: Supposing | None) -> bool:
         """Return whether others decide now: they wait, and the group has worked since as long as it took to be put back."""
@@ -176,4 +165,7 @@ class Turns:
         if supposing is not None and not supposing.settled:
             self._lend_at = now + (now - self._lent_at)
             return False
-        return self._deciding is not None and self._deciding.wanted > 0 and now >= self._lend_at
+        if self._lock is None or not self._lock.wanted or now < self._lend_at:
+            return False
+        self._lent_at = self._lend_at = now
+        return True
