@@ -91,24 +91,65 @@ class PodScheduler(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SinglePodScheduler:
-    """Schedules one pod by itself.
+class _OnePodScheduler:
+    """The steps that are the same with and without extenders.
 
     Attributes:
-        cycle: the scheduling cycle.
         attempts: begins and ends the attempt.
         reserver: assumes and reserves.
         binding: the binding cycle.
         groups: for a pod that joins its group after the others were placed.
-        start: runs the binding cycle beside other decisions.
+        start: runs coroutines beside other decisions.
     """
 
-    cycle: SchedulingCycle
     attempts: Attempts
     reserver: Reserver
     binding: BindingCycle
     groups: PodGroupScheduler
     start: Start
+
+    def assume(self, attempt: Attempt, placement: ScheduleResult) -> None:
+        """Tell observers of the decision; assume, reserve, permit.
+
+        Args:
+            attempt: under way.
+            placement: just decided, on the columns as they are.
+
+        Raises:
+            FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
+        """
+        attempt.chose(placement)
+        self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
+        self.reserver.assume(placement)
+
+    def fail(self, attempt: Attempt, problem: Exception) -> None:
+        """End the attempt of a pod that has no node; its group hears of it."""
+        self.attempts.fail(attempt, problem)
+        self.groups.decided_singly(attempt.pod, str(problem))
+
+    def binding_cycle(self, attempt: Attempt, placement: ScheduleResult) -> Coroutine[Any, Any, bool]:
+        """Wait for permission, prepare, bind; behind the barrier of the pod's group while that is being bound.
+
+        Args:
+            attempt: under way.
+            placement: assumed, reserved and permitted; the pod's group hears of it.
+
+        Returns:
+            The binding cycle, to be awaited; True when the pod is bound.
+        """
+        self.groups.decided_singly(attempt.pod)
+        return self.binding.run(attempt, placement, self.groups.barrier_of(attempt.pod))
+
+
+@dataclass(frozen=True, slots=True)
+class SinglePodScheduler(_OnePodScheduler):
+    """Schedules one pod by itself.
+
+    Attributes:
+        cycle: the scheduling cycle.
+    """
+
+    cycle: SchedulingCycle
 
     def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
         """Run the scheduling cycle now, and start the binding cycle beside other decisions.
@@ -132,62 +173,33 @@ class SinglePodScheduler:
         Returns:
             The decision; None for a pod that has no node and is back in the queue.
         """
-        pod = attempt.pod
         try:
-            within = None if pod.pod_group is None else self.groups.within(pod, evaluator)
-            placement = self.cycle.place(evaluator, pod, attempt.steps, within)
-            attempt.chose(placement)
-            self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
-            self.reserver.assume(placement)
+            placement = self.cycle.place(evaluator, attempt.pod, attempt.steps, self.groups.within(attempt.pod, evaluator))
+            self.assume(attempt, placement)
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self.attempts.fail(attempt, problem)
-            self.groups.decided_singly(attempt.pod, str(problem))
+            self.fail(attempt, problem)
             return None
-        self.groups.decided_singly(attempt.pod)
         return placement
-
-    def binding_cycle(self, attempt: Attempt, placement: ScheduleResult) -> Coroutine[Any, Any, bool]:
-        """Wait for permission, prepare, bind; behind the barrier of the pod's group while that is being bound.
-
-        Args:
-            attempt: under way.
-            placement: assumed, reserved and permitted.
-
-        Returns:
-            The binding cycle, to be awaited; True when the pod is bound.
-        """
-        barrier = None if attempt.pod.pod_group is None else self.groups.barrier_of(attempt.pod)
-        return self.binding.run(attempt, placement, barrier)
 
 
 @dataclass(frozen=True, slots=True)
-class ExtenderPodScheduler:
+class ExtenderPodScheduler(_OnePodScheduler):
     """Schedules one pod with extenders: the same cycles, with questions in between.
 
     Extenders see one pod of a profile after the other, as they do with kube-scheduler, because they count the pods that they
     agreed to. So the profile's other pods wait for the decision, and not for the binding.
 
     Attributes:
+        cycle: the scheduling cycle with extenders.
         cluster: where the pod may be found on a node after the questions.
         queue: held for the profile while extenders are asked.
-        cycle: the scheduling cycle with extenders.
-        attempts: begins and ends the attempt.
-        reserver: assumes and reserves.
-        binding: the binding cycle.
-        groups: for a pod that joins its group after the others were placed.
-        start: runs both cycles beside other profiles' decisions.
     """
 
+    cycle: ExtendedCycle
     cluster: Cluster
     queue: SchedulingQueue
-    cycle: ExtendedCycle
-    attempts: Attempts
-    reserver: Reserver
-    binding: BindingCycle
-    groups: PodGroupScheduler
-    start: Start
 
     def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
         """Start both cycles; the extenders' answers decide later.
@@ -202,9 +214,7 @@ class ExtenderPodScheduler:
 
     async def _both_cycles(self, attempt: Attempt, evaluator: Evaluator) -> bool:
         placement = await self.scheduling_cycle(attempt, evaluator)
-        if placement is None:
-            return False
-        return await self.binding.run(attempt, placement, self.groups.barrier_of(attempt.pod))
+        return placement is not None and await self.binding_cycle(attempt, placement)
 
     async def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
         """Ask the extenders and decide; assume, reserve, permit.
@@ -217,23 +227,18 @@ class ExtenderPodScheduler:
             The decision; None for a pod that is back in the queue or needs no node from us any more.
         """
         try:
-            within = self.groups.within(attempt.pod, evaluator)
-            placement = await self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
+            placement = await self.cycle.place(evaluator, attempt.pod, attempt.steps, self.groups.within(attempt.pod, evaluator))
             if self._settled_elsewhere(attempt.uid):
                 self.queue.done(attempt.uid)
                 return None
-            attempt.chose(placement)
-            self.attempts.observers.decided(attempt)
-            self.reserver.assume(placement)
+            self.assume(attempt, placement)
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self.attempts.fail(attempt, problem)
-            self.groups.decided_singly(attempt.pod, str(problem))
+            self.fail(attempt, problem)
             return None
         finally:
             self.queue.release(attempt.pod.scheduler_name)
-        self.groups.decided_singly(attempt.pod)
         return placement
 
     def _settled_elsewhere(self, uid: str) -> bool:
@@ -296,10 +301,9 @@ class Scheduler:
         start = ports.start or self.beside
         members = MemberCycle(cluster, queue, cycle, reserver, self._extended)
         self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, start, ports.since_1970)
-        self._single = SinglePodScheduler(cycle, self.attempts, reserver, self.binding, self.pod_groups, start)
-        self._with_extenders = ExtenderPodScheduler(
-            cluster, queue, self._extended, self.attempts, reserver, self.binding, self.pod_groups, start
-        )
+        shared = (self.attempts, reserver, self.binding, self.pod_groups, start)
+        self._single = SinglePodScheduler(*shared, cycle)
+        self._with_extenders = ExtenderPodScheduler(*shared, self._extended, cluster, queue)
         self.loop = SchedulingLoop(self, queue, profiles, clock, lead, ports.precautions)
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
