@@ -16,7 +16,7 @@ from placewright.queue.check import check_invariants
 from placewright.queue.events import RecentEvents
 from placewright.queue.queued import SubQueue
 from placewright.queue.suspects import SuspectPods
-from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
+from placewright.scheduler.selfcheck import Forgotten, SkipReason, SelfCheck
 from placewright.testing import (
     FakeExtender,
     device_class,
@@ -33,7 +33,7 @@ STRICT = "requiredDuringSchedulingIgnoredDuringExecution"
 APPS = {"labelSelector": {"matchLabels": {"app": "web"}}}
 
 
-def look(world: World, name: str = "me") -> Forgotten | Left | None:
+def look(world: World, name: str = "me") -> Forgotten | SkipReason | None:
     queued = world.queue.get(f"uid-{name}")
     assert queued is not None
     [lane] = [each for each in world.queue.profile_queues() if each.name == queued.pod.scheduler_name]
@@ -240,7 +240,7 @@ def freed(world: World) -> World:
 def test_a_pod_that_something_after_the_filters_rejected_is_left_out() -> None:
     world = World().nodes(node("a")).pods(pod("me"))
     world.queue.return_unschedulable(world.pop(), {"VolumeBinding"})
-    assert look(world) is Left.NOT_FILTERED
+    assert look(world) is SkipReason.NOT_FILTERED
 
 
 def test_a_pod_that_extenders_are_asked_about_is_left_out() -> None:
@@ -248,19 +248,19 @@ def test_a_pod_that_extenders_are_asked_about_is_left_out() -> None:
     world.use_profile(asking=[FakeExtender()])
     queued = world.pop()
     world.queue.return_unschedulable(queued, {"NodeResourcesFit"}, filtered=True)
-    assert look(world) is Left.EXTENDERS
+    assert look(world) is SkipReason.EXTENDERS
 
 
 def test_a_pod_of_a_paused_profile_is_left_out() -> None:
     world = freed(full())
     world.queue.hold("default-scheduler")
-    assert look(world) is Left.CLOSED
+    assert look(world) is SkipReason.CLOSED
 
 
 def test_a_pod_that_is_being_deleted_is_left_out() -> None:
     world = full()
     world.pods(pod("me").requests(cpu="2").deleting())
-    assert look(world) is Left.GONE
+    assert look(world) is SkipReason.GONE
 
 
 def test_a_nominated_pod_is_left_out_as_long_as_its_victims_leave_and_no_longer() -> None:
@@ -271,7 +271,7 @@ def test_a_nominated_pod_is_left_out_as_long_as_its_victims_leave_and_no_longer(
     world.queue.return_unschedulable(world.pop(), {"NodeResourcesFit"}, filtered=True)
     world.queue.nominate(me, NodeName("a"))
     world.cluster.told_to_leave("uid-big")
-    assert look(world) is Left.VICTIMS
+    assert look(world) is SkipReason.VICTIMS
     world.cluster.remove_pod("uid-big")
     assert isinstance(look(world), Forgotten)
 
@@ -279,26 +279,26 @@ def test_a_nominated_pod_is_left_out_as_long_as_its_victims_leave_and_no_longer(
 def test_all_pods_are_left_out_while_events_are_yet_to_be_told() -> None:
     world = freed(full())
     world.queue.sweeps.flush_in_slices(0.0)
-    assert look(world) is Left.BEHIND
+    assert look(world) is SkipReason.BEHIND
 
 
 def test_pods_that_are_active_or_back_off_are_left_out() -> None:
     world = freed(full())
     world.queue.retry("uid-me")
-    assert look(world) is Left.NOT_WAITING
+    assert look(world) is SkipReason.NOT_WAITING
 
 
 def test_a_pod_in_whose_decision_a_process_ended_is_not_decided_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
     world = freed(full())
     monkeypatch.setattr(SuspectPods, "__bool__", lambda _: True)
     monkeypatch.setattr(SuspectPods, "accuses", lambda _self, queued: queued.key == "default/me")
-    assert look(world) is Left.SUSPECT
+    assert look(world) is SkipReason.SUSPECT
 
 
 def test_a_pod_whose_decision_is_prepared_is_left_to_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     world = freed(full())
     monkeypatch.setattr(Evaluator, "prepares", lambda _self, pod: pod.name == "me")
-    assert look(world) is Left.LARGE
+    assert look(world) is SkipReason.LARGE
 
 
 # --- nothing is changed ------------------------------------------------------------------------------------------------------------
