@@ -102,7 +102,8 @@ def _try(cluster: Cluster, model: Model, trials: list[list[tuple[str, int, Any]]
 @given(ACTS)
 def test_who_hears_of_every_change_can_keep_the_same_columns(acts: list[Any]) -> None:
     cluster, model = ObservedCluster(), Model()
-    mirror = cluster.listener = Mirror(cluster)
+    mirror = Mirror(cluster)
+    cluster.report_to(mirror)
     for act in acts:
         model.act(cluster, *act)
         assert view_of(mirror.kept) == view_of(cluster)

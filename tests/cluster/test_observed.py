@@ -16,7 +16,8 @@ A, B, _ = NODES
 
 def observed(*nodes: str) -> tuple[ObservedCluster, Mirror]:
     found = filled(ObservedCluster(), *nodes or ("a", "b"))
-    found.listener = mirror = Mirror(found)
+    mirror = Mirror(found)
+    found.report_to(mirror)
     for each in found.nodes():
         mirror.kept.set_node(each)
     return found, mirror
@@ -121,7 +122,7 @@ def test_a_change_is_told_after_it_was_made() -> None:
         def pod_left(self, uid: str) -> None:
             self.take("left")
 
-    found.listener = Looking(found)
+    found.report_to(Looking(found))
     found.set_node(node("a"))
     found.set_pod(pod("p").on("a").build())
     found.remove_pod("p")
@@ -131,7 +132,7 @@ def test_a_change_is_told_after_it_was_made() -> None:
 
 def test_without_a_listener_it_is_a_cluster_like_any_other() -> None:
     found = filled(ObservedCluster(), "a")
-    assert found.listener is None
+    assert found._listener is None
     found.assume(pod("p").build(), A)
     found.set_pod(pod("p").requests(cpu="1").on("a").build())
     found.remove_pod("p")

@@ -50,7 +50,7 @@ class Replica:
         self.client = ApiClient(load_config(str(sandbox.kubeconfig)), timeout=TIMING.renew / 2)
         options: dict[str, Any] = {"clock": now, **finished}
         self.fence = LeaseFence(self.client, NAMESPACE, name, TIMING, **options, now=lambda: datetime.now(UTC) + ahead)
-        self.fence.on_change = self._changed
+        self.fence.on_change(self._changed)
         self.turns: list[bool] = []
         self.news = asyncio.Event()
 

@@ -550,5 +550,5 @@ async def test_nobody_notes_anything_where_there_is_no_shadow() -> None:
     shadow = world.shadow()
     world.shadows.adopt([])
     await place(world, "p1")
-    assert world.cluster.listener is None
+    assert world.cluster._listener is None
     assert len(shadow.tape) == 0

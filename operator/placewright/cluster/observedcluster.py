@@ -34,41 +34,41 @@ class ClusterListener(Protocol):
 
 
 class ObservedCluster(Cluster):
-    """A `Cluster` with one listener.
-
-    Attributes:
-        listener: called after each change; None costs nothing.
-    """
+    """A `Cluster` with at most one listener. Without one it costs what a `Cluster` costs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.listener: ClusterListener | None = None
+        self._listener: ClusterListener | None = None
+
+    def report_to(self, listener: ClusterListener | None) -> None:
+        """Call `listener` after each change from now on, and no other; None calls none."""
+        self._listener = listener
 
     def set_node(self, node: Node) -> Node | None:
         """Implements `Cluster.set_node`, and tells the listener."""
         old = super().set_node(node)
-        if self.listener is not None:
-            self.listener.node_set(node)
+        if self._listener is not None:
+            self._listener.node_set(node)
         return old
 
     def remove_node(self, name: NodeName) -> Node | None:
         """Implements `Cluster.remove_node`, and tells the listener."""
         old = super().remove_node(name)
-        if self.listener is not None:
-            self.listener.node_removed(name)
+        if self._listener is not None:
+            self._listener.node_removed(name)
         return old
 
     def _enter(self, placement: PodOnNode) -> None:
         super()._enter(placement)
-        if self.listener is not None:
-            self.listener.pod_stands(placement.pod, placement.node)
+        if self._listener is not None:
+            self._listener.pod_stands(placement.pod, placement.node)
 
     def _recount(self, known: PodOnNode, pod: PodInfo) -> None:
         super()._recount(known, pod)
-        if self.listener is not None:
-            self.listener.pod_stands(pod, known.node)
+        if self._listener is not None:
+            self._listener.pod_stands(pod, known.node)
 
     def _leave(self, placement: PodOnNode) -> None:
         super()._leave(placement)
-        if self.listener is not None:
-            self.listener.pod_left(placement.pod.uid)
+        if self._listener is not None:
+            self._listener.pod_left(placement.pod.uid)

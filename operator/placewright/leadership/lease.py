@@ -39,7 +39,6 @@ class LeaseFence:
     """One replica's hold on the Lease.
 
     Attributes:
-        on_change: called when the Lease was taken, lost or given back; must not block.
         store: reads and writes the Lease.
     """
 
@@ -66,7 +65,7 @@ class LeaseFence:
             clock: monotonic seconds.
             now: the time of day, written into the Lease.
         """
-        self.on_change: Callable[[], None] = lambda: None
+        self._listener: Callable[[], None] = lambda: None
         self._finished = finished
         self.store = LeaseStore(client, namespace)
         self._tenure = Tenure(identity, timing)
@@ -131,6 +130,14 @@ class LeaseFence:
             CannotElect: a right is missing; the message names the manifests to apply.
         """
         await self.store.require_rights()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Have the listener called when the Lease was taken, lost or given back.
+
+        Args:
+            listener: must not block.
+        """
+        self._listener = listener
 
     def start(self) -> None:
         """Watch and keep the Lease; needs a running event loop."""
@@ -251,12 +258,12 @@ class LeaseFence:
         else:
             self._note(written)
             self._tenure.confirmed(sight_of(written), record, self._clock())
-        self.on_change()
+        self._listener()
 
     async def _release(self) -> None:
         self._due = self._clock() + self._timing.retry
         record = self._tenure.renounce(self._stamp())
-        self.on_change()
+        self._listener()
         written = await self._write(record)
         if written is not None:
             self._observe(written)
@@ -304,7 +311,7 @@ class LeaseFence:
             forbidden = isinstance(problem, ApiError) and problem.status == FORBIDDEN
             hint = "; apply manifests/base/role.yaml" if forbidden else ""
             _log.warning("Lease %s/%s: %s; the next attempt follows%s", self.store.namespace, self.store.name, problem, hint)
-        self.on_change()
+        self._listener()
         return self._due
 
     def _stamp(self) -> str:
@@ -315,7 +322,7 @@ class LeaseFence:
     def _observe(self, lease: Lease | None) -> None:
         self._note(lease)
         self._tenure.observe(None if lease is None else sight_of(lease), self._clock())
-        self.on_change()
+        self._listener()
 
     def _note(self, lease: Lease | None) -> None:
         before, after = self.store.last, lease

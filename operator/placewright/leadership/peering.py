@@ -51,8 +51,6 @@ Listener = Callable[[bool], None]
 class Fence(Protocol):
     """The second condition, which excludes where peering elects; `lease.LeaseFence` is one."""
 
-    on_change: Callable[[], None]
-
     @property
     def held(self) -> bool:
         """True when we may act. Cheap."""
@@ -73,6 +71,9 @@ class Fence(Protocol):
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
         """The running tasks."""
 
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Have the listener called when the answer may have changed; it must not block."""
+
     def elected(self, elected: bool) -> None:
         """Take in peering's answer."""
 
@@ -86,12 +87,14 @@ class Fence(Protocol):
 class Unfenced:
     """No second condition, for tests and for peering alone."""
 
-    on_change: Callable[[], None] = staticmethod(lambda: None)
     held = True
     until: Moment | None = None
     term = 0
     why = "there is no fence"
     tasks: tuple[asyncio.Task[None], ...] = ()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Do nothing: nothing changes."""
 
     def elected(self, elected: bool) -> None:
         """Do nothing: nothing depends on it."""
@@ -156,7 +159,7 @@ class Leadership:
             lifetime: seconds that a replica counts as alive without a renewal.
         """
         self.fence: Fence = Unfenced() if fence is None else fence
-        self.fence.on_change = self.review
+        self.fence.on_change(self.review)
         self._clock = clock
         self._keeps_record = keeps_record
         self._lifetime = lifetime

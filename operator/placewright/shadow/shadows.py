@@ -81,7 +81,7 @@ class Shadows:
                 found = Shadow(profile, self._live, self._build, self._clock, self._now, self._seed)
             self._shadows[profile.name] = found
             self._beside.setdefault(profile.shadows, []).append(found)
-        self._live.listener = self if self._shadows else None
+        self._live.report_to(self if self._shadows else None)
         if self._shadows:
             self._some.set()
         else:
