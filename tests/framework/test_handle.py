@@ -91,7 +91,7 @@ def test_a_handle_leads_to_what_is_around_the_profile() -> None:
     asked = pod("p")
     assert handle.ready_members(GROUP, asked) == {"p of g": 7}
     handle.announce(asked, "Reason", "Action", "message")
-    assert around.announced == [(asked, "Reason", "Action", "message")]
+    assert around.announced == [(asked, "Reason", "Action", "message", False)]
 
 
 def test_pods_that_wait_are_those_that_wait_when_they_are_asked_for() -> None:

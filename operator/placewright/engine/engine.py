@@ -390,8 +390,8 @@ class Engine:
         if self.queue.flush_backoff(A_SLICE) >= A_SLICE:
             asyncio.get_running_loop().call_soon(self._flush_backoff)
 
-    def _announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
-        self._events.record(pod, EventType.NORMAL, reason, action, message)
+    def _announce(self, pod: PodInfo, reason: str, action: str, message: str, warning: bool) -> None:
+        self._events.record(pod, EventType.WARNING if warning else EventType.NORMAL, reason, action, message)
 
     def _claims_version(self) -> str:
         """The API version in which claims to devices are read, and so written."""
@@ -437,7 +437,7 @@ class Engine:
         handle = ProfileHandle(
             self.cluster, self._binder, self.queue.nominator, self.scheduler.waiting, self._volumes, self.claims, self._announce,
             members=self.queue.pod_groups, guarding=self.plugin_watch.guarding(profile), budget=self.column_budget, now=self.now,
-            wake=self.queue.alarms.wake_after, evictions=self.scheduler.evictions,
+            wake=self.queue.alarms.wake_after, evictions=self.scheduler.evictions, activate=self.queue.activate,
         )  # fmt: skip
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 

@@ -217,16 +217,17 @@ class FakeEvents:
         """Implements `EventRecorder.record`: keeps the event in `recorded`, with the whole note."""
         self.recorded.append(RecordedEvent(pod.name, kind, reason, action, note))
 
-    def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
-        """Record a Normal event of a plugin; the profile's handle calls this for `Handle.announce`.
+    def announce(self, pod: PodInfo, reason: str, action: str, message: str, warning: bool) -> None:
+        """Record an event of a plugin; the profile's handle calls this for `Handle.announce`.
 
         Args:
             pod: the event is about it.
             reason: a word in CamelCase.
             action: the action that was taken.
             message: the event's note.
+            warning: the event is a Warning.
         """
-        self.record(pod, EventType.NORMAL, reason, action, message)
+        self.record(pod, EventType.WARNING if warning else EventType.NORMAL, reason, action, message)
 
     def about(self, name: str) -> list[RecordedEvent]:
         """Return the events about a pod, in order."""

@@ -197,7 +197,7 @@ class World:
         handle = ProfileHandle(
             self.cluster, self.binder, self.queue.nominator, self.scheduler.waiting, self.volumes, self.claims, self.events.announce,
             members=self.queue.pod_groups, guarding=self._make_guarding(), wake=self.queue.alarms.wake_after,
-            evictions=self.scheduler.evictions,
+            evictions=self.scheduler.evictions, activate=self.queue.activate,
         )  # fmt: skip
         with limited_calls(self._call_seconds):
             evaluator = self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)

@@ -193,7 +193,7 @@ class PostFilterPlugin(Plugin[ArgsT], ABC):
         UNSCHEDULABLE: the next plugin is asked. What all of them said is told after the filters' reasons. A plugin that only waits for a
             time says so in `retry_after`: then the pod is tried again though no event came.
         UNSCHEDULABLE_AND_UNRESOLVABLE: no other plugin is asked, and the pod waits as after UNSCHEDULABLE.
-        ERROR: likewise, and it counts as a failure of the plugin. The pod is told that it is unschedulable, and waits for the filters' events, because
+        ERROR: likewise, and it counts as a failure of the plugin. The pod is unschedulable and waits for the filters' events, because
             the filters have spoken. An exception is an error of the attempt instead: the pod backs off.
 
     Example:

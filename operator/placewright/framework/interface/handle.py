@@ -14,7 +14,7 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ClusterEvent
-from placewright.framework.interface.columns import Rejection, Rows
+from placewright.framework.interface.columns import IntColumn, Rejection, Rows
 from placewright.framework.interface.cyclestate import CycleState
 from placewright.framework.ports import Binder, ClaimWriter, VolumeWriter, WaitingForPermit
 from placewright.framework.preemption.rules import PreemptionRules
@@ -108,14 +108,46 @@ class Handle(Protocol):
         A PostFilter plugin that evicts pods asks them before it looks for victims. The scheduler refuses victims that they forbid.
         """
 
-    def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
-        """Write a Normal event about a pod; nothing happens outside of a running scheduler.
+    def announce(self, pod: PodInfo, reason: str, action: str, message: str, *, warning: bool = False) -> None:
+        """Write an event about a pod; nothing happens outside of a running scheduler.
 
         Args:
             pod: the event's subject.
             reason: one word in CamelCase, such as `Preempted`.
             action: the work under way, likewise, such as `Binding`.
             message: for people; 1024 characters at most.
+            warning: the event is a Warning, and no Normal one.
+        """
+
+    @property
+    def profile_name(self) -> str:
+        """Name of the SchedulingProfile that runs the plugin; "" before its plugins are built."""
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        """Try waiting pods now, without their backoff. A pod that is being tried is tried again after its attempt.
+
+        During an attempt, `CycleState.activate` does the same when the pod has passed Permit. Do not call this in PreEnqueue, QueueSort or
+        a hint, because the queue calls these while it moves pods.
+
+        Args:
+            pods: any version of them; pods that the queue does not know are ignored, and so are gated ones that a plugin still gates.
+        """
+
+    def score_rows(self, pod: PodInfo, rows: Rows) -> IntColumn:
+        """Run the profile's PreFilter, Filter, PreScore and Score, as an attempt would if the cluster had these nodes only.
+
+        Do not call this in any of these points, because they would be called for ever.
+
+        Args:
+            pod: need not be the pod of the attempt.
+            rows: that hold nodes, each once; shape (k,).
+
+        Returns:
+            The weighted sums of scores, shape (k,) int64; -1 for a row that cannot hold the pod.
+
+        Raises:
+            CycleError: a plugin broke.
+            RuntimeError: called from a constructor, before the profile was built.
         """
 
     def runs(self, plugin: str) -> bool:
@@ -131,6 +163,13 @@ class Handle(Protocol):
             for waiting in self.handle.waiting_pods():
                 if self.name in waiting.pending_plugins and waiting.pod.namespace == pod.namespace:
                     waiting.allow(self.name)
+        """
+
+    def waiting_pod(self, uid: str) -> WaitingForPermit | None:
+        """Find a placed pod that Permit plugins keep waiting, of any profile; None for a pod that does not wait.
+
+        Args:
+            uid: the pod's.
         """
 
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
@@ -165,6 +204,26 @@ class Handle(Protocol):
 
     def making_room_for(self, pod: PodInfo) -> bool:
         """Whether victims of this pod are being evicted right now."""
+
+    def nominated_pods(self, node: NodeName) -> Collection[PodInfo]:
+        """Return the pods that are nominated to a node, of all profiles, in order of nomination.
+
+        Args:
+            node: any.
+        """
+
+    def nominate(self, pod: PodInfo, node: NodeName) -> None:
+        """Keep room on a node for a pod, against pods of no higher priority, until the pod is bound, deleted or nominated elsewhere.
+
+        The pod's status is not written: the scheduler writes the node that PostFilter answers. A restart forgets other nominations.
+
+        Args:
+            pod: without a node; an earlier nomination is replaced.
+            node: keeps the room.
+        """
+
+    def withdraw_nomination(self, pod: PodInfo) -> None:
+        """Keep no more room for a pod; harmless for a pod that is not nominated."""
 
     def nominated_before(self, pod: PodInfo) -> Sequence[tuple[PodInfo, NodeName]]:
         """Return the nominated pods of at least the pod's priority that claim more than room: volumes, devices, extended resources.

@@ -15,6 +15,8 @@ from collections.abc import (
 )
 from typing import Any, Final
 
+import numpy as np
+
 from placewright.api.devices import AllocationResult, ResourceClaim
 from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import GroupRef
@@ -29,7 +31,9 @@ from placewright.framework.interface import (
     ClaimWriter,
     CycleState,
     Extender,
+    IntColumn,
     Plugin,
+    Rows,
     RowTrials,
     Seconds,
     VolumeError,
@@ -43,6 +47,7 @@ from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.keptanswers import AnswerByRow
+from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import Nominations
@@ -156,7 +161,7 @@ def _no_api_server(claim: ResourceClaim, what: str) -> ClaimError:
     return ClaimError(f"resourceclaim {claim.metadata.name} cannot be {what}: there is no API server")
 
 
-def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str) -> None:
+def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str, warning: bool) -> None:
     """Implements `Handle.announce`: writes no event, because there is no API server."""
 
 
@@ -164,10 +169,14 @@ def never_woken(seconds: float, event: ClusterEvent, subject: Any) -> None:
     """Implements `Handle.wake_after`: does nothing, because no pod waits."""
 
 
+def never_activated(pods: Iterable[PodInfo]) -> None:
+    """Implements `Handle.activate`: does nothing, because no pod waits."""
+
+
 #: (seconds, event, subject): an event that happens later.
 Wake = Callable[[float, ClusterEvent, Any], None]
-#: (pod, reason, action, message): a Normal event about the pod.
-Announce = Callable[[PodInfo, str, str, str], None]
+#: (pod, reason, action, message, whether it is a Warning): an event about the pod.
+Announce = Callable[[PodInfo, str, str, str, bool], None]
 
 
 class NoPodGroupMembers:
@@ -204,9 +213,13 @@ class ProfileHandle:
         now: Callable[[], float] | None = None,
         wake: Wake = never_woken,
         evictions: Evictions | None = None,
+        activate: Callable[[Iterable[PodInfo]], None] = never_activated,
     ) -> None:
         #: Implements `Handle.now`, by the clock that timestamps in claims go by where none was given. No method: a call less for each pod.
         self.now: Final = claims.now if now is None else now
+        #: Implements `Handle.activate`.
+        self.activate: Final = activate
+        self._profile_name = ""
         self._wake = wake
         self.guarding = Guarding() if guarding is None else guarding
         self._evictions = Evictions(cluster) if evictions is None else evictions
@@ -253,9 +266,14 @@ class ProfileHandle:
         """The rules of the profile's `spec.preemption`; no plugin asks before all are built."""
         return None if self._evaluator is None else self._evaluator.runtime.preemption_rules
 
-    def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
+    def announce(self, pod: PodInfo, reason: str, action: str, message: str, *, warning: bool = False) -> None:
         """Implements `Handle.announce`."""
-        self._announce(pod, reason, action, message)
+        self._announce(pod, reason, action, message, warning)
+
+    @property
+    def profile_name(self) -> str:
+        """The profile's name."""
+        return self._profile_name
 
     def runs(self, plugin: str) -> bool:
         """Implements `Handle.runs`."""
@@ -264,6 +282,10 @@ class ProfileHandle:
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Implements `Handle.waiting_pods`."""
         return self._waiting
+
+    def waiting_pod(self, uid: str) -> WaitingForPermit | None:
+        """Implements `Handle.waiting_pod`."""
+        return next((waiting for waiting in self._waiting if waiting.pod.uid == uid), None)
 
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
         """Implements `Handle.waiting_members`."""
@@ -276,6 +298,18 @@ class ProfileHandle:
     def making_room_for(self, pod: PodInfo) -> bool:
         """Implements `Handle.making_room_for`."""
         return pod.uid in self._nominations.making_room_for
+
+    def nominated_pods(self, node: NodeName) -> Collection[PodInfo]:
+        """Implements `Handle.nominated_pods`."""
+        return tuple(self._nominations.pods_on(node))
+
+    def nominate(self, pod: PodInfo, node: NodeName) -> None:
+        """Implements `Handle.nominate`."""
+        self._nominations.add(pod, node)
+
+    def withdraw_nomination(self, pod: PodInfo) -> None:
+        """Implements `Handle.withdraw_nomination`."""
+        self._nominations.delete(pod.uid)
 
     def nominated_before(self, pod: PodInfo) -> Sequence[tuple[PodInfo, NodeName]]:
         """Implements `Handle.nominated_before`."""
@@ -292,6 +326,19 @@ class ProfileHandle:
         if self._evaluator is None:
             raise RuntimeError("trials were asked for before the profile was built")
         return self._evaluator.checker.trials(pod, rows)
+
+    def score_rows(self, pod: PodInfo, rows: Rows) -> IntColumn:
+        """Implements `Handle.score_rows`."""
+        if self._evaluator is None:
+            raise RuntimeError("score_rows was called before the profile was built")
+        evaluation = self._evaluator.evaluate(pod)
+        asked = np.zeros(self._cluster.size, np.bool_)
+        asked[rows] = True
+        evaluation.feasible = evaluation.feasible & asked
+        evaluation.count = int(np.count_nonzero(evaluation.feasible))
+        if not evaluation.count:
+            return np.full(len(rows), NOT_FEASIBLE, np.int64)
+        return self._evaluator.score(evaluation)[rows].astype(np.int64)
 
     def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
         """Implements `Handle.kept_of_rows`."""
@@ -315,6 +362,7 @@ class ProfileHandle:
             PluginBuildError: a plugin cannot be built.
             InputError: a plugin refuses its arguments.
         """
+        self._profile_name = profile.name
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
         runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding, self._evictions)
         self._evaluator = Evaluator(runtime, self._cluster, self._nominations, self._budget)

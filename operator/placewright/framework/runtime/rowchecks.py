@@ -46,6 +46,17 @@ class Nominations(NominationLog, Protocol):
             The pods; none for a node without.
         """
 
+    def add(self, pod: PodInfo, node: NodeName) -> None:
+        """Nominate a pod to a node, and replace an earlier nomination.
+
+        Args:
+            pod: without a node.
+            node: keeps room for the pod.
+        """
+
+    def delete(self, uid: str) -> object:
+        """Withdraw a pod's nomination, if it has one."""
+
     def claimants(self) -> Iterable[tuple[PodInfo, NodeName]]:
         """List the nominated pods that claim more than room on their node, each with the node."""
 
@@ -85,6 +96,18 @@ class NoNominations:
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
         """Return none."""
         return ()
+
+    def add(self, pod: PodInfo, node: NodeName) -> None:
+        """Nominate no pod.
+
+        Args:
+            pod: any.
+            node: any.
+        """
+
+    def delete(self, uid: str) -> object:
+        """Return None: no pod is nominated."""
+        return None
 
     def claimants(self) -> Iterable[tuple[PodInfo, NodeName]]:
         """Return none."""
