@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +20,22 @@ from placewright.framework.interface import (
     Handle,
     PermitPlugin,
     PermitResult,
+    PluginMetric,
     PostFilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
 )
 from placewright.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from placewright.observability.metrics.scrape import of_plugins
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.testing import World, assert_bound, assert_evicted, assert_gated, assert_waiting, node, pod, profile
+
+
+@dataclass(frozen=True)
+class MeterArgs:
+    """Whether it breaks."""
+
+    breaks: bool = False
 
 
 class Doorman(PermitPlugin, PreEnqueuePlugin):
@@ -142,3 +154,62 @@ def test_a_plugin_of_another_package_uses_the_preemption_of_the_tree() -> None:
     world.add(pod("rich").requests(cpu="1").priority(5).labels(paid="yes"))
     assert_evicted(world, "low")
     assert_bound(world, "rich", on="a")
+
+
+class Meter(PermitPlugin[MeterArgs]):
+    """Counts the pods that it let pass, of all generations, and tells whether it works."""
+
+    name = "Meter"
+
+    def __init__(self, args: MeterArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.heard: list[str] = []
+        self.counts: Counter[tuple[str, ...]] = handle.cluster.extension(self.name, Counter)
+
+    def start(self) -> None:
+        self.heard.append("start")
+
+    def close(self) -> None:
+        self.heard.append("close")
+        if self.args.breaks:
+            raise ValueError("no connection")
+
+    def permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitResult:
+        self.counts[(str(node),)] += 1
+        return PermitResult(SUCCESS)
+
+    def metrics(self) -> Iterable[PluginMetric]:
+        yield PluginMetric("permits_total", "Pods that passed.", self.counts, labels=("node",))
+        yield PluginMetric("works", "Whether the plugin works.", {(): float(self.heard == ["start"])})
+        if self.args.breaks:
+            yield PluginMetric("Odd-Name", "Not for Prometheus.", {})
+
+
+def test_a_plugin_is_started_with_its_generation_and_closed_with_it_or_with_the_process() -> None:
+    world = World(Meter)
+    first = world.plugin(Meter)
+    assert first.heard == ["start"]
+    world.use(profile().enable(Meter).args(Meter, breaks=True).generation(2))
+    second = world.plugin(Meter)
+    assert (first.heard, second.heard) == (["start", "close"], ["start"])
+    world.close()
+    assert second.heard == ["start", "close"]
+    failures = world.profiles["default-scheduler"].runtime.failures
+    assert failures.last == {("Meter", "Close"): "ValueError: no connection"}, "told, and no other plugin is kept from its end"
+
+
+def test_metrics_of_plugins_have_the_profile_and_outlive_a_generation() -> None:
+    world = World(Meter, nodes=[node("a")])
+    world.add(pod("web"), pod("db"))
+    world.use(profile().enable(Meter).generation(2))
+    world.use(profile("other").scheduler("other").enable(Meter).args(Meter, breaks=True))
+    runtimes = {name: evaluator.runtime for name, evaluator in world.profiles.items()}
+    shown = {metric.name: metric for metric in of_plugins(runtimes.items())}
+    assert {name: metric.type for name, metric in shown.items()} == {
+        "placewright_plugin_permits": "counter", "placewright_plugin_works": "gauge"
+    }  # fmt: skip
+    (sample,) = shown["placewright_plugin_permits"].samples
+    assert (sample.labels, sample.value) == ({"profile": "default-scheduler", "node": "a"}, 2)
+    assert [told for (plugin, _), told in runtimes["other"].failures.last.items() if plugin == "Meter"] == [
+        "found 'Odd-Name'; allowed a name and labels of lower case letters, digits and underscores, without profile"
+    ]

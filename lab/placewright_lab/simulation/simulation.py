@@ -185,6 +185,9 @@ class Simulation:
 
     async def run(self) -> None:
         """Run from the beginning until nothing can change any more."""
+        evaluators = tuple(dict.fromkeys(self._evaluators.values()))
+        for evaluator in evaluators:
+            evaluator.runtime.start()
         self._begin()
         while True:
             await self._decide()
@@ -195,6 +198,8 @@ class Simulation:
             self._act()
         for task in self._under_way:  # they wait for something that never comes
             task.cancel()
+        for evaluator in evaluators:
+            evaluator.runtime.close()
 
     # --- profiles -----------------------------------------------------------------------------------------------------------
 

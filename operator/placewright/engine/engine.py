@@ -289,6 +289,8 @@ class Engine:
             self._tasks = []
             await asyncio.gather(self._events.close(), self._status.close(), self._group_status.close(), self._reflectors.stop())
             await self.leadership.stop()
+        for active in self.live.active.values():
+            active.evaluator.runtime.close()
         await self._extenders.close()
         await self.close()
 
@@ -465,6 +467,10 @@ class Engine:
 
     def _swapped(self, swap: Swap[Evaluator]) -> None:
         self._extenders.swapped(swap)
+        if swap.before is not None:
+            swap.before.evaluator.runtime.close()
+        if swap.after is not None:
+            swap.after.evaluator.runtime.start()
         if swap.after is not None:
             self.unclaimed.claimed(swap.scheduler_name)
         elif swap.before is not None:

@@ -199,10 +199,19 @@ class World:
             members=self.queue.pod_groups, guarding=self._make_guarding(), wake=self.queue.alarms.wake_after,
             evictions=self.scheduler.evictions, activate=self.queue.activate,
         )  # fmt: skip
+        before = self.profiles.get(resolved.scheduler_name)
         with limited_calls(self._call_seconds):
             evaluator = self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
+            if before is not None:
+                before.runtime.close()
+            evaluator.runtime.start()
         self.queue.reprioritise(resolved.scheduler_name, None)
         self.queue.sweeps.keep_out(resolved.scheduler_name, evaluator.runtime.namespace_gate.keeps_out)
+
+    def close(self) -> None:
+        """Close the plugins of all profiles, as at the end of a process."""
+        for evaluator in self.profiles.values():
+            evaluator.runtime.close()
 
     def _with_plugins(self, made: ProfileMaker) -> ProfileMaker:
         for plugin in self._plugins:

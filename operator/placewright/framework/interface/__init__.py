@@ -4,7 +4,7 @@ A plugin is a class with a `name`, a class of arguments, and one or more extensi
 write. Import everything from here; the modules of this package hold one idea each:
 
     columns            rows, columns of answers, and `Reads`: what a column depends on
-    plugin             `Plugin`: name, arguments, signature, events
+    plugin             `Plugin`: name, arguments, signature, events, start and close, metrics
     queuepoints        PreEnqueue, QueueSort; groups of pods
     filterpoints       PreFilter, Filter, PostFilter
     scorepoints        PreScore, Score, normalisation; preparation of long decisions
@@ -109,7 +109,7 @@ from placewright.framework.interface.filterpoints import (
     PreFilterResult,
 )
 from placewright.framework.interface.handle import ROUNDING_SECONDS, Handle, RowChecks, RowTrials
-from placewright.framework.interface.plugin import ArgsT, NoArgs, Plugin
+from placewright.framework.interface.plugin import ArgsT, NoArgs, Plugin, PluginMetric
 from placewright.framework.interface.queuepoints import (
     PodGroupPlugin,
     PodGroupSettings,
@@ -123,7 +123,7 @@ from placewright.framework.status import SKIP, SUCCESS, Code, Status
 __all__ = [
     "MAX_NODE_SCORE", "ROUNDING_SECONDS", "SKIP", "SUCCESS", "Alternatives", "ArgsT", "BindError", "BindPlugin", "Binder", "BoolColumn",
     "ClaimError", "ClaimWriter", "Code", "CycleState", "Diagnosis", "Extender", "FilterPlugin", "Handle", "IntColumn",
-    "MaxNormalised", "NoArgs", "PermitPlugin", "PermitResult", "Plugin", "PodGroupPlugin", "PodGroupSettings",
+    "MaxNormalised", "NoArgs", "PermitPlugin", "PermitResult", "Plugin", "PluginMetric", "PodGroupPlugin", "PodGroupSettings",
     "PostBindPlugin", "PostFilterPlugin", "PostFilterResult", "PreBindPlugin", "PreEnqueuePlugin", "PreFilterPlugin",
     "PreFilterResult", "PreScorePlugin", "PreparingPlugin", "QueueSortPlugin", "Reads", "Rejection", "ReservePlugin", "RowChecks",
     "RowTrials", "Rows", "ScorePlugin", "Seconds", "Status", "VolumeError", "VolumeWriter", "WaitingForPermit",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args, get_origin
 
@@ -26,6 +26,24 @@ else:
 @dataclass(frozen=True, slots=True)
 class NoArgs:
     """Arguments of a plugin that takes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginMetric:
+    """A metric of a plugin's own, as it stands when Prometheus asks.
+
+    Attributes:
+        name: in lower case with underscores, exported as `placewright_plugin_NAME`. A counter's name ends with `_total`; other metrics are
+            gauges.
+        help: one line for a person.
+        values: by values of `labels`, at most 1,000. The label `profile` is added to each.
+        labels: their names, in the order of the keys of `values`.
+    """
+
+    name: str
+    help: str
+    values: Mapping[tuple[str, ...], float]
+    labels: tuple[str, ...] = ()
 
 
 class Plugin(Generic[ArgsT]):
@@ -136,6 +154,31 @@ class Plugin(Generic[ArgsT]):
 
         Example:
             return pod.labels.get("example.com/team", "")
+        """
+        return ()
+
+    def start(self) -> None:
+        """Begin work beside decisions, such as a timer. Called once, when the profile takes effect with this generation.
+
+        Plugins of shadows, and of commands that look at a cluster, are built and never started. An exception is logged and counted, and the
+        profile goes on.
+        """
+
+    def close(self) -> None:
+        """End what `start` began. Called once, when another generation takes effect, the profile goes or the process ends.
+
+        Attempts that began under this generation may still call the plugin. What a later generation needs is kept in
+        `Cluster.extension`.
+        """
+
+    def metrics(self) -> Iterable[PluginMetric]:
+        """Return the plugin's own metrics. Called on the event loop, whenever Prometheus asks, while the profile is in effect.
+
+        Returns:
+            The metrics. A counter must outlive the generation: keep it in `Cluster.extension`.
+
+        Example:
+            return [PluginMetric("seats_taken_total", "Seats that pods took.", {("r1",): 3.0}, labels=("rack",))]
         """
         return ()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from placewright.framework.interface import (
     BoolColumn,
     IntColumn,
     PermitResult,
+    PluginMetric,
     PostFilterResult,
     PreFilterResult,
     Rejection,
@@ -35,6 +37,9 @@ Asked = Sequence[Any]
 Check = Callable[[Any, Asked], Any]
 
 _LONGEST: Final = 80
+#: Values of one metric of a plugin: a scrape holds up decisions while it reads them.
+_MOST_SERIES: Final = 1000
+_METRIC_NAME: Final = re.compile("[a-z][a-z0-9_]*")
 _DTYPES: Final[dict[type[Any], np.dtype[Any]]] = {kind: np.dtype(kind) for kind in (np.bool_, np.int64)}
 _REJECTIONS: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
@@ -382,6 +387,33 @@ def nothing(answer: Any, _asked: Asked) -> None:
     """
     if inspect.isawaitable(answer) or inspect.isgenerator(answer):
         raise WrongAnswer(answer, "None")
+
+
+def metrics(answer: Any, _asked: Asked) -> tuple[PluginMetric, ...]:
+    """Check the answer of `Plugin.metrics`.
+
+    Args:
+        answer: the plugin's.
+        _asked: not looked at.
+
+    Returns:
+        The metrics.
+
+    Raises:
+        WrongAnswer: one is no `PluginMetric` with a name, labels and numbers that Prometheus takes.
+    """
+    found = tuple(answer) if isinstance(answer, Iterable) else (answer,)
+    for each in found:
+        if not isinstance(each, PluginMetric):
+            raise WrongAnswer(each, "PluginMetric")
+        if "profile" in each.labels or not all(map(_METRIC_NAME.fullmatch, (each.name, *each.labels))):
+            raise WrongAnswer(
+                " ".join((each.name, *each.labels)), "a name and labels of lower case letters, digits and underscores, without profile"
+            )
+        keys = len(each.values) <= _MOST_SERIES and all(len(key) == len(each.labels) for key in each.values)
+        if not keys or not all(isinstance(value, (int, float)) for value in each.values.values()):
+            raise WrongAnswer(each.values, f"up to {_MOST_SERIES} numbers by {len(each.labels)} values of labels", f" for {each.name}")
+    return found
 
 
 def sort_key() -> Check:

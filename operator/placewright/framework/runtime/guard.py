@@ -276,6 +276,9 @@ Method = Callable[..., Any]
 #: Methods that the framework calls: whose they are, the name of the point, and the check of the answer.
 _CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
     (Plugin, "sign", "Sign", answers.hashable),
+    (Plugin, "start", "Start", answers.nothing),
+    (Plugin, "close", "Close", answers.nothing),
+    (Plugin, "metrics", "Metrics", answers.metrics),
     (PreEnqueuePlugin, "pre_enqueue", "PreEnqueue", answers.admitted),
     (PreFilterPlugin, "pre_filter", "PreFilter", answers.pre_filter_result),
     (ScorePlugin, "fingerprint", "Score", answers.hashable),

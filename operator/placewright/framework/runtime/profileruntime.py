@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
@@ -27,6 +27,7 @@ from placewright.framework.interface import (
     PermitPlugin,
     PermitResult,
     Plugin,
+    PluginMetric,
     PodGroupPlugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -46,7 +47,7 @@ from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.preemption.refusals import soonest
 from placewright.framework.preemption.rules import rules_of
 from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES, allowed_namespaces
-from placewright.framework.runtime.guard import Guarding, build, events_of, guard
+from placewright.framework.runtime.guard import Guarding, build, events_of, guard, why
 from placewright.framework.runtime.keptcolumn import narrowest
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
@@ -130,6 +131,34 @@ class ProfileRuntime:
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
         self.preparing = tuple([plugin for plugin in self._plugins.values() if isinstance(plugin, PreparingPlugin)])
         self.totals_kind = narrowest(-1, sum(MAX_NODE_SCORE * self.weight(plugin) for plugin in self.score))
+
+    def start(self) -> None:
+        """Start the plugins, because the profile takes effect. One that raises keeps no other from starting."""
+        self._tell("start")
+
+    def close(self) -> None:
+        """Close the plugins, likewise."""
+        self._tell("close")
+
+    def _tell(self, call: str) -> None:
+        for plugin in self._plugins.values():
+            try:
+                getattr(plugin, call)()
+            except MemoryError:
+                raise
+            except Exception as problem:
+                logged = isinstance(problem, PluginError)  # by the guard
+                _logger.log(logging.DEBUG if logged else logging.ERROR, "profile %s: %s", self.profile.name, why(problem), exc_info=problem)
+
+    def metrics(self) -> Iterator[PluginMetric]:
+        """Yield the plugins' own metrics. Those of a plugin that raises are left out, and its failure counts."""
+        for plugin in self._plugins.values():
+            try:
+                yield from tuple(plugin.metrics())
+            except MemoryError:
+                raise
+            except Exception as problem:  # noqa: BLE001 - a scrape shows the metrics of all others
+                why(problem)
 
     @property
     def cluster(self) -> Cluster:

@@ -91,6 +91,7 @@ class EngineMetrics:
         yield counted(own.OBJECT_BYTES, {(resource,): float(nbytes) for resource, nbytes in self._object_sizes.by_resource.items()})
         yield from groups.standing(self._engine)
         yield from scrape.profiles(self._engine)
+        yield from scrape.of_plugins((name, active.evaluator.runtime) for name, active in self._engine.live.active.items())
         yield from shadows.compared(self._engine.shadows.by_name)
         yield counted(own.SCORE_SHARE, self._series.attempts.shares())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Final
 
@@ -12,11 +12,13 @@ from prometheus_client.core import Metric
 
 from placewright.api.boundedcache import kept_bytes
 from placewright.engine.engine import Engine
+from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.kube.writers.events import EventCounts
 from placewright.kube.writers.podgroupstatus import GroupStatusCounts
 from placewright.kube.writers.podstatus import StatusCounts
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.observability.metrics import own, upstream
+from placewright.observability.metrics.family import MetricFamily, counter, gauge
 from placewright.observability.metrics.series import Labels, counted, single
 
 _POD_POPPED: Final = "PodPopped"
@@ -38,6 +40,24 @@ def gauges(engine: Engine) -> Iterator[Metric]:
     yield from _bindings(engine)
     yield from _writing(engine)
     yield from _watches(engine)
+
+
+def of_plugins(runtimes: Iterable[tuple[str, ProfileRuntime]]) -> Iterator[Metric]:
+    """Read the metrics of plugins' own. Two profiles that run one plugin share a metric, and differ in the label `profile`.
+
+    Args:
+        runtimes: of the profiles in effect, by schedulerName.
+    """
+    families: dict[str, MetricFamily] = {}
+    values: dict[str, dict[Labels, float]] = {}
+    for profile, runtime in runtimes:
+        for metric in runtime.metrics():
+            make = counter if metric.name.endswith("_total") else gauge
+            made = make(f"placewright_plugin_{metric.name}", metric.help, "profile", *metric.labels)
+            family = families.setdefault(made.name, made)
+            if family.labels == made.labels:  # of two packages with one name, the first one has it
+                values.setdefault(made.name, {}).update({(profile, *labels): value for labels, value in metric.values.items()})
+    yield from (counted(families[name], found) for name, found in values.items())
 
 
 def _api_server(engine: Engine) -> Iterator[Metric]:
