@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,6 @@ from typing import Final
 
 from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import INSTEAD, Assets, Unavailable, from_folder
-from tools.kubernetes.aptsources import with_source_packages
 
 SOURCE: Final = "kubernetes"
 TARGETS: Final = ("cmd/kube-apiserver", "cmd/kube-scheduler")
@@ -130,8 +130,8 @@ class Build:
         """Build everything; returns the programs. Raises `Unavailable` where this Debian lacks a package, and `BuildFailed`."""
         for folder in (self._programs, self._packages, self._work / "apt" / "parts", self._work / "apt" / "lists", self._work / "tmp"):
             folder.mkdir(parents=True)
-        if not with_source_packages(self._machine.apt, self._work / "apt" / "parts"):
-            raise Unavailable(f"Debian's archive is not among the sources in {self._machine.apt}")
+        (self._work / "apt" / "preferences").write_text("Package: *\nPin: release o=Debian\nPin-Priority: 1001\n")
+        with_source_packages(self._machine.apt, self._work / "apt" / "parts")
         self._step("asking Debian's archive what there is", [*self._apt(), "update"])
         self._install_tools()
         self._unpack_packages()
@@ -214,11 +214,13 @@ class Build:
         return assets
 
     def _apt(self) -> list[str]:
-        """apt-get with sources and lists of our own: the machine's stay as they are, and what third parties offer does not matter."""
+        """Return apt-get with sources and lists of our own: the machine's stay as they are, and Debian's packages go before all others."""
         private = self._work / "apt"
         options = {
             "Dir::Etc::sourcelist": "/dev/null",
             "Dir::Etc::sourceparts": str(private / "parts"),
+            "Dir::Etc::preferences": str(private / "preferences"),
+            "Dir::Etc::preferencesparts": "/dev/null",
             "Dir::State::lists": str(private / "lists"),
             "Dir::Cache::pkgcache": "",
             "Dir::Cache::srcpkgcache": "",
@@ -269,6 +271,16 @@ class Build:
     def _failed(self, why: str) -> BuildFailed:
         content = self._log.read_bytes()[-_LAST_BYTES:] if self._log.exists() else b""
         return BuildFailed(why, self._log, content.decode(errors="replace").splitlines()[-_LAST_LINES:])
+
+
+def with_source_packages(apt: Path, parts: Path) -> None:
+    """Copy the entries of apt's folder to `parts`, each for binary and source packages."""
+    for file in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8", errors="replace")
+            text = re.sub(r"^(\s*)deb(\s.*)$", r"\1deb\2\n\1deb-src\2", text, flags=re.MULTILINE)
+            text = re.sub(r"^Types:.*$", "Types: deb deb-src", text, flags=re.MULTILINE | re.IGNORECASE)
+            (parts / file.name).write_text(text, encoding="utf-8")
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

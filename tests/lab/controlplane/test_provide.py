@@ -18,7 +18,7 @@ from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import Assets
 from programs import on_linux
 from tools.kubernetes.__main__ import main
-from tools.kubernetes.debian import BuildFailed
+from tools.kubernetes.debian import BuildFailed, with_source_packages
 from tools.kubernetes.provide import Unavailable, cache_folder, provide
 
 ROOT = Path(__file__).parents[3]
@@ -136,14 +136,6 @@ def test_a_user_who_is_not_root_is_told_what_to_set(place: Place) -> None:
     assert not place.fake.calls
 
 
-def test_a_machine_without_debians_archive_is_told_so_before_anything_is_done(place: Place) -> None:
-    place.fake.sources.write_text("Types: deb\nURIs: https://example.test/apt\nSuites: x\nComponents: main\n")
-    with pytest.raises(Unavailable, match=r"Debian's archive is not among the sources in .*: set KUBEBUILDER_ASSETS"):
-        place.provide()
-    assert not place.fake.calls
-    assert not [name for name in place.kept if name.startswith((".building", "kubernetes"))]
-
-
 def test_a_debian_whose_source_is_only_that_of_kubectl_is_no_failure_but_told(place: Place) -> None:
     """As in Debian 13 and later."""
     place.fake.program("dpkg-source", 'mkdir -p "$3/cmd/kubectl"')
@@ -255,6 +247,21 @@ def test_apt_gets_sources_of_its_own_and_etcd_is_never_installed(place: Place) -
     assert apt
     assert all("Dir::Etc::sourcelist=/dev/null" in call and f"Dir::State::lists={place.cache}" in call for call in apt)
     assert not [call for call in apt if "install" in call and "etcd" in call]
+
+
+def test_sources_of_both_forms_get_source_packages(tmp_path: Path) -> None:
+    apt, parts = tmp_path / "apt", tmp_path / "parts"
+    (apt / "sources.list.d").mkdir(parents=True)
+    parts.mkdir()
+    (apt / "sources.list").write_text(
+        "# deb http://off.example x\ndeb [trusted=no]  http://ftp.de.debian.org/debian bookworm main  # near\n"
+    )
+    (apt / "sources.list.d" / "debian.sources").write_text("Enabled: no\ntypes: deb\nURIs: http://a.example/debian\n")
+    entry = " [trusted=no]  http://ftp.de.debian.org/debian bookworm main  # near\n"
+    (apt / "sources.list").write_text(f"# deb http://off.example x\ndeb{entry}")
+    with_source_packages(apt, parts)
+    assert (parts / "sources.list").read_text() == f"# deb http://off.example x\ndeb{entry}deb-src{entry}"
+    assert (parts / "debian.sources").read_text() == "Enabled: no\nTypes: deb deb-src\nURIs: http://a.example/debian\n"
 
 
 def test_the_vendored_reflect2_is_exchanged_without_its_tests(place: Place) -> None:
