@@ -1,8 +1,7 @@
 """Faults on demand: slow answers, refused or lost requests, broken watches, forgotten history.
 
-Tests set faults on the Python object, or, with the server in another process, by `POST /sandbox/faults` (same token):
-`GET` shows what is set, `POST` adds a rule, `DELETE` clears all. By `POST`, too: `/sandbox/drop-watches` (`resource`),
-`/sandbox/cut-watches` (`after` lines), `/sandbox/compact`, `/sandbox/refuse-connections` (`seconds`). Nothing is random
+Tests set faults on the Python object. A server in another process is asked by `POST /sandbox/refuse-connections` (`seconds`, same token).
+Nothing is random
 but shares, and those come from a seeded generator.
 """
 
@@ -17,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from kubesandbox.status import ApiError, Object, bad_request, method_not_allowed, no_such_path
+from kubesandbox.status import ApiError, bad_request, method_not_allowed, no_such_path
 
 _REASONS: Final = {
     409: "Conflict",
@@ -29,7 +28,8 @@ _REASONS: Final = {
 }
 
 
-class Rule(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(slots=True)
+class Rule:
     """The requests that meet a fault, how often, and the fault.
 
     Attributes:
@@ -171,7 +171,7 @@ class Faults:
                 return await self._inflict(rule)
         return None
 
-    def command(self, method: str, path: str, body: bytes) -> Object:
+    def command(self, method: str, path: str, body: bytes) -> None:
         """Carry out a request to `/sandbox/...`.
 
         Args:
@@ -179,46 +179,17 @@ class Faults:
             path: of the request.
             body: JSON text.
 
-        Returns:
-            The result.
-
         Raises:
             ApiError: 400, 404 or 405.
         """
-        try:
-            return self._command(method, path.removeprefix("/sandbox/"), body)
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise bad_request(f"{path}: {error}") from error
-
-    def _command(self, method: str, verb: str, body: bytes) -> Object:
-        if verb == "faults":
-            return self._edit_rules(method, body)
+        if path != "/sandbox/refuse-connections":
+            raise no_such_path()
         if method != "POST":
             raise method_not_allowed()
-        if verb == "drop-watches":
-            wanted = msgspec.json.decode(body or b"{}", type=dict[str, str])
-            return {"dropped": self.drop_watches(wanted.get("resource", ""))}
-        if verb == "compact":
-            self.compact()
-            return {}
-        if verb == "cut-watches":
-            lines = msgspec.json.decode(body, type=dict[str, int]).get("after", 0)
-            self.cut_watches_after(lines)
-            return {"after": lines}
-        if verb == "refuse-connections":
-            seconds = msgspec.json.decode(body, type=dict[str, float]).get("seconds", 1.0)
-            self.refuse_connections(seconds)
-            return {"seconds": seconds}
-        raise no_such_path()
-
-    def _edit_rules(self, method: str, body: bytes) -> Object:
-        if method == "POST":
-            self.add(msgspec.json.decode(body, type=Rule))
-        elif method == "DELETE":
-            self.clear()
-        elif method != "GET":
-            raise method_not_allowed()
-        return {"rules": msgspec.to_builtins(self._rules)}
+        try:
+            self.refuse_connections(msgspec.json.decode(body, type=dict[str, float]).get("seconds", 1.0))
+        except msgspec.MsgspecError as error:
+            raise bad_request(f"{path}: {error}") from error
 
     def _applies(self, rule: Rule, method: str, path: str, watching: bool) -> bool:
         if rule.method and rule.method != method:

@@ -19,9 +19,7 @@ from kubesandbox.kinds.eventrules import check_event
 from kubesandbox.kinds.podrules import (
     PriorityRefused,
     admit_priority,
-    check_addresses,
     check_tolerations,
-    settle_addresses,
     topology_of,
 )
 from kubesandbox.resources import GroupResource, ResourceType
@@ -71,8 +69,6 @@ class Admission:
         if subresource:
             if subresource == "status" and (resource.group == DEVICES or resource.key == POD_GROUPS):
                 check_status(resource, new, old)
-            elif subresource == "status" and resource.key == PODS:
-                _admit_addresses(resource, old, new)
             return new
         if resource.key == PODS:
             _keep_priority(old, new)
@@ -182,13 +178,6 @@ def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
             }
         ]
     new["status"] = status
-
-
-def _admit_addresses(resource: ResourceType, old: Object, new: Object) -> None:
-    status = new.get("status") or {}
-    settle_addresses(status)
-    if faults := list(check_addresses(status, old.get("status") or {})):
-        raise invalid(resource, new["metadata"]["name"], faults)
 
 
 def _keep_priority(old: Object, new: Object) -> None:

@@ -63,10 +63,8 @@ def pod_status(pod: Object) -> str:
     word = str(status.get("reason") or status.get("phase") or "Unknown")
     if any(_gated(condition) for condition in status.get("conditions") or []):
         word = "SchedulingGated"
-    word = _init_word(pod) or _container_word(status) or word
+    word = _container_word(status) or word
     if (pod.get("metadata") or {}).get("deletionTimestamp"):
-        if status.get("reason") == "NodeLost":
-            return "Unknown"
         return word if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
     return word
 
@@ -84,31 +82,8 @@ def _gated(condition: Mapping[str, Any]) -> bool:
     return condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated"
 
 
-def _init_word(pod: Object) -> str:
-    """Why the pod is still initialising; empty when it is not."""
-    statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
-    total = len((pod.get("spec") or {}).get("initContainers") or [])
-    for at, each in enumerate(statuses):
-        state = each.get("state") or {}
-        if (state.get("terminated") or {}).get("exitCode") == 0 or each.get("started"):
-            continue
-        reason = _reason(state)
-        return f"Init:{reason}" if reason and reason != "PodInitializing" else f"Init:{at}/{total}"
-    return ""
-
-
 def _container_word(status: Mapping[str, Any]) -> str:
-    """The reason of the first container in trouble; empty for none."""
-    return next(filter(None, (_reason(each.get("state") or {}) for each in status.get("containerStatuses") or [])), "")
-
-
-def _reason(state: Mapping[str, Any]) -> str:
-    waiting, terminated = state.get("waiting") or {}, state.get("terminated")
-    if waiting.get("reason"):
-        return str(waiting["reason"])
-    if terminated is None:
-        return ""
-    if terminated.get("reason"):
-        return str(terminated["reason"])
-    signal, code = terminated.get("signal"), terminated.get("exitCode", 0)
-    return f"Signal:{signal}" if signal else f"ExitCode:{code}"
+    """Return the reason of the first container that waits or has ended; empty for none."""
+    states = [each.get("state") or {} for each in status.get("containerStatuses") or []]
+    reasons = ((state.get(kind) or {}).get("reason") for state in states for kind in ("waiting", "terminated"))
+    return str(next(filter(None, reasons), ""))

@@ -1,6 +1,6 @@
 """The columns in which `kubectl get` shows each kind, and how a cell is computed from an object.
 
-Kinds that people look at beside a scheduler have the real server's columns. All others are shown with name and age.
+Kinds that the documentation shows have the real server's columns. All others are shown with name and age.
 """
 
 from __future__ import annotations
@@ -159,14 +159,6 @@ def _gates(obj: Object, _now: float) -> str:
     return f"{len(met)}/{len(gates)}" if gates else NONE
 
 
-def _ready_replicas(obj: Object, now: float) -> str:
-    return f"{_at('status.readyReplicas', 0)(obj, now)}/{_at('spec.replicas', 1)(obj, now)}"
-
-
-def _data_count(obj: Object, _now: float) -> int:
-    return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
-
-
 def _wide(name: str, cell: Cell, kind: str = "string", format: str = "") -> Column:  # noqa: A002  as `Column` calls it
     return Column(name, cell, kind, 1, format)
 
@@ -209,30 +201,7 @@ _BUILTIN: Final[Mapping[str, Sequence[Column]]] = MappingProxyType(
             _wide("Count", _at("count", 1), "integer"),
             _wide("Name", _NAME.cell, format="name"),
         ),
-        "Deployment": (
-            _NAME,
-            Column("Ready", _ready_replicas),
-            Column("Up-to-date", _at("status.updatedReplicas", 0), "integer"),
-            Column("Available", _at("status.availableReplicas", 0), "integer"),
-            _AGE,
-        ),
-        "Namespace": (_NAME, Column("Status", _at("status.phase")), _AGE),
-        "ConfigMap": (_NAME, Column("Data", _data_count, "integer"), _AGE),
         "Lease": (_NAME, Column("Holder", _at("spec.holderIdentity")), _AGE),
-        "PriorityClass": (
-            _NAME,
-            Column("Value", _at("value", 0), "integer"),
-            Column("Global-Default", _at("globalDefault", False), "boolean"),
-            _AGE,
-            Column("PreemptionPolicy", _at("preemptionPolicy")),
-        ),
-        "PodDisruptionBudget": (
-            _NAME,
-            Column("Min Available", lambda obj, now: str(_at("spec.minAvailable", "N/A")(obj, now))),
-            Column("Max Unavailable", lambda obj, now: str(_at("spec.maxUnavailable", "N/A")(obj, now))),
-            Column("Allowed Disruptions", _at("status.disruptionsAllowed", 0), "integer"),
-            _AGE,
-        ),
         "CustomResourceDefinition": (_NAME, Column("Created At", _at("metadata.creationTimestamp"))),
         "ResourceClaim": (_NAME, Column("State", _claim_state), _AGE),
         "ResourceSlice": (
@@ -240,22 +209,6 @@ _BUILTIN: Final[Mapping[str, Sequence[Column]]] = MappingProxyType(
             Column("Node", _at("spec.nodeName")),
             Column("Driver", _at("spec.driver")),
             Column("Pool", _at("spec.pool.name")),
-            _AGE,
-        ),
-        "PersistentVolumeClaim": (
-            _NAME,
-            Column("Status", _at("status.phase")),
-            Column("Volume", _at("spec.volumeName")),
-            Column("Capacity", _at("status.capacity.storage")),
-            Column("StorageClass", _at("spec.storageClassName")),
-            _AGE,
-        ),
-        "PersistentVolume": (
-            _NAME,
-            Column("Capacity", _at("spec.capacity.storage")),
-            Column("Reclaim Policy", _at("spec.persistentVolumeReclaimPolicy")),
-            Column("Status", _at("status.phase")),
-            Column("StorageClass", _at("spec.storageClassName")),
             _AGE,
         ),
     }

@@ -253,9 +253,6 @@ def test_sources_of_both_forms_get_source_packages(tmp_path: Path) -> None:
     apt, parts = tmp_path / "apt", tmp_path / "parts"
     (apt / "sources.list.d").mkdir(parents=True)
     parts.mkdir()
-    (apt / "sources.list").write_text(
-        "# deb http://off.example x\ndeb [trusted=no]  http://ftp.de.debian.org/debian bookworm main  # near\n"
-    )
     (apt / "sources.list.d" / "debian.sources").write_text("Enabled: no\ntypes: deb\nURIs: http://a.example/debian\n")
     entry = " [trusted=no]  http://ftp.de.debian.org/debian bookworm main  # near\n"
     (apt / "sources.list").write_text(f"# deb http://off.example x\ndeb{entry}")

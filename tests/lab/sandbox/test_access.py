@@ -58,4 +58,4 @@ async def test_what_was_refused_to_whom_is_remembered(sandbox: Sandbox, robot: C
 
 
 async def test_only_an_administrator_gives_the_sandbox_orders(robot: Client) -> None:
-    assert (await robot.expect(403, "POST", "/sandbox/compact"))["code"] == 403
+    assert (await robot.expect(403, "POST", "/sandbox/refuse-connections"))["code"] == 403

@@ -109,35 +109,17 @@ def test_a_rule_that_makes_no_sense_is_refused(rule: Rule) -> None:
     assert not faults.armed
 
 
-def test_commands_act_at_once() -> None:
+def test_another_process_may_have_connections_refused() -> None:
     server = Server()
-    faults = server.faults()
-    assert faults.command("POST", "/sandbox/drop-watches", b'{"resource":"pods"}') == {"dropped": 3}
-    faults.command("POST", "/sandbox/drop-watches", b"")
-    faults.command("POST", "/sandbox/compact", b"")
-    faults.command("POST", "/sandbox/cut-watches", b'{"after":5}')
-    faults.command("POST", "/sandbox/refuse-connections", b'{"seconds":0.5}')
-    assert (server.dropped, server.compactions, server.cut, server.refused) == (["pods", ""], 1, [5], [0.5])
-
-
-def test_rules_are_set_shown_and_cleared_by_command() -> None:
-    faults = Server().faults()
-    faults.command("POST", "/sandbox/faults", b'{"code":503,"times":4,"path":"/pods"}')
-    (shown,) = faults.command("GET", "/sandbox/faults", b"")["rules"]
-    assert (shown["code"], shown["times"], shown["met"]) == (503, 4, 0)
-    assert faults.command("DELETE", "/sandbox/faults", b"") == {"rules": []}
+    server.faults().command("POST", "/sandbox/refuse-connections", b'{"seconds":0.5}')
+    assert server.refused == [0.5]
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "code"),
     [
-        ("POST", "/sandbox/faults", b"{", 400),
-        ("POST", "/sandbox/faults", b'{"coed":503}', 400),
-        ("POST", "/sandbox/faults", b'{"share":7}', 400),
-        ("POST", "/sandbox/drop-watches", b"[]", 400),
         ("POST", "/sandbox/refuse-connections", b'{"seconds":"long"}', 400),
-        ("PUT", "/sandbox/faults", b"{}", 405),
-        ("GET", "/sandbox/compact", b"", 405),
+        ("GET", "/sandbox/refuse-connections", b"", 405),
         ("POST", "/sandbox/nonsense", b"{}", 404),
     ],
 )
@@ -180,7 +162,7 @@ async def watching(client: Client, query: str = "") -> aiohttp.ClientResponse:
 async def test_over_http_dropped_watches_break_off_and_new_ones_work() -> None:
     async with Sandbox() as sandbox, client_of(sandbox.kubeconfig) as client:
         stream = await watching(client)
-        assert (await client.expect(200, "POST", "/sandbox/drop-watches"))["dropped"] == 1
+        assert sandbox.faults.drop_watches() == 1
         with pytest.raises(aiohttp.ClientError):
             await stream.content.readline()
         await client.expect(201, "POST", MAPS, config_map("a"))
@@ -192,7 +174,7 @@ async def test_over_http_a_compaction_ends_resumed_watches_with_410() -> None:
     async with Sandbox() as sandbox, client_of(sandbox.kubeconfig) as client:
         created = await client.expect(201, "POST", MAPS, config_map("a"))
         await client.expect(201, "POST", MAPS, config_map("b"))
-        await client.expect(200, "POST", "/sandbox/compact")
+        sandbox.faults.compact()
         version = created["metadata"]["resourceVersion"]
         async with await watching(client, f"&resourceVersion={version}") as stream:
             line = await stream.content.readline()
@@ -227,8 +209,7 @@ async def test_over_http_latency_delays_the_answer_and_nothing_else() -> None:
 
 async def test_faults_need_the_token() -> None:
     async with Sandbox() as sandbox, client_of(sandbox.kubeconfig, token="wrong") as client:
-        for method, path in (("POST", "/sandbox/compact"), ("GET", "/sandbox/faults")):
-            assert (await client.expect(401, method, path))["reason"] == "Unauthorized"
+        assert (await client.expect(401, "POST", "/sandbox/refuse-connections"))["reason"] == "Unauthorized"
 
 
 async def test_writes_of_claims_meet_faults_like_any_other() -> None:
