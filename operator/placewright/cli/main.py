@@ -13,8 +13,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from placewright.api.bad_input import InputError, printable
 from placewright.api.decode import DecodeError
@@ -139,64 +141,19 @@ def make_parser(words: Sequence[str] = (), program: str = "placewright") -> argp
     return parser
 
 
-def _run() -> Command:
-    from placewright.cli import run  # noqa: PLC0415 - loaded when it is named
-
-    return run
-
-
-def _explain() -> Command:
-    from placewright.cli.explain import command  # noqa: PLC0415 - loaded when it is named
-
-    return command
-
-
-def _profiles() -> Command:
-    from placewright.cli import profiles  # noqa: PLC0415 - loaded when it is named
-
-    return profiles
-
-
-def _validate() -> Command:
-    from placewright.cli import validate  # noqa: PLC0415 - loaded when it is named
-
-    return validate
-
-
-def _convert() -> Command:
-    from placewright.cli import convert  # noqa: PLC0415 - loaded when it is named
-
-    return convert
-
-
-def _schema() -> Command:
-    from placewright.cli import schema  # noqa: PLC0415 - loaded when it is named
-
-    return schema
-
-
-def _doctor() -> Command:
-    from placewright.cli.doctor import command  # noqa: PLC0415 - loaded when it is named
-
-    return command
-
-
-def _version() -> Command:
-    from placewright.cli import version  # noqa: PLC0415 - loaded when it is named
-
-    return version
-
-
 #: A function that loads each command of the operator, so that no command loads the modules of another.
-OWN_COMMANDS: Final[Mapping[str, Callable[[], Command]]] = {
-    "run": _run,
-    "explain": _explain,
-    "profiles": _profiles,
-    "validate": _validate,
-    "convert": _convert,
-    "schema": _schema,
-    "doctor": _doctor,
-    "version": _version,
+OWN_COMMANDS: Final[Mapping[str, Callable[[], Any]]] = {
+    name: partial(import_module, f"placewright.cli.{module}")
+    for name, module in {
+        "run": "run",
+        "explain": "explain.command",
+        "profiles": "profiles",
+        "validate": "validate",
+        "convert": "convert",
+        "schema": "schema",
+        "doctor": "doctor.command",
+        "version": "version",
+    }.items()
 }
 
 

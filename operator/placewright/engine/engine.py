@@ -62,7 +62,7 @@ from placewright.kube.writers.binder import BindCounts, HttpBinder
 from placewright.kube.writers.claims import HttpClaimWriter
 from placewright.kube.writers.events import EventCounts, HttpEventRecorder, uses_core_events
 from placewright.kube.writers.evictor import HttpEvictor
-from placewright.kube.writers.podgroupstatus import GroupStatusCounts, GroupView, HttpGroupStatusWriter
+from placewright.kube.writers.podgroupstatus import GroupView, HttpGroupStatusWriter
 from placewright.kube.writers.podstatus import HttpStatusWriter, StatusCounts
 from placewright.kube.writers.volumes import HttpVolumeWriter
 from placewright.kube.writers.writer import QueueingWriter
@@ -422,7 +422,7 @@ class Engine:
         return self._status.counts
 
     @property
-    def group_status_counts(self) -> GroupStatusCounts:
+    def group_status_counts(self) -> StatusCounts:
         """Counts of writes of groups' status by outcome."""
         return self._group_status.counts
 

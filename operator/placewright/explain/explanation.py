@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -202,30 +203,10 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 def tried(record: AttemptRecord) -> Tried:
     """Convert a record, with each score beside its node."""
-    return Tried(
-        namespace=record.namespace,
-        name=record.name,
-        uid=record.uid,
-        profile=record.profile,
-        generation=record.generation,
-        attempt=record.attempt,
-        at=record.at,
-        result=record.result,
-        seconds=record.seconds,
-        steps=_added_up(record.steps),
-        node=record.node or "",
-        nominated_node=record.nominated_node or "",
-        feasible=record.feasible,
-        nodes=record.nodes,
-        score=record.score,
-        runner_up=record.runner_up,
-        ties=record.ties,
-        plugins=record.plugins,
-        best=_ranked(record.best, record.parts) if record.parts else (),
-        refusals=record.refusals,
-        message=record.message,
-        together=record.together,
-    )
+    same: dict[str, Any] = {name: getattr(record, name) for name in Tried.__struct_fields__}
+    best = _ranked(record.best, record.parts) if record.parts else ()
+    node, nominated = record.node or "", record.nominated_node or ""
+    return Tried(**same | {"steps": _added_up(record.steps), "node": node, "nominated_node": nominated, "best": best})
 
 
 def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int = TOP, briefly: bool = False) -> Now:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from placewright.api.writers import Writer
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.kube.reflector import Reflector, Source
+from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaseobject import CannotElect
 from placewright.leadership.leaserule import real_seconds
 from placewright.leadership.peerrecord import DEFAULT_LIFETIME
@@ -46,42 +47,6 @@ class Peering(KubeObject, frozen=True):
 
 #: Called with True when this replica becomes active, with False when it ceases to be.
 Listener = Callable[[bool], None]
-
-
-class Fence(Protocol):
-    """The second condition, which excludes where peering elects; `lease.LeaseFence` is one."""
-
-    @property
-    def held(self) -> bool:
-        """True when we may act. Cheap."""
-
-    @property
-    def until(self) -> Moment | None:
-        """When that ends without news; None when we may not act, or for ever."""
-
-    @property
-    def term(self) -> int:
-        """Number of times that we got it. A decision of one term must not be carried out in another."""
-
-    @property
-    def why(self) -> str:
-        """Half a sentence for log and health."""
-
-    @property
-    def tasks(self) -> tuple[asyncio.Task[None], ...]:
-        """The running tasks."""
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Have the listener called when the answer may have changed; it must not block."""
-
-    def elected(self, elected: bool) -> None:
-        """Take in peering's answer."""
-
-    def start(self) -> None:
-        """Start the tasks."""
-
-    async def stop(self, *, give_back: bool = True) -> None:
-        """Stop acting, for good; give the fence back at once, or let its time run out."""
 
 
 class Unfenced:
@@ -142,7 +107,7 @@ class Leadership:
         replica: Replica,
         *,
         name: str = PEERING_NAME,
-        fence: Fence | None = None,
+        fence: LeaseFence | Unfenced | None = None,
         clock: Callable[[], float] = real_seconds,
         keeps_record: bool = False,
         lifetime: float = DEFAULT_LIFETIME,
@@ -158,7 +123,7 @@ class Leadership:
             keeps_record: renew our record, write it again when it is dropped, and remove records of dead replicas.
             lifetime: seconds that a replica counts as alive without a renewal.
         """
-        self.fence: Fence = Unfenced() if fence is None else fence
+        self.fence: LeaseFence | Unfenced = Unfenced() if fence is None else fence
         self.fence.on_change(self.review)
         self._clock = clock
         self._keeps_record = keeps_record

@@ -30,11 +30,9 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
 from placewright.kube.guarded import GuardedBody
-from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
 from placewright.kube.writers.places import Whose
-from placewright.kube.writers.writer import ApiWriter, WriterTiming
+from placewright.kube.writers.writer import RoomWriter, WriterTiming
 
 #: How often other writers may change a claim in between before the attempt is given up.
 _CONFLICTS: Final = 10
@@ -59,12 +57,9 @@ class ClaimListener(Protocol):
         """
 
 
-class HttpClaimWriter(ApiWriter):
+class HttpClaimWriter(RoomWriter):
     """Writes claims to the API server; implements the framework's port `ClaimWriter`."""
 
-    TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
-    ATTEMPTS: ClassVar[int] = 4
-    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
     ERROR: ClassVar[type[Exception]] = ClaimError
 
     def __init__(

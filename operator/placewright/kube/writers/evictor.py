@@ -6,26 +6,20 @@ from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
 from placewright.api.errors import EvictError
-from placewright.api.objects import NodeName
+from placewright.api.objects import Condition, NodeName
 from placewright.api.pods import PodInfo
 from placewright.kube.errors import ApiError, RequestError
-from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.places import Whose
-from placewright.kube.writers.podstatus import find_condition, patch_pod_status
-from placewright.kube.writers.writer import ApiWriter
+from placewright.kube.writers.podstatus import condition_json, dated, find_condition, patch_pod_status
+from placewright.kube.writers.writer import RoomWriter
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
-class HttpEvictor(ApiWriter):
+class HttpEvictor(RoomWriter):
     """Deletes victims with their default grace period; implements the scheduler's port `Evictor`."""
 
-    TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
-    ATTEMPTS: ClassVar[int] = 4
-    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
     ERROR: ClassVar[type[Exception]] = EvictError
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
@@ -59,17 +53,9 @@ class HttpEvictor(ApiWriter):
 
     def _condition(self, victim: PodInfo, preemptor: PodInfo) -> dict[str, object]:
         existing = find_condition(victim.pod, DISRUPTION_TARGET)
-        since = existing.last_transition_time if existing is not None and existing.status == "True" else None
-        condition: dict[str, object] = {
-            "type": DISRUPTION_TARGET,
-            "status": "True",
-            "reason": PREEMPTION_BY_SCHEDULER,
-            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {_kind_of(preemptor)}",
-            "lastTransitionTime": since or seconds_time(self._now()),
-        }
-        if victim.pod.metadata.generation:
-            condition["observedGeneration"] = victim.pod.metadata.generation
-        return condition
+        message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {_kind_of(preemptor)}"
+        wanted = Condition(type=DISRUPTION_TARGET, status="True", reason=PREEMPTION_BY_SCHEDULER, message=message)
+        return condition_json(dated(wanted, existing, victim.pod.metadata.generation, self._now()))
 
 
 def _kind_of(preemptor: PodInfo) -> str:

@@ -35,6 +35,7 @@ from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClien
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
+from placewright.kube.writers.podstatus import StatusCounts, condition_json, dated, find_condition
 from placewright.kube.writers.writer import QueueingWriter, WriterTiming, remember
 
 #: Condition of the API version of Kubernetes 1.36.
@@ -94,18 +95,6 @@ class GroupNews:
     given_up: Condition | None = None
 
 
-@dataclass(slots=True)
-class GroupStatusCounts:
-    """Outcomes of news."""
-
-    written: int = 0
-    unchanged: int = 0
-    overtaken: int = 0
-    vanished: int = 0
-    failed: int = 0
-    dropped: int = 0
-
-
 class _NotOurs(Exception):
     """This replica is not the active one."""
 
@@ -130,7 +119,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
             timing: attempts, backoff and clock; see `WriterTiming`.
         """
         super().__init__(client, view.may_write, workers=WORKERS, **timing)
-        self.counts = GroupStatusCounts()
+        self.counts = StatusCounts()
         self._view = view
         #: Earliest time at which a group may be written again; the oldest entries are dropped.
         self._paused_until: OrderedDict[GroupRef, float] = OrderedDict()
@@ -229,7 +218,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         if news.placed is None:
             return None
         kind = SCHEDULED if self._view.native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
-        return native_condition(kind, _condition_of(item, kind), news, item.metadata.generation, self._now())
+        return native_condition(kind, find_condition(item, kind), news, item.metadata.generation, self._now())
 
     def _given_up_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
         """The condition to write; a group that is placed is given up no longer."""
@@ -240,11 +229,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
             return None
         if existing is not None and (existing.status, existing.message) == (wanted.status, wanted.message):
             return None
-        return _as_json(wanted, existing, item.metadata.generation, self._now())
-
-
-def _condition_of(item: NativePodGroup, kind: str) -> Condition | None:
-    return next((each for each in item.status.conditions or () if each.type == kind), None)
+        return condition_json(dated(wanted, existing, item.metadata.generation, self._now()))
 
 
 def _together(before: GroupNews, news: GroupNews) -> GroupNews:
@@ -310,12 +295,5 @@ def native_condition(kind: str, existing: Condition | None, news: GroupNews, gen
     said = existing is not None and (existing.status, existing.reason, existing.message) == (status, reason, news.message)
     if said:
         return None
-    return _as_json(Condition(type=kind, status=status, reason=reason, message=news.message), existing, generation, now)
-
-
-def _as_json(wanted: Condition, existing: Condition | None, generation: int, now: datetime) -> dict[str, Any]:
-    """A condition with its time, which is that of the existing one while the status stays."""
-    kept = existing.last_transition_time if existing is not None and existing.status == wanted.status else None
-    body: dict[str, Any] = {"type": wanted.type, "status": wanted.status, "reason": wanted.reason, "message": wanted.message}
-    body["lastTransitionTime"] = kept or seconds_time(now)
-    return {**body, "observedGeneration": generation} if generation else body
+    wanted = Condition(type=kind, status=status, reason=reason, message=news.message)
+    return condition_json(dated(wanted, existing, generation, now))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from typing import Any, ClassVar, Final, Unpack
 
@@ -22,6 +23,7 @@ from placewright.api.boundedcache import BoundedCache
 from placewright.api.bytecount import bytes_of
 from placewright.api.decode import decode
 from placewright.api.objects import Condition, NodeName, ObjectMeta, Pod, PodKey, PodSpec, PodStatus
+from placewright.api.podgroups import NativePodGroup
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
@@ -112,7 +114,7 @@ class _NotActive(Exception):
 
 @dataclass(slots=True)
 class StatusCounts:
-    """Outcomes of verdicts."""
+    """Outcomes of verdicts about pods or groups."""
 
     written: int = 0
     unchanged: int = 0
@@ -305,8 +307,9 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         wanted = [] if verdict.reason == _AS_IT_IS else [(self._condition(verdict, condition), condition)]
         if verdict.beside is not None:
             existing = find_condition(verdict.pod.pod, verdict.beside.type)
-            wanted.append((self._dated(verdict.beside, existing, verdict.pod), existing))
-        if conditions := [_as_json(each) for each, known in wanted if each != known]:
+            generation = verdict.pod.pod.metadata.generation
+            wanted.append((dated(verdict.beside, existing, generation, self._now()), existing))
+        if conditions := [condition_json(each) for each, known in wanted if each != known]:
             changes["conditions"] = conditions
         if verdict.nominated is not None and verdict.nominated != nominated:
             changes["nominatedNodeName"] = verdict.nominated or None
@@ -321,15 +324,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
 
     def _condition(self, verdict: _Verdict, existing: Condition | None) -> Condition:
         wanted = Condition(type=POD_SCHEDULED, status="False", reason=verdict.reason, message=verdict.message)
-        return self._dated(wanted, existing, verdict.pod)
-
-    def _dated(self, wanted: Condition, existing: Condition | None, pod: PodInfo) -> Condition:
-        kept = existing.last_transition_time if existing is not None and existing.status == wanted.status else None
-        return msgspec.structs.replace(
-            wanted,
-            last_transition_time=kept or seconds_time(self._now()),
-            observed_generation=pod.pod.metadata.generation or None,
-        )
+        return dated(wanted, existing, verdict.pod.pod.metadata.generation, self._now())
 
     def _done(self, verdict: _Verdict, patch: dict[str, Any], found: Pod) -> None:
         self.counts.written += 1
@@ -364,17 +359,17 @@ def _outline(pod: PodInfo, beside: str = "") -> PodInfo:
     return PodInfo(Pod(metadata=named, spec=PodSpec(node_name=pod.node_name), status=kept))
 
 
-def find_condition(pod: Pod, kind: str) -> Condition | None:
-    """Find a condition of a pod.
+def find_condition(item: Pod | NativePodGroup, kind: str) -> Condition | None:
+    """Find a condition of a pod or a group.
 
     Args:
-        pod: as decoded.
+        item: as decoded.
         kind: type of the condition.
 
     Returns:
         The condition; None without one.
     """
-    return next((one for one in pod.status.conditions or () if one.type == kind), None)
+    return next((one for one in item.status.conditions or () if one.type == kind), None)
 
 
 def _says(found: Pod, patch: Mapping[str, Any]) -> bool:
@@ -382,7 +377,7 @@ def _says(found: Pod, patch: Mapping[str, Any]) -> bool:
     if "nominatedNodeName" in patch and found.status.nominated_node_name != (patch["nominatedNodeName"] or ""):
         return False
     return all(
-        (condition := find_condition(found, wanted["type"])) is not None and _as_json(condition) == wanted
+        (condition := find_condition(found, wanted["type"])) is not None and condition_json(condition) == wanted
         for wanted in patch.get("conditions", ())
     )
 
@@ -392,7 +387,31 @@ def _said(condition: Condition | None) -> tuple[str, ...] | None:
     return None if condition is None else (condition.status, condition.reason, condition.message)
 
 
-def _as_json(condition: Condition) -> dict[str, Any]:
+def dated(wanted: Condition, existing: Condition | None, generation: int, now: datetime) -> Condition:
+    """Add time and generation to a condition. The time is the existing one's while the status stays.
+
+    Args:
+        wanted: without its time.
+        existing: of the same type; None without one.
+        generation: of the object; 0 where it has none.
+        now: the time of day.
+
+    Returns:
+        The condition.
+    """
+    kept = existing.last_transition_time if existing is not None and existing.status == wanted.status else None
+    return msgspec.structs.replace(wanted, last_transition_time=kept or seconds_time(now), observed_generation=generation or None)
+
+
+def condition_json(condition: Condition) -> dict[str, Any]:
+    """Write a condition as the API server takes it.
+
+    Args:
+        condition: with its time.
+
+    Returns:
+        Plain data.
+    """
     body: dict[str, Any] = {
         "type": condition.type,
         "status": condition.status,

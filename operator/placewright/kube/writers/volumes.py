@@ -13,20 +13,15 @@ from placewright.api.errors import VolumeError
 from placewright.api.objects import ObjectMeta
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.errors import RequestError
-from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.places import Whose
-from placewright.kube.writers.writer import ApiWriter
+from placewright.kube.writers.writer import RoomWriter
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
-class HttpVolumeWriter(ApiWriter):
+class HttpVolumeWriter(RoomWriter):
     """Writes volumes to the API server; implements the framework's port `VolumeWriter`."""
 
-    TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
-    ATTEMPTS: ClassVar[int] = 4
-    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
     ERROR: ClassVar[type[Exception]] = VolumeError
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:

@@ -142,6 +142,14 @@ class ApiWriter:
             raise self.ERROR(f"{about}this replica is not the active one")
 
 
+class RoomWriter(ApiWriter):
+    """Writes that a Binding waits for, or that make room for a pod: they repeat for a few seconds."""
+
+    TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
+    ATTEMPTS: ClassVar[int] = 4
+    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
+
+
 class QueueingWriter(ApiWriter, Generic[K, V]):
     """Queues items without waiting; a few workers write them. Subclasses write one item (`_write`)."""
 

@@ -14,7 +14,6 @@ from placewright.api.boundedcache import kept_bytes
 from placewright.engine.engine import Engine
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.kube.writers.events import EventCounts
-from placewright.kube.writers.podgroupstatus import GroupStatusCounts
 from placewright.kube.writers.podstatus import StatusCounts
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.observability.metrics import own, upstream
@@ -146,7 +145,7 @@ def _writing(engine: Engine) -> Iterator[Metric]:
     yield single(own.REDECIDED, counts.looked)
 
 
-def _counts(counts: EventCounts | StatusCounts | GroupStatusCounts) -> Iterator[tuple[str, int]]:
+def _counts(counts: EventCounts | StatusCounts) -> Iterator[tuple[str, int]]:
     """The fields of a class of counts, so that a new field is exported without a change here."""
     return ((one.name, getattr(counts, one.name)) for one in fields(counts))
 
