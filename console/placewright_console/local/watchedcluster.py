@@ -25,7 +25,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.retry import RetryBackoff
-from placewright.offline.prunedobjects import kind_of, pruned
+from placewright_console.local.prunedobjects import kind_of, pruned
 from placewright_console.local.seenworld import SeenWorld
 
 #: Remarks about objects that cannot be used.

@@ -6,7 +6,6 @@ members request.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -18,12 +17,10 @@ from msgspec.structs import replace
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.explain.groupshortage import usable_rows
+from placewright.explain.groupshortage import or_logged, usable_rows
 from placewright.framework.interface import IntColumn, Rows
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.scheduler.podgroups.domains import Domain, domains, free, joined_domain
-
-_logger = logging.getLogger(__name__)
 
 #: Most domains that are told.
 MOST_DOMAINS: Final = 50
@@ -122,13 +119,8 @@ def _usable(cluster: Cluster, members: Collection[PodInfo], evaluator: Evaluator
     member = next(iter(members), None)
     if evaluator is None or member is None:
         return cluster.rows()
-    try:
-        return usable_rows(evaluator, cluster, member)
-    except MemoryError:
-        raise
-    except Exception:
-        _logger.exception("the nodes that members of %s could use cannot be told", member.pod_group)
-        return cluster.rows()
+    unknown = "the nodes that members of %s could use cannot be told"
+    return or_logged(lambda: usable_rows(evaluator, cluster, member), cluster.rows(), unknown, member.pod_group)
 
 
 def _placed(cluster: Cluster, pod_group: PodGroup, key: str) -> Counter[str | None]:

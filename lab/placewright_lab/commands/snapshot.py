@@ -17,7 +17,7 @@ from placewright.cli.profiles.connection import ask
 from placewright.kube.client import ApiClient
 from placewright.kube.listonce import list_once
 from placewright.kube.listwatch import Malformed
-from placewright.offline.prunedobjects import kind_of, manifest_line, pruned
+from placewright_console.local.prunedobjects import kind_of, manifest_line, pruned
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.snapshots.anonymiser import anonymised
 from placewright_lab.snapshots.linefile import refuse_to_overwrite

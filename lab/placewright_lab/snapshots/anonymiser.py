@@ -35,10 +35,10 @@ from placewright.api.profile import KIND as PROFILE
 from placewright.api.selectors import NODE_NAME_FIELD, parse_int64
 from placewright.api.storage import BETA_CLASS, MIGRATED_PLUGINS, SELECTED_NODE
 from placewright.framework.registry import installed_sources
-from placewright.offline.prunedobjects import avoided_text
 from placewright.plugins.domainlimit.annotation import DomainLimitError, read_limits, write_limits
 from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
 from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
+from placewright_console.local.prunedobjects import avoided_text
 from placewright_lab.snapshots.linefile import only_what_stays
 
 Json = Any

@@ -16,7 +16,7 @@ from placewright.api.pods import FINISHED_PHASES
 from placewright.cli.livecluster import Readable, now_in_words
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors
-from placewright.offline.prunedobjects import kind_of, manifest_line, pruned
+from placewright_console.local.prunedobjects import kind_of, manifest_line, pruned
 from placewright_lab.simulation.scenario import Act
 from placewright_lab.snapshots.linefile import NewFile
 from placewright_lab.snapshots.snapshot import FORMAT_VERSION, RECORDING, Header

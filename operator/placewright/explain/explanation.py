@@ -5,7 +5,6 @@ A running operator serves it as JSON. `placewright explain` shows that, or makes
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.explain.claimfacts import ClaimFact, FreeDevices, free_devices
 from placewright.explain.groupfacts import GroupFacts
+from placewright.explain.groupshortage import or_logged
 from placewright.explain.nearestmiss import Miss, nearest_misses
 from placewright.explain.records import AttemptRecord
 from placewright.framework.errors import CycleError, InvalidScoreError
@@ -26,8 +26,6 @@ from placewright.framework.runtime.guard import why
 from placewright.framework.steps import Step
 from placewright.scheduler.decisiondetail import TOP, Choice, NodeRefusal, best_rows, cut, refusals
 from placewright.scheduler.messages import NO_NODES, fit_error
-
-_logger = logging.getLogger(__name__)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -267,25 +265,15 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, t
 
 def _misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
     """The changes that would help. A plugin that fails here is logged: a decision needs less of it, so the rest of the answer stands."""
-    try:
-        return nearest_misses(evaluator, cluster, evaluation)
-    except MemoryError:
-        raise
-    except Exception:
-        _logger.exception("the nearest misses of pod %s cannot be told", evaluation.pod.key)
-        return ()
+    unknown = "the nearest misses of pod %s cannot be told"
+    return or_logged(lambda: nearest_misses(evaluator, cluster, evaluation), (), unknown, evaluation.pod.key)
 
 
 def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, diagnosis: Diagnosis) -> FreeDevices | None:
     if evaluation.count:
         return None
-    try:
-        return free_devices(evaluator, cluster, evaluation, diagnosis)
-    except MemoryError:
-        raise
-    except Exception:
-        _logger.exception("the devices that pod %s could have cannot be told", evaluation.pod.key)
-        return None
+    unknown = "the devices that pod %s could have cannot be told"
+    return or_logged(lambda: free_devices(evaluator, cluster, evaluation, diagnosis), None, unknown, evaluation.pod.key)
 
 
 def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: int) -> tuple[tuple[Ranked, ...], int]:

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from heapq import nlargest
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -22,6 +22,8 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.status import Code
 
 _logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: Most holders that are named of a resource.
 MOST_HOLDERS: Final = 10
@@ -87,15 +89,32 @@ def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiti
     needed = pod_group.min_member - len(cluster.pod_groups.placed(pod_group.ref))
     if pod_group.basic or needed <= 0 or len(members) < needed:
         return ()
-    try:
-        rows = usable_rows(evaluator, cluster, members[0])
-    except MemoryError:
-        raise
-    except Exception:
-        _logger.exception("the shortages of %s cannot be told", pod_group.ref)
+    rows = or_logged(lambda: usable_rows(evaluator, cluster, members[0]), None, "the shortages of %s cannot be told", pod_group.ref)
+    if rows is None:
         return ()
     found = [_shortage(cluster, rows, name, members, needed) for name in sorted({name for pod in members for name in pod.requests})]
     return tuple(sorted((each for each in found if each is not None), key=lambda each: each.fit))
+
+
+def or_logged(ask: Callable[[], T], otherwise: T, problem: str, about: object) -> T:
+    """Ask plugins for a part of an answer. A plugin that fails is logged: a decision needs less of it, so the other parts stand.
+
+    Args:
+        ask: makes the part.
+        otherwise: the part after an error.
+        problem: line for the log, with %s for the object.
+        about: the object of the question.
+
+    Returns:
+        The part.
+    """
+    try:
+        return ask()
+    except MemoryError:
+        raise
+    except Exception:
+        _logger.exception(problem, about)
+        return otherwise
 
 
 def usable_rows(evaluator: Evaluator, cluster: Cluster, member: PodInfo) -> Rows:

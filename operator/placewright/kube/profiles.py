@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,7 +10,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import collection_path
-from placewright.kube.writers.events import cut_note, seconds_time
+from placewright.kube.writers.events import core_event
 
 FIELD_MANAGER: Final = "placewright"
 PROFILES_PATH: Final = collection_path(GROUP, VERSION, PLURAL)
@@ -71,11 +70,11 @@ class ProfileEvents:
 
         Args:
             client: of the API server.
-            instance: the reporter, such as the replica's identity; cut to 128 characters, the API server's limit.
+            instance: the reporter, such as the replica's identity.
             now: the time of day.
         """
         self._client = client
-        self._instance = instance[:128]
+        self._instance = instance
         self._now = now
 
     async def record(self, profile: ObjectMeta, kind: str, reason: str, note: str) -> None:
@@ -90,30 +89,15 @@ class ProfileEvents:
         Raises:
             RequestError: the server refused, or did not answer.
         """
-        now = self._now()
-        # Without eventTime: with it, Kubernetes 1.20 refuses events about objects without a namespace.
-        body = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{profile.name}.{secrets.token_hex(8)}", "namespace": "default"},
-            "involvedObject": {
-                "apiVersion": f"{GROUP}/{VERSION}",
-                "kind": KIND,
-                "name": profile.name,
-                "uid": profile.uid,
-                "resourceVersion": profile.resource_version,
-            },
-            "type": kind,
-            "reason": reason,
-            "action": "Reload",
-            "message": cut_note(note),
-            "reportingComponent": FIELD_MANAGER,
-            "reportingInstance": self._instance,
-            "source": {"component": FIELD_MANAGER},
-            "firstTimestamp": seconds_time(now),
-            "lastTimestamp": seconds_time(now),
-            "count": 1,
+        about = {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": KIND,
+            "name": profile.name,
+            "uid": profile.uid,
+            "resourceVersion": profile.resource_version,
         }
+        body = core_event("default", about, (kind, reason, note), FIELD_MANAGER, self._instance, self._now())
+        body["action"] = "Reload"
         await self._client.post("/api/v1/namespaces/default/events", body)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -17,7 +16,7 @@ from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import USER_AGENT, ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.retry import AwayNotice, RetryBackoff, until_answered
-from placewright.kube.writers.events import cut_note, seconds_time
+from placewright.kube.writers.events import core_event
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaserule import Timing
 from placewright.leadership.peering import Leadership, Listener, ensure_peering
@@ -107,29 +106,17 @@ class Election(Leadership):
             _log.info("the event about the Lease was not written: %s", problem)
 
     def _event(self, what: str) -> dict[str, object]:
-        store, sight, now = self.lease.store, self.lease.sight, seconds_time(datetime.now(UTC))
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{store.name}.{secrets.token_hex(8)}", "namespace": store.namespace},
-            "involvedObject": {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "namespace": store.namespace,
-                "name": store.name,
-                "uid": sight.uid if sight is not None else "",
-                "resourceVersion": sight.version if sight is not None else "",
-            },
-            "type": "Normal",
-            "reason": "LeaderElection",
-            "message": cut_note(f"{self.replica.identity} {what}"),
-            "reportingComponent": USER_AGENT,
-            "reportingInstance": self.replica.identity[:128],
-            "source": {"component": USER_AGENT},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
+        store, sight = self.lease.store, self.lease.sight
+        about = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "namespace": store.namespace,
+            "name": store.name,
+            "uid": sight.uid if sight is not None else "",
+            "resourceVersion": sight.version if sight is not None else "",
         }
+        note = f"{self.replica.identity} {what}"
+        return core_event(store.namespace, about, ("Normal", "LeaderElection", note), USER_AGENT, self.replica.identity, datetime.now(UTC))
 
 
 _log = logging.getLogger(__name__)

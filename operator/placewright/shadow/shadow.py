@@ -192,16 +192,8 @@ class Shadow:
                 self._decided(subject)
             elif kind is EntryKind.POD_STANDS:
                 world.pod_stands(subject, where)
-            elif kind is EntryKind.POD_LEFT:
-                world.pod_left(subject)
-            elif kind is EntryKind.NODE_SET:
-                world.node_set(subject)
-            elif kind is EntryKind.NODE_REMOVED:
-                world.node_removed(subject)
-            elif kind is EntryKind.OBJECT_PUT:
-                world.object_put(subject)
             else:
-                world.object_removed(subject)
+                getattr(world, kind.name.lower())(subject)
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - as above

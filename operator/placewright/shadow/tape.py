@@ -26,7 +26,10 @@ MOST_BYTES: Final = 128 * 2**20
 
 
 class EntryKind(enum.IntEnum):
-    """The kinds of entries. The subject is a node or its name, a pod or its uid, an object, a `Decided`, or a tuple of them for a group."""
+    """The kinds of entries. The subject is a node or its name, a pod or its uid, an object, a `Decided`, or a tuple of them for a group.
+
+    A kind of event has the name of the method of `ShadowCluster` that replays it.
+    """
 
     NODE_SET = 0
     NODE_REMOVED = 1

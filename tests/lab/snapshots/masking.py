@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.decode import decode
-from placewright.offline.prunedobjects import manifest_line, pruned
 from placewright.offline.world import struct_of
+from placewright_console.local.prunedobjects import manifest_line, pruned
 from placewright_lab.snapshots.anonymiser import Mask
 
 Body = dict[str, Any]

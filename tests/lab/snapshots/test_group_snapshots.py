@@ -11,8 +11,8 @@ import pytest
 from placewright.api.decode import convert
 from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.api.pods import PodInfo
-from placewright.offline.prunedobjects import kind_of, manifest_line, pruned
 from placewright.offline.world import OfflineCluster, struct_of, world_from
+from placewright_console.local.prunedobjects import kind_of, manifest_line, pruned
 from placewright_lab.snapshots.anonymiser import anonymised
 from placewright_lab.snapshots.recording import RECORDING, read_recording
 from placewright_lab.snapshots.snapshot import SNAPSHOT, Header, read_snapshot, write_snapshot

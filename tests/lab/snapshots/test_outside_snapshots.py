@@ -12,11 +12,11 @@ import pytest
 from outsiders import installed
 from placewright.api.decode import convert
 from placewright.api.pods import PodInfo
-from placewright.offline.prunedobjects import kind_of, manifest_line, pruned
 from placewright.offline.world import offline_evaluator, struct_of, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
+from placewright_console.local.prunedobjects import kind_of, manifest_line, pruned
 from placewright_lab.snapshots.anonymiser import Mask
 from placewright_lab.snapshots.snapshot import checked_object
 from placewright_load_aware import LoadAware, NodeMetrics

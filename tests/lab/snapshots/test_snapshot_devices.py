@@ -16,9 +16,9 @@ from lab.snapshots.deviceworld import CLASS, DRIVER, DeviceWorld
 from lab.snapshots.masking import Body, RememberingMask, as_saved, in_no_order
 from placewright.api.bad_input import InputError
 from placewright.api.decode import decode
-from placewright.offline.prunedobjects import manifest_line, pruned
 from placewright.offline.world import struct_of
 from placewright.plugins.catalog import in_tree
+from placewright_console.local.prunedobjects import manifest_line, pruned
 from placewright_lab.snapshots.anonymiser import anonymised
 from placewright_lab.snapshots.snapshot import FORMAT_VERSION, Header, open_snapshot, write_snapshot
 

@@ -17,9 +17,9 @@ from placewright import testing as kit
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import MIRROR, bound_at, may_be_starting
-from placewright.offline.prunedobjects import manifest_line, pruned
 from placewright.offline.world import STRUCTS
 from placewright.plugins.catalog import in_tree
+from placewright_console.local.prunedobjects import manifest_line, pruned
 from placewright_lab.readers.goldencases import answer
 from placewright_lab.snapshots.anonymiser import anonymised
 from plugins.volume_worlds import COMPLETED

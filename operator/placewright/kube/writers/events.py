@@ -10,8 +10,9 @@ event tells a finished action, such as a binding. That stays true whichever repl
 from __future__ import annotations
 
 import logging
+import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple, Unpack
@@ -355,6 +356,42 @@ def uses_core_events(served: ServedResources) -> bool:
         True where events.k8s.io/v1 is not served.
     """
     return served.best("events.k8s.io", "events", ("v1",)) is None
+
+
+def core_event(
+    namespace: str, about: Mapping[str, str], told: tuple[str, str, str], reporter: str, instance: str, moment: datetime
+) -> dict[str, Any]:
+    """Build a core/v1 event that is written once, without a queue.
+
+    It has no eventTime: with it, Kubernetes 1.20 refuses events about objects without a namespace.
+
+    Args:
+        namespace: of the event.
+        about: its `involvedObject`.
+        told: type, reason and note; the note is cut to 1,024 bytes.
+        reporter: name of the component.
+        instance: of the component; cut to 128 characters, the API server's limit.
+        moment: in UTC.
+
+    Returns:
+        The event.
+    """
+    now = seconds_time(moment)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{about['name']}.{secrets.token_hex(8)}", "namespace": namespace},
+        "involvedObject": about,
+        "type": told[0],
+        "reason": told[1],
+        "message": cut_note(told[2]),
+        "reportingComponent": reporter,
+        "reportingInstance": instance[:128],
+        "source": {"component": reporter},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
 
 
 def cut_note(note: str) -> str:
