@@ -1,7 +1,7 @@
-"""One node under trial on which members of groups stand that would not leave alone.
+"""The trial of one node that runs members of pod groups whose eviction takes other members along.
 
-Members of these groups on other nodes leave, too. Where a filter may look at them, such nodes are tried one after another, with all
-leaving pods taken away; else in step with others, each with its own pods alone.
+Members of such a group on other nodes leave, too. If a filter may read these pods, such nodes are tried one after another, without any
+leaving pod. Otherwise they are tried in step with other nodes, and each trial removes the pods of its own node only.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from placewright.plugins.defaultpreemption.candidates import Candidate, Outcome
 
 
 class BoundTrial:
-    """A node with all pods taken away that may leave, and units that may come back, one by one.
+    """A node without its evictable pods, and the units that may come back one by one.
 
-    Members of a group that has some to spare come back one by one. If more of them have to leave than the group can spare, the group is
-    lost: the trial has to begin again with the group as one unit, which `run` does.
+    Members of a group that can spare some come back one by one. A group that would lose more than it can spare leaves as a whole. `run`
+    then starts the trial again with that group as one unit.
 
     Attributes:
-        evictable: the pods on this node that may be made to leave.
+        evictable: pods of this node that preemption may evict.
     """
 
     __slots__ = ("_leaving", "_lost", "_ranked", "_victims", "_violations", "evictable", "node", "row")
@@ -38,15 +38,15 @@ class BoundTrial:
         self.node = node
         self.evictable = [*leaving.singles, *(pod for pods in leaving.members.values() for pod in pods)]
         self._leaving = leaving
-        #: Groups that leave as a whole, if they leave.
+        #: Groups that leave as a whole or not at all.
         self._lost = {ref for ref, bond in leaving.bonds.items() if not bond.spare}
-        #: Units in the order in which they may come back, each with the number of its pods that break a budget, and those of it here.
+        #: Units in the order of their return. Each has the number of its pods that break a budget, and its pods on this node.
         self._ranked: list[tuple[Unit, int, Sequence[PodInfo]]] = []
         self._victims: list[Unit] = []
         self._violations = 0
 
     def rank(self, budgets: Budgets) -> None:
-        """Begin: units that may come back, units that a budget protects first, then the most important."""
+        """Order the units for their return, protected ones first, then by importance; forget earlier victims."""
         units = sorted(self._units(), key=lambda unit: unit.rank)
         violations = budgets.violations(unit.pods for unit in units)
         here = {pod.uid for pod in self.evictable}
@@ -61,24 +61,24 @@ class BoundTrial:
         return len(self._ranked)
 
     def to_reprieve(self, index: int) -> Sequence[PodInfo]:
-        """The pods of this node whose return is tried at this turn, from 0; empty when all had their turn."""
+        """Return the pods of this node that come back at turn `index`, from 0; empty after the last turn."""
         return self._ranked[index][2] if index < len(self._ranked) else ()
 
     def condemn(self, index: int) -> None:
-        """The unit of this turn must leave: the preemptor does not fit beside it."""
+        """Make the unit of turn `index` a victim, because the preemptor does not fit beside it."""
         unit, breaks, _ = self._ranked[index]
         self._victims.append(unit)
         self._violations += breaks
 
     def torn(self) -> set[GroupRef]:
-        """Groups that would lose more members than they can spare."""
+        """Find the groups that would lose more members than they can spare."""
         members = {pod.uid: ref for ref, pods in self._leaving.members.items() if ref not in self._lost for pod in pods}
         leaving = Counter(members.get(unit.pods[0].uid) for unit in self._victims if unit.ref is None)
         bonds = self._leaving.bonds
         return {ref for ref, count in leaving.items() if ref is not None and count > bonds[ref].spare}
 
     def outcome(self) -> Outcome:
-        """The candidate, once every unit had its turn and no group is torn."""
+        """Return the candidate; an error if no unit had to leave. Call it after the last turn, when no group is torn."""
         if not self._victims:
             return error(f'expected at least one victim pod on node "{self.node}"')
         victims = sorted(self._victims, key=lambda unit: unit.rank)
@@ -88,7 +88,7 @@ class BoundTrial:
     # --- by itself -------------------------------------------------------------------------------------------------------------
 
     def run(self, handle: Handle, preemptor: PodInfo, budgets: Budgets) -> Outcome:
-        """The candidate, or why evicting does not help."""
+        """Try this node by itself: return the candidate, or why evicting does not help."""
         try:
             with handle.cluster.dry_run() as dry_run:
                 away = self.everybody()
@@ -107,7 +107,7 @@ class BoundTrial:
             return error(str(problem))
 
     def _reprieve(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, dry_run: DryRunCluster) -> None:
-        """Take away all pods that may leave; let units come back."""
+        """Let the units come back, one by one, and condemn each unit that keeps the preemptor out."""
         self.rank(budgets)
         dry_run.add(self._elsewhere())
         for turn, (unit, _, _) in enumerate(self._ranked):
@@ -117,7 +117,7 @@ class BoundTrial:
                 self.condemn(turn)
 
     def everybody(self) -> list[Move]:
-        """All pods that may leave, also those of other nodes, with their rows."""
+        """List all pods that may leave, also on other nodes, with their rows."""
         bound = [move for bond in self._leaving.bonds.values() if bond.whole is not None for move in bond.whole.moves]
         return [*((self.row, pod) for pod in self._leaving.singles), *bound]
 
@@ -131,7 +131,7 @@ class BoundTrial:
                 yield from (alone(self.row, pod) for pod in self._leaving.members[ref])
 
     def _elsewhere(self) -> list[Move]:
-        """Members on other nodes of groups that have some to spare: they stay."""
+        """List the members on other nodes that stay, because their groups can spare some."""
         staying: list[Move] = []
         for ref, bond in self._leaving.bonds.items():
             if ref not in self._lost and bond.whole is not None:

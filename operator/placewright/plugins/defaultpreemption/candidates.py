@@ -1,7 +1,7 @@
-"""A node under trial: who could leave it, who has to, and what that costs beside other nodes.
+"""Trials of one node, and candidates: the victims on a node, and what their eviction costs.
 
-The cost has kube-scheduler's criteria, in its order, and the node's name as the last one. Upstream's last criterion is the order of a Go
-map; ours is the name, so that the same cluster always gives the same answer.
+The cost follows kube-scheduler's criteria in its order. Upstream breaks the last ties by the order of a Go map. Here the node's name breaks
+them, so that the same cluster always gives the same answer.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.together import Move, importance, start_time
 from placewright.framework.status import Status, error, unresolvable
 
-#: Makes every priority positive, so that of two sums the one with more pods is never smaller for a negative priority.
+#: Makes every priority positive, so that a victim of negative priority cannot lower the sum.
 _PRIORITY_OFFSET: Final = 2**31
 
 
-#: As in `Candidate`: the number of broken budgets, the top priority, the sum of priorities, the number of victims, the youngest start.
+#: Cost of a candidate: broken budgets, top priority, sum of priorities, number of victims, negated earliest start.
 Cost = tuple[int, int, int, int, Seconds]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node, and who would have to leave it.
+    """A node, and the pods that would be evicted from it.
 
     Attributes:
-        victims: most important first, at least one.
-        violations: how many of them no disruption budget can spare.
-        ranks: the priorities that victims count with, where these are not their own but their groups'; in the same order.
-        cost: how bad it would be; less is better.
+        victims: pods to evict, at least one, most important first.
+        violations: number of victims whose eviction breaks a disruption budget.
+        ranks: priorities that the victims count with, in their order; empty if each counts with its own.
+        cost: criteria by which candidates are compared; less is better.
     """
 
     node: NodeName
@@ -46,7 +46,7 @@ class Candidate:
         object.__setattr__(self, "cost", self._cost())  # compared again and again where candidates are kept
 
     def _cost(self) -> Cost:
-        """Broken budgets, the priority of the top victim, the sum of priorities, the number of victims, how long the top ones have run."""
+        """Compute the criteria in the order of `Cost`. Only victims of the top priority count for the start."""
         ranks = self.ranks or tuple(pod.priority for pod in self.victims)
         top = ranks[0]
         total = sum(rank + _PRIORITY_OFFSET for rank in ranks)
@@ -55,7 +55,7 @@ class Candidate:
 
 
 def pick(candidates: Iterable[Candidate]) -> Candidate:
-    """The cheapest candidate; raise `ValueError` when there is none."""
+    """Return the cheapest candidate. Raise `ValueError` if there is none."""
     return min(candidates, key=lambda candidate: (candidate.cost, candidate.node))
 
 
@@ -66,12 +66,12 @@ Outcome = Candidate | Status
 
 
 class NodeTrial:
-    """A node with all evictable pods taken away, and the pods that may come back one by one.
+    """A node without its evictable pods, and the pods that may come back one by one.
 
     Attributes:
-        evictable: the pods that may be made to leave.
-        protected: the pods that a disruption budget protects; the first to be let back.
-        others: the rest; each list has the most important pod first.
+        evictable: pods that preemption may evict.
+        protected: evictable pods whose eviction would break a disruption budget, most important first; they come back first.
+        others: the other evictable pods, most important first.
     """
 
     __slots__ = ("_victims", "_violations", "evictable", "node", "others", "protected", "row")
@@ -86,13 +86,13 @@ class NodeTrial:
         self._violations = 0
 
     def rank(self, budgets: Budgets) -> None:
-        """Fill `protected` and `others`, and begin; needed only where taking all of them away makes room."""
+        """Fill `protected` and `others`, and forget earlier victims. Needed only if evicting all pods makes room."""
         self._victims = []
         self._violations = 0
         self.protected, self.others = budgets.split(sorted(self.evictable, key=importance))
 
     def everybody(self) -> list[Move]:
-        """All pods that may leave, with their rows."""
+        """List all pods that may leave, with their rows."""
         return [(self.row, pod) for pod in self.evictable]
 
     @property
@@ -101,19 +101,19 @@ class NodeTrial:
         return len(self.evictable)
 
     def to_reprieve(self, index: int) -> Sequence[PodInfo]:
-        """The pod whose return is tried at this turn, from 0; None when all had their turn."""
+        """Return the pod that comes back at turn `index`, from 0; empty after the last turn."""
         if index < len(self.protected):
             return self.protected[index : index + 1]
         index -= len(self.protected)
         return self.others[index : index + 1]
 
     def condemn(self, index: int) -> None:
-        """The pod of this turn must leave: the preemptor does not fit beside it."""
+        """Make the pod of turn `index` a victim, because the preemptor does not fit beside it."""
         self._victims += self.to_reprieve(index)
         self._violations += index < len(self.protected)
 
     def outcome(self) -> Outcome:
-        """The candidate, once every pod had its turn; an error when no pod had to leave, for then the node was rejected for nothing."""
+        """Return the candidate; an error if no pod had to leave. Call it after the last turn."""
         if not self._victims:
             return error(f'expected at least one victim pod on node "{self.node}"')
         return Candidate(self.node, tuple(sorted(self._victims, key=importance)), self._violations)

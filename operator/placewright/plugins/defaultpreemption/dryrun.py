@@ -1,9 +1,9 @@
-"""The pods that would have to leave a node so that the pod fits there, tried on the columns until there are enough candidates.
+"""Dry runs of preemption: which pods must leave a node so that the preemptor fits, until there are enough candidates.
 
-On every node all evictable pods are taken away; where the pod then fits, they come back one by one, as long as it still does. Nodes are
-tried in step, one look at the columns for all of them, as far as that can tell (see `RowTrials`). Others are tried one after another, once
-the hopeless ones were sorted out together. The outcomes are the same. Nodes with members of groups that leave as a whole have a trial of
-another kind (see `boundtrial`); they are tried in step only where no filter looks at other nodes.
+On every node all evictable pods are removed. If the preemptor then fits, they come back one by one while it still fits. Nodes are tried in
+step, with one check of the columns, as far as such a check can decide (see `RowTrials`). Others are tried one after another, once a joint
+check has dropped the hopeless ones. Both ways have the same outcomes. Nodes with members of groups that leave as a whole have a
+`BoundTrial`. They are tried in step only if no filter reads other nodes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ AnyTrial = NodeTrial | BoundTrial
 
 
 class DryRun:
-    """One attempt's question to many nodes.
+    """The trials of many nodes in one preemption attempt.
 
     Attributes:
-        limits: the profile's rules, if it has any.
-        retry_after: seconds until a rule that refused victims may refuse them no longer; None where time alone ends no refusal.
+        limits: rules of the profile for victims; None if it has none.
+        retry_after: seconds until a rule may allow victims that it refused; None if time alone lifts no refusal.
     """
 
     def __init__(
@@ -54,9 +54,10 @@ class DryRun:
         limits: VictimLimits | None = None,
         kept_refusals: MutableMapping[int, Sequence[PreemptionRefusal]] | None = None,
     ) -> None:
-        """`kept`: outcomes that are known, by row, and still true; new ones are added.
+        """Prepare the trials.
 
-        `kept_refusals`: likewise, the refusals of rows where only a rule keeps the pod from making room; empty for other rows.
+        `kept` holds the outcomes by row that are still true, and takes new ones. `kept_refusals` holds the refusals of rows on which only a
+        rule prevents preemption; it is empty for other rows.
         """
         self.retry_after: Seconds | None = None
         self._handle = handle
@@ -70,11 +71,11 @@ class DryRun:
 
     @property
     def pointless(self) -> bool:
-        """True when no pod in the cluster has a lower priority."""
+        """Whether no pod in the cluster has a lower priority than the preemptor."""
         return self._together.pointless
 
     def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
-        """The outcome on each of these rows, in the given order."""
+        """Try these rows, and iterate over the outcomes in the given order."""
         if self.limits is None:
             return self._known_or_tried(nodes)
         nodes = list(nodes)
@@ -87,7 +88,7 @@ class DryRun:
         nodes, kept = list(nodes), self._kept
         fresh = [(row, node) for row, node in nodes if row not in kept]
         found = dict(zip([row for row, _ in fresh], self._tried(fresh), strict=True))
-        # The next attempt may mend the error.
+        # An error is not kept, because the next attempt may succeed.
         kept.update((row, outcome) for row, outcome in found.items() if isinstance(outcome, Candidate) or outcome.code is not Code.ERROR)
         yield from [found[row] if row in found else kept[row] for row, _ in nodes]
 
@@ -111,7 +112,7 @@ class DryRun:
     # --- the profile's rules -------------------------------------------------------------------------------------------------
 
     def _allowed(self, nodes: Sequence[tuple[int, NodeName]], outcomes: Sequence[Outcome], limits: VictimLimits) -> list[Outcome]:
-        """Hold candidates to the rules, and name the rule on nodes where only a rule keeps the pod from making room."""
+        """Hold candidates to the rules. Name the rule on nodes where nothing else prevents preemption."""
         hopeless = [node for node, outcome in zip(nodes, outcomes, strict=True) if _is_hopeless(outcome)]
         kept = self._kept_by_rules(hopeless, limits)
         return [
@@ -125,7 +126,7 @@ class DryRun:
         refusal = limits.why_not_these(outcome.victims)
         if refusal is not None:
             return self._refused([refusal])
-        # kube-scheduler counts a pod as breaking a budget also where the budget allows it and its victims are others.
+        # kube-scheduler charges budgets with all pods that might leave, so it counts violations that the victims do not cause.
         return replace(outcome, violations=0) if limits.strict else outcome
 
     def _refused(self, refusals: Sequence[PreemptionRefusal]) -> Status:
@@ -133,7 +134,7 @@ class DryRun:
         return unresolvable(*sorted(refusal.reason for refusal in refusals))
 
     def _kept_by_rules(self, nodes: Sequence[tuple[int, NodeName]], limits: VictimLimits) -> dict[int, Sequence[PreemptionRefusal]]:
-        """Rows on which the pod would fit if all pods of lower priority left, with the refusals that keep some of them."""
+        """Return the refusals by row, for rows where the pod would fit if all pods of lower priority left."""
         known = {} if self._kept_refusals is None else self._kept_refusals
         fresh = [(row, node) for row, node in nodes if row not in known]
         found = self._found_kept_by_rules(fresh, limits)
@@ -154,7 +155,7 @@ class DryRun:
         return {row: found for row, found in refusals.items() if row in fits}
 
     def _fits_without(self, trials: Sequence[AnyTrial]) -> set[int]:
-        """Rows on which the pod fits where all pods of the trial have left; none where a plugin breaks."""
+        """Find the rows on which the pod fits once all pods of the trial have left; none if a plugin fails."""
         if not trials:
             return set()
         try:
@@ -200,7 +201,7 @@ class DryRun:
     # --- many nodes in step --------------------------------------------------------------------------------------------------
 
     def _in_step(self, trials: list[AnyTrial]) -> dict[int, Outcome]:
-        """Outcome by row, for those nodes about which it can be told together; where a plugin breaks, for none."""
+        """Try nodes in step. Return the outcome by row, for rows that a joint check settles; none if a plugin fails."""
         if not trials:
             return {}
         try:
@@ -217,7 +218,7 @@ class DryRun:
         return {**hopeless, **{trial.row: trial.outcome() for trial in settled}}
 
     def _reprieve_in_step(self, trials: list[AnyTrial], together: RowTrials, dry_run: DryRunCluster) -> list[AnyTrial]:
-        """Let evictable pods come back, turn by turn, where the pod still fits beside them; the trials that this settled."""
+        """Let evictable pods come back, turn by turn, while the preemptor fits. Return the trials that this settled."""
         for trial in trials:
             trial.rank(self._budgets)
         for turn in range(max((trial.turns for trial in trials), default=0)):
@@ -243,27 +244,27 @@ def _is_hopeless(outcome: Outcome) -> bool:
 
 
 def _check(together: RowTrials, trials: Sequence[AnyTrial]) -> tuple[dict[int, Status], set[int]]:
-    """Why the pod does not fit, by row; and the rows where that cannot be told. It fits on all others."""
+    """Check the rows. Return why the pod does not fit, by row, and the unsettled rows. It fits on all others."""
     rejections, unsettled = together.check(np.fromiter((trial.row for trial in trials), np.intp, len(trials)))
     return {row: status for status, rejected in rejections for row in rejected.tolist()}, set(unsettled.tolist())
 
 
-# --- candidates enough -----------------------------------------------------------------------------------------------------------
+# --- enough candidates -----------------------------------------------------------------------------------------------------------
 
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-#: Nodes tried in step: enough to share the cost of a look, and no more than a few milliseconds' work beyond what is needed.
+#: Nodes tried in step: enough to share the cost of a check, and at most a few milliseconds' work more than needed.
 _SMALLEST_BATCH: Final = 64
 
 
 @dataclass(slots=True)
 class CandidateSearch:
-    """The findings so far.
+    """The search for candidates, and its findings so far.
 
     Attributes:
-        wanted: stop at so many candidates, as soon as one of them breaks no budget.
+        wanted: number of candidates to stop at, once one of them breaks no budget.
         candidates: nodes where evicting helps.
-        rejections: why evicting does not help, for the nodes that were tried in vain.
+        rejections: statuses of nodes that were tried in vain, with why evicting does not help.
     """
 
     wanted: int
@@ -272,7 +273,7 @@ class CandidateSearch:
     _respectful: int = 0
 
     def run(self, trials: DryRun, cluster: Cluster, rows: Rows, rng: random.Random) -> None:
-        """Try the rows in order, from a random one on, until there is enough to choose from."""
+        """Try the rows, from a random one on, until there are enough candidates."""
         if trials.pointless:
             self.rejections.extend([NO_VICTIMS] * len(rows))
             return
@@ -298,9 +299,9 @@ class CandidateSearch:
         return ", ".join(sorted({status.message for status in self.rejections if status.code is Code.ERROR}))
 
     def summary(self, node_count: int) -> str:
-        """Why no node will do: `0/5 nodes are available: 2 No preemption victims found for incoming pod, 3 Preemption is ...`.
+        """Say why no node will do: `0/5 nodes are available: 2 No preemption victims found for incoming pod, 3 Preemption is ...`.
 
-        Nodes that were not tried are the ones where preemption was out of the question.
+        Nodes that were not tried count as nodes where preemption is not helpful.
         """
         counted = Counter(reason for status in self.rejections for reason in status.reasons)
         if untried := node_count - len(self.rejections):
@@ -310,7 +311,7 @@ class CandidateSearch:
 
 
 def _from_anywhere(cluster: Cluster, rows: Rows, rng: random.Random) -> Iterator[tuple[int, NodeName]]:
-    """Each row once, with its node's name, beginning at a random place: so that not the same nodes are disturbed again and again."""
+    """Iterate over each row and its node's name, from a random place on, so that preemption disturbs different nodes each time."""
     for row in np.roll(rows, -rng.randrange(len(rows))).tolist() if len(rows) else ():
         name = cluster.names[row]
         if name is not None:

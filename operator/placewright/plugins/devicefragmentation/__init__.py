@@ -1,1 +1,1 @@
-"""DeviceFragmentation: shares of devices that fit on one device each, placed where they strand the least."""
+"""DeviceFragmentation: places shares of devices where they strand the least of the remaining devices."""

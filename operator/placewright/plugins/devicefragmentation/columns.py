@@ -1,6 +1,6 @@
-"""Columns that the measure needs, kept up to date row by row: where pods of a mix may go, and what is of use to them as rows stand.
+"""Columns of the measure: where pods of a mix may go, and what amount they can use. A change updates single rows.
 
-They are the same for every pod that is to be placed, so they are worked out once a change.
+They do not depend on the pod to be placed, so they are computed once for each change.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from placewright.plugins.devicefragmentation.mix import ANY_NODE, demand_of
 
 
 class UsefulColumn:
-    """One number a row, kept up to date row by row."""
+    """One number for each row; only changed rows are computed again."""
 
     def __init__(self) -> None:
         self._column: IntColumn = np.zeros(0, np.int64)
         self._positions = (-1, -1)
 
     def at(self, cluster: Cluster, rows: Rows, work_out: Callable[[Rows], IntColumn]) -> IntColumn:
-        """The numbers of these rows; `work_out` gives those of any rows, and must be the same function each time."""
+        """Return the numbers of these rows. `work_out` computes any rows, and must be the same function each time."""
         if cluster.dry_run_rows():
             return work_out(rows)
         changed = self._changed(cluster)
@@ -44,13 +44,13 @@ class UsefulColumn:
 
 
 class SelectionTables:
-    """By row and distinct selection, kept up to date row by row; only nodes' labels matter."""
+    """Tables by row and distinct selection, True where the node matches. A changed node updates its row."""
 
     def __init__(self) -> None:
         self._kept: WeakKeyDictionary[FragmentationMeasure, _Table] = WeakKeyDictionary()
 
     def of(self, workload: FragmentationMeasure, cluster: Cluster) -> BoolTable:
-        """Shape (cluster.size or more, selections)."""
+        """Return the current table; shape (cluster.size or more, selections)."""
         table = self._kept.get(workload)
         if table is None:
             table = self._kept[workload] = _Table(workload)

@@ -1,12 +1,12 @@
 """The free part of each device of each node.
 
-Kubernetes counts a node's devices in one number. Which of them a pod has is written on the pod (`noteddevices`): with the
-Binding for pods that were placed here, and from the moment of the choice on pods that are assumed. So the free parts follow from nodes and
-the pods on them alone, for every profile and after a restart alike.
+Kubernetes counts a node's devices in one number. An annotation of the pod names its devices (`noteddevices`). The Binding writes it, and an
+assumed pod carries it from the moment of the choice. So the free parts follow from nodes and their pods alone, for every profile, and also
+after a restart.
 
-Pods that carry no annotation, or one that cannot be (an extender bound them, or another scheduler), are thought of as packed: after those
-with one, in the order in which they were created, each share onto the fullest device that has room for it, whole devices onto free ones,
-always the lowest number first; and if there is no such device, onto those with most left, as far as that goes.
+Pods without a valid annotation are assumed to be packed, because an extender or another scheduler bound them. They count after pods with
+one, in order of creation. Each share takes the fullest device that has room, whole devices take free ones, lowest number first. If there is
+no such device, the pod takes what it can from the devices with most left.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from placewright.framework.memory import Memory
 from placewright.plugins.devicefragmentation.args import MOST_DEVICES
 from placewright.plugins.devicefragmentation.noteddevices import noted_devices
 
-#: Different annotations that are remembered as read: there are about as many as devices.
+#: Most annotations whose parsed form is kept: about as many as there are devices.
 _MOST_READ: Final = 4096
 
 
@@ -32,7 +32,7 @@ class Devices:
     """Free units by row and device, kept up to date row by row."""
 
     def __init__(self, resource: str, units: int) -> None:
-        """`units`: what one whole device has of the resource."""
+        """Start empty; one whole device has `units` of the resource."""
         self.resource = resource
         self.units = units
         self._free: IntColumn = np.zeros((0, 1), np.int64)
@@ -41,7 +41,7 @@ class Devices:
         self._positions = (-1, -1)
 
     def at(self, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Free units of each device in these rows, 0 where a node has fewer devices; shape (len(rows), devices)."""
+        """Return the free units of each device in these rows, 0 for devices that a node lacks; shape (len(rows), devices)."""
         in_dry_runs = cluster.dry_run_rows()
         self._refresh(cluster, in_dry_runs)
         free: IntColumn = self._free[rows]
@@ -53,7 +53,7 @@ class Devices:
         return free
 
     def of_row(self, cluster: Cluster, row: int, without: str = "") -> list[int]:
-        """Free units of each device of a row, worked out anew; `without`: the uid of a pod that is not to count."""
+        """Compute the free units of each device of a row anew, without the pod of uid `without`."""
         name = cluster.names[row]
         count = self.count(cluster, row)
         if name is None or not count:
@@ -74,7 +74,7 @@ class Devices:
         return free
 
     def _noted(self, pod: PodInfo, note: str | None, count: int) -> tuple[int, ...] | None:
-        """The devices that a pod on a node with `count` of them has by its note; None where it says nothing that can be."""
+        """Return the devices that the pod's annotation names, out of `count`; None if it names no valid choice."""
         if note is None:
             return None
         (chosen,) = self._read.recall(note, lambda: (read_devices({DEVICES: note}, self.resource),))
@@ -83,11 +83,11 @@ class Devices:
         return chosen if len(chosen) == -(-pod.requests.get(self.resource, 0) // self.units) else None
 
     def count(self, cluster: Cluster, row: int) -> int:
-        """How many devices a row has; what its node offers beyond whole ones belongs to none."""
+        """Return how many devices a row has. An amount beyond whole devices belongs to none."""
         return min(int(cluster.resources.column(self.resource).allocatable[row]) // self.units, MOST_DEVICES)
 
     def _refresh(self, cluster: Cluster, in_dry_runs: Iterable[int]) -> None:
-        """Rows that are supposed to be different just now stay stale until they are not."""
+        """Compute changed rows anew. Rows of a dry run stay stale until it ends."""
         positions = (cluster.node_journal.position, cluster.pod_journal.position)
         if positions == self._positions and not self._stale:
             return
@@ -138,7 +138,7 @@ class Devices:
 
 
 def _take(free: list[int], asked: int, chosen: Iterable[int], units: int) -> None:
-    """Never below 0: annotations may promise more than there is."""
+    """Subtract a pod's request from its devices, never below 0: annotations may promise more than there is."""
     for index in chosen:
         share = min(asked, units)
         free[index] = max(free[index] - share, 0)

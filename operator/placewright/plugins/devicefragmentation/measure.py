@@ -10,12 +10,13 @@ p_m of the workload M. What class m cannot use of node n is
 
 the node's fragmentation F_n(M) = sum over m of p_m F_n(m), and a pod goes where F_n(M) grows least.
 
-Here it is turned round: what class m can use of a node, U_n(m) = sum over g of R_g − F_n(m), is 0 where it cannot run, and else the sum of
-the R_g that are not too small. For shares that is a sum over devices, for several whole devices it depends on the number of free ones:
-the sizes of requests being few and sorted, both are looked up in sums over the classes that fit by CPU, memory and labels.
+This module computes the complement, the amount that class m can use: U_n(m) = sum over g of R_g − F_n(m). It is 0 where the class cannot
+run, and otherwise the sum of the R_g that are large enough. For shares that is a sum over devices. For several whole devices it depends on
+the number of free ones. Sizes of requests are few and sorted, so both are looked up in sums over the classes that fit by CPU, memory and
+labels.
 
-Popularities are counts, amounts are the resource's own units, so everything is a whole number: the paper's F is this one over `total`.
-Pods that ask for no device are left out of M: to them all that is free is useless, now and after, so that they add the same on every node.
+Popularities are counts, and amounts are the resource's own units, so all results are whole numbers: the paper's F is this one over `total`.
+Pods that request no device are left out of M. They can use no device, before or after, so they add the same on every node.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from placewright.plugins.devicefragmentation.mix import Typical
 BoolTable = NDArray[np.bool_]
 IntTable = NDArray[np.int64]
 
-#: In a gain, for a device that cannot take the pod: less than any.
+#: Marks a device that cannot take the pod; less than any usable amount.
 IMPOSSIBLE: Final = -1
 
 
@@ -42,7 +43,7 @@ class Nodes(NamedTuple):
     Attributes:
         cpu, memory: free milli-CPU and bytes; shape (rows,).
         devices: free units by device, 0 for devices that are not there; shape (rows, devices).
-        selected: by each distinct selection of the workload, whether a pod with it may be there; shape (rows, selections).
+        selected: whether a pod with each distinct selection may run there; shape (rows, selections).
     """
 
     cpu: IntColumn
@@ -52,7 +53,7 @@ class Nodes(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """The demand of a pod that is to be placed; `units` of the devices' resource, 0 for none."""
+    """The request of a pod to be placed; `units` counts the devices' resource, 0 for none."""
 
     units: int
     cpu: int
@@ -63,12 +64,12 @@ class FragmentationMeasure:
     """A mix of pods, prepared for the measure.
 
     Attributes:
-        total: all popularities together.
+        total: sum of all popularities.
         selections: distinct node selections, in the order of `Nodes.selected`.
     """
 
     def __init__(self, typical: Typical, units: int) -> None:
-        """`units`: of one whole device."""
+        """Prepare the mix; one whole device has `units` of the resource."""
         by_size = sorted(typical)
         self.total = sum(count for _, count in by_size)
         self.selections = tuple(dict.fromkeys(shape.selection for shape, _ in by_size))
@@ -82,20 +83,20 @@ class FragmentationMeasure:
         self._wholes = sizes[sizes > units] // units
 
     def useful(self, nodes: Nodes) -> IntColumn:
-        """The amount that the next pod is expected to use, times `total`: sum over m of p_m U_n(m); shape (rows,)."""
+        """Return the amount that the next pod is expected to use, times `total`: sum over m of p_m U_n(m); shape (rows,)."""
         fits = self._fitting(nodes)
         shared: IntColumn = self._of_devices(fits, nodes.devices).sum(axis=1)
         return shared + self._of_whole_ones(fits, _whole(nodes.devices, self._units))
 
     def fragmentation(self, nodes: Nodes) -> IntColumn:
-        """F_n(M), times `total`; shape (rows,)."""
+        """Return F_n(M), times `total`; shape (rows,)."""
         fragmentation: IntColumn = self.total * nodes.devices.sum(axis=1) - self.useful(nodes)
         return fragmentation
 
     def growth(self, nodes: Nodes, ask: Ask, useful: IntColumn | None = None) -> IntColumn:
-        """F after less F before, times `total`, if the pod comes and gets the devices that are best for it; shape (rows,).
+        """Return by how much F grows, times `total`, if the pod gets its best devices; shape (rows,).
 
-        `useful`: of these nodes, where it is known. Where the pod does not fit, a number without meaning.
+        `useful` is the result for these nodes before the pod, if it is known. If the pod does not fit, the number means nothing.
         """
         before = self.useful(nodes) if useful is None else useful
         best: IntColumn = self.useful_after(nodes, ask).max(axis=1)
@@ -103,9 +104,9 @@ class FragmentationMeasure:
         return growth
 
     def useful_after(self, nodes: Nodes, ask: Ask) -> IntTable:
-        """`useful` once the pod is there, by the device that a share is put on, `IMPOSSIBLE` where it does not fit; shape (rows, devices).
+        """Return `useful` with the pod placed, by the device of its share; `IMPOSSIBLE` if it does not fit; shape (rows, devices).
 
-        Pods that ask for no device, or whole ones, have one column: free whole devices are all alike.
+        Pods that request no device, or whole ones, have one column, because all free whole devices are equal.
         """
         left = nodes._replace(cpu=nodes.cpu - ask.cpu, memory=nodes.memory - ask.memory)
         fits, devices = self._fitting(left), nodes.devices
@@ -135,17 +136,17 @@ class FragmentationMeasure:
         if not self.total:
             nothing = np.zeros((len(fits), 1), np.int64)
             return _Fitting(nothing, nothing)
-        # Not a matrix product: numpy's library starts threads for those, which costs more than it brings.
+        # Not a matrix product: numpy's library starts threads for it, which costs more than it saves.
         of_size = np.add.reduceat(fits * self._counts, self._first_of_size, axis=1)
         return _Fitting(_up_to_each(of_size[:, : len(self._shares)]), _up_to_each(of_size[:, len(self._shares) :]))
 
     def _of_devices(self, fits: _Fitting, devices: IntTable) -> IntTable:
-        """The worth of each device to classes that ask for a share; shape (rows, devices)."""
+        """Weigh each device by the classes that request a share; shape (rows, devices)."""
         served: IntTable = fits.shares[np.arange(len(devices))[:, None], self._shares.searchsorted(devices, "right")]
         return devices * served
 
     def _of_whole_ones(self, fits: _Fitting, whole: IntColumn) -> IntColumn:
-        """The worth of this number of free whole devices to classes that ask for several; shape (rows,)."""
+        """Weigh this number of free whole devices by the classes that request several; shape (rows,)."""
         if not len(self._wholes):
             return np.zeros(len(whole), np.int64)
         served = fits.wholes[np.arange(len(whole)), self._wholes.searchsorted(whole, "right")]
@@ -154,14 +155,14 @@ class FragmentationMeasure:
 
 
 class _Fitting(NamedTuple):
-    """By row, how many pods of M fit by CPU, memory and labels and ask for at most the i-th size, sizes ascending; none in column 0."""
+    """Pods of M that fit by CPU, memory and labels and request at most the i-th size, by row. Column 0 has none."""
 
     shares: IntTable
     wholes: IntTable
 
 
 def _up_to_each(of_size: IntTable) -> IntTable:
-    """Running sums over sizes, with nothing before the first; shape (rows, sizes + 1)."""
+    """Sum up over sizes, beginning with 0; shape (rows, sizes + 1)."""
     sums = np.zeros((len(of_size), of_size.shape[1] + 1), np.int64)
     np.cumsum(of_size, axis=1, out=sums[:, 1:])
     return sums
@@ -173,9 +174,9 @@ def _whole(devices: IntTable, units: int) -> IntColumn:
 
 
 def choose(workload: FragmentationMeasure, node: Nodes, ask: Ask, units: int) -> tuple[int, ...]:
-    """Indices of the devices; there is room for the pod, which is not counted in `node`, one row.
+    """Choose devices for a pod that fits on the one row of `node`, which does not count it, and return their indices.
 
-    Of devices that are equally good for a share, the fullest; of those, the first. Whole devices are the first free ones.
+    A share gets the best device; of equally good ones the fullest, then the first. Whole devices are the first free ones.
     """
     free = node.devices[0]
     if ask.units > units:

@@ -1,11 +1,10 @@
-"""The mix of pods seen: a bounded record of the last pods that asked for devices, and the classes that it comes to.
+"""The mix of pods: the classes of the last pods that requested devices, from a record of bounded size.
 
-A class is what of a pod says where pods like it could go. A pod counts once, however often it is tried, and until `window` others have come
-after it. At a start the record begins with the pods that stand on nodes, in the order of their creation; waiting pods are seen as the
-queue takes them in. So after a restart the mix is that of the pods that are there, which with pods that come and go alike is what it was
-before.
+A class is the part of a pod that decides where the pod could go. A pod counts once, however often it is tried, until `window` others have
+come after it. At a start the record begins with the pods on nodes, in order of creation. Waiting pods are added as the queue takes them in.
+So a restart changes the mix little, as long as arriving pods resemble the running ones.
 
-The mix is taken anew when a quarter has come to what there was, not with each pod: every kept column depends on it.
+The mix is computed again when a quarter of the record has changed, not with each pod, because kept columns depend on it.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from placewright.cluster.cluster import Cluster
 from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, TypicalPod, may_be_asked
 from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 
-#: Of pods that go to any node.
+#: The selection of pods that may run on any node.
 ANY_NODE: Final = b""
-#: Bytes of a selection; a pod that says more is in a class of its own, as good as certainly, and does not count: what is seen is kept.
+#: Most bytes of a selection. A pod with a longer one is almost surely a class of its own, and does not count, which bounds memory.
 LONGEST_SELECTION: Final = 2048
 
 
@@ -34,8 +33,8 @@ class Shape(NamedTuple):
     """One class of pods.
 
     Attributes:
-        units: of the device's resource.
-        cpu, memory: milli-CPU and bytes.
+        units: requested amount of the devices' resource.
+        cpu, memory: requested milli-CPU and bytes.
         selection: node selector and required node affinity as canonical JSON; empty for most.
     """
 
@@ -46,23 +45,23 @@ class Shape(NamedTuple):
 
 
 def shape_of(pod: PodInfo, resource: str) -> Shape:
-    """The class of a pod that asks for this resource."""
+    """Return the class of a pod that requests this resource."""
     requests = pod.requests
     return Shape(requests.get(resource, 0), requests.get(CPU, 0), requests.get(MEMORY, 0), selection_of(pod))
 
 
 def selection_of(pod: PodInfo) -> bytes:
-    """Node selector and required node affinity as canonical JSON; empty where there is neither."""
+    """Encode node selector and required node affinity as canonical JSON; empty if there is neither."""
     return selection_from(pod.pod.spec.node_selector, _required(pod))
 
 
 def selection_from(selector: Mapping[str, str] | None, required: NodeSelector | None = None) -> bytes:
-    """The mix that these parts describe."""
+    """Encode a selector and a required affinity as `selection_of` does."""
     return msgspec.json.encode((selector, required), order="deterministic") if selector or required else ANY_NODE
 
 
 def demand_of(selection: bytes) -> RequiredNodeAffinity:
-    """The demand that `selection_of` wrote down, ready to be asked of nodes."""
+    """Compile a selection of `selection_of` to a demand on nodes."""
     if selection == ANY_NODE:
         return RequiredNodeAffinity()
     selector, required = msgspec.json.decode(selection, type=tuple[dict[str, str] | None, NodeSelector | None])
@@ -75,18 +74,18 @@ def _required(pod: PodInfo) -> NodeSelector | None:
     return affinity.required_during_scheduling_ignored_during_execution if affinity else None
 
 
-#: The mix is taken anew when the record has grown, or changed, by one part in so many.
+#: The mix is computed again when the record has grown, or changed, by one part in so many.
 _PART: Final = 4
 
-#: Classes of pods, each with how many there were; the most frequent first.
+#: Classes of pods with their counts, the most frequent first.
 Typical = tuple[tuple[Shape, int], ...]
 
 
 class Mix:
-    """The classes of pods here.
+    """The classes of the pods that the plugin has seen.
 
     Attributes:
-        version: grows whenever `typical` becomes another.
+        version: number that grows when `typical` changes.
     """
 
     def __init__(self, args: DeviceFragmentationArgs) -> None:
@@ -100,7 +99,7 @@ class Mix:
         self._begun = False
 
     def see(self, pod: PodInfo) -> None:
-        """Count a pod that is to be placed. Pods that ask for no device, or for an amount that no pod may have, change nothing."""
+        """Count a pod to be placed. Ignore pods that request no device, or an amount that no pod may request."""
         asked = pod.requests.get(self._args.resource, 0)
         if not self._fixed and pod.uid not in self._seen and may_be_asked(asked, self._args.units_per_device):
             shape = shape_of(pod, self._args.resource)
@@ -108,7 +107,7 @@ class Mix:
                 self._add(pod.uid, shape)
 
     def typical(self, cluster: Cluster) -> Typical:
-        """The classes of pods, at most as many as the profile wants."""
+        """Return the classes of pods, at most as many as the profile wants."""
         if self._fixed:
             return self._typical
         if not self._begun:
@@ -122,7 +121,7 @@ class Mix:
         return self._typical
 
     def _begin(self, cluster: Cluster) -> None:
-        """Count the pods on nodes as older than the pods that were seen so far."""
+        """Count the pods on nodes as older than the pods seen so far."""
         self._begun = True
         seen, self._seen, self._counts = self._seen, OrderedDict(), Counter()
         for pod in sorted((placement.pod for placement in cluster.placements()), key=lambda pod: (pod.created, pod.uid)):
@@ -143,7 +142,7 @@ class Mix:
 
 
 def _most_frequent(counts: Counter[Shape], most: int) -> Typical:
-    """Classes with equal counts, ordered by their demand, so that no order of arrival shows."""
+    """Return the most frequent classes. Equal counts are ordered by demand, so that the order of arrival does not matter."""
     return tuple(sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))[:most])
 
 

@@ -1,4 +1,4 @@
-"""DomainLimit: at most so many pods of a kind on a node, in a rack, in a zone, or in any other domain of a node label."""
+"""DomainLimit: limits how many pods of a kind share a node, a rack, a zone or another domain of a node label."""
 
 from placewright.plugins.domainlimit.args import DomainLimitArgs
 from placewright.plugins.domainlimit.plugin import DomainLimit

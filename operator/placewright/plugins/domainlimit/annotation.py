@@ -1,7 +1,7 @@
 """The limits that a pod states itself, in the annotation `placewright.dev/domain-limits`.
 
-Its text is a JSON list of limits with the fields of the profile's (without `namespaces`: a pod counts pods of its own namespace), or the
-short form for the usual case:
+Its text is a JSON list of limits with the fields of the profile's, except for `namespaces`, because a pod counts pods of its own namespace.
+The usual case has a short form:
 
     2 per kubernetes.io/hostname of app
     1 per topology.kubernetes.io/zone of app+tier preferred, 4 per example.com/rack of app
@@ -23,9 +23,9 @@ from placewright.api.decode import DECODE_ERRORS
 from placewright.api.objects import Requirement
 from placewright.plugins.domainlimit.args import PREFERRED, REQUIRED, LimitSelector, StatedLimit, problems_of
 
-#: Characters. A longer text is not read, which bounds the requirements and values of its selectors.
+#: Most characters of the text. A longer one is not read, which bounds the requirements and values of its selectors.
 LONGEST_TEXT: Final = 4096
-#: Limits of a pod: each one costs a decision as much as a spread constraint.
+#: Most limits of a pod. Each one costs a decision as much as a spread constraint.
 MOST_LIMITS: Final = 8
 _LONGEST_SHOWN: Final = 200
 _SHORT: Final = re.compile(r"(?P<max>[0-9]{1,7}) per (?P<key>[^\s,]+) of (?P<labels>[^\s,]+)(?P<preferred> preferred)?", re.ASCII)
@@ -34,7 +34,7 @@ _decoder: Final = msgspec.json.Decoder(tuple[StatedLimit, ...])
 
 
 class DomainLimitError(ValueError):
-    """A pod states its limits wrongly. The message is one line that names the annotation, what was found, and what is allowed."""
+    """The annotation of a pod is invalid. The message is one line: the annotation, the value found, and the values allowed."""
 
     def __init__(self, text: str) -> None:
         line = printable(text)
@@ -43,13 +43,7 @@ class DomainLimitError(ValueError):
 
 
 def read_limits(text: str) -> tuple[StatedLimit, ...]:
-    """Read the annotation's text.
-
-    Args:
-        text: JSON, or the short form.
-
-    Returns:
-        The limits, one at least.
+    """Read the annotation's text, JSON or the short form: at least one limit.
 
     Raises:
         DomainLimitError: the text is neither, a limit breaks a rule, or there are too many.
@@ -66,14 +60,7 @@ def read_limits(text: str) -> tuple[StatedLimit, ...]:
 
 
 def write_limits(limits: tuple[StatedLimit, ...]) -> str:
-    """Write limits as JSON, for callers that change an annotation.
-
-    Args:
-        limits: as `read_limits` returned them.
-
-    Returns:
-        The text.
-    """
+    """Encode limits as JSON, for callers that change an annotation."""
     return msgspec.json.encode(limits).decode()
 
 
@@ -91,6 +78,6 @@ def _in_short(text: str) -> Iterator[StatedLimit]:
             raise DomainLimitError(f"found {in_json(part.strip())}; allowed {_ALLOWED}")
         labels = tuple(found["labels"].split("+"))
         mode: Literal["Required", "Preferred"] = PREFERRED if found["preferred"] else REQUIRED
-        # A pod without one of the labels is not picked by its own selector, which is an error.
+        # A pod without one of the labels is not selected by its own selector, which is an error.
         selector = LimitSelector(match_expressions=tuple(Requirement(key=label, operator="Exists") for label in labels))
         yield StatedLimit(selector=selector, match_label_keys=labels, topology_key=found["key"], max=int(found["max"]), mode=mode)

@@ -1,4 +1,4 @@
-"""Scores of preferred limits: by how many pods a node's domains would be beyond them."""
+"""Scores of preferred limits: by how many pods a node's domains would exceed them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ IGNORED: Final = -1
 
 
 class Excess:
-    """The pods beyond all preferred limits, by row.
+    """Pods in excess of all preferred limits, by row.
 
     Attributes:
-        matters: False where no node is better than another.
-        lowest: raw score that a node may have: `IGNORED` where some lack a label, else 0.
+        matters: whether any node is better than another.
+        lowest: lowest raw score of a node: `IGNORED` if some node lacks a label, else 0.
     """
 
     def __init__(self, limits: Iterable[tuple[Limit, LimitedPlace]], cluster: Cluster) -> None:
-        """Count now, with the pod added."""
+        """Count the pods as they are now, with the pod to be placed added."""
         self._by_row: IntColumn | None = None
         self._lacking: BoolColumn | None = None
         for limit, place in limits:
@@ -40,7 +40,7 @@ class Excess:
         self._size = cluster.size
 
     def of(self, rows: Rows) -> IntColumn:
-        """The raw score of these rows, which ascend; shape (len(rows),)."""
+        """Return the raw score of these rows, which ascend; shape (len(rows),)."""
         raw = np.zeros(self._size, np.int64) if self._by_row is None else self._by_row
         if self._lacking is not None:
             raw = np.where(self._lacking, IGNORED, raw)

@@ -1,4 +1,4 @@
-"""Queueing hints of DomainLimit: which changes could give a rejected pod's domains room."""
+"""Queueing hints of DomainLimit: which changes may give room to the domains of a rejected pod."""
 
 from __future__ import annotations
 
@@ -12,31 +12,13 @@ from placewright.plugins.domainlimit.limits import Limit, PodLimits
 
 
 def after_pod_change(limits: Sequence[Limit], old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    """Judge news of a pod: it helps where the pod counted in a domain and is gone, or counts no more.
-
-    Args:
-        limits: the rejected pod's required ones.
-        old: the pod before; a pod that had no node took no room.
-        new: the pod now; None: it is gone.
-
-    Returns:
-        QUEUE where a limit counted `old` and does not count `new`.
-    """
+    """Queue the pod if a limit counted `old`, which had a node or a nomination, and does not count `new`."""
     stood = isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node)
     return _hint(stood and any(limit.counts(old) and not limit.counts(new) for limit in limits))
 
 
 def after_node_change(limits: Sequence[Limit], old: Node | None, new: Node | None) -> QueueingHint:
-    """Judge news of a node: it helps where the node came with all labels, went with its pods, or moved to another domain with them.
-
-    Args:
-        limits: the rejected pod's required ones.
-        old: the node before; None: it came.
-        new: the node now; None: it is gone.
-
-    Returns:
-        QUEUE where a domain of a limit may have gained room.
-    """
+    """Queue the pod if a node came with all labels, was deleted, or changed its domain of a limit."""
     before, after = _labels(old), _labels(new)
     if before is None:
         return _hint(after is not None and bool(limits) and all(limit.key in after for limit in limits))
@@ -46,11 +28,7 @@ def after_node_change(limits: Sequence[Limit], old: Node | None, new: Node | Non
 
 
 def pod_keys(limits_of: Callable[[PodInfo], PodLimits]) -> EventKeys[PodInfo]:
-    """Return keys by which news of a pod finds the waiting pods whose limits count it.
-
-    Args:
-        limits_of: tells a waiting pod's limits.
-    """
+    """Return keys by which an event of a pod finds the waiting pods whose limits count it."""
 
     def of_pod(pod: PodInfo) -> Iterator[Hashable]:
         for limit in limits_of(pod).required:
@@ -60,7 +38,7 @@ def pod_keys(limits_of: Callable[[PodInfo], PodLimits]) -> EventKeys[PodInfo]:
 
 
 def _met(old: PodInfo | None, _new: PodInfo | None) -> list[Hashable]:
-    # A pod helps by counting no more, so only its labels before the event matter.
+    # Only the labels before the event matter, because a pod helps by no longer counting.
     return [*places_met(old.namespace, old.labels.items())] if isinstance(old, PodInfo) else []
 
 
@@ -72,12 +50,12 @@ def _told_of(old: PodInfo | None, new: PodInfo | None) -> list[Hashable]:
     return _own(new) or _own(old)
 
 
-#: News of a pod concerns the pod itself.
+#: Keys of events that concern the waiting pod itself.
 ITSELF: EventKeys[PodInfo] = EventKeys(_own, _told_of)
 
 
 def _labels(node: Node | None) -> Mapping[str, str] | None:
-    """The labels of a node; None where there is no node."""
+    """Return the labels of a node; None if there is no node."""
     return (node.metadata.labels or NO_LABELS) if isinstance(node, Node) else None
 
 

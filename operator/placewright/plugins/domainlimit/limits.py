@@ -1,6 +1,6 @@
 """Limits of a pod, compiled: the limits of the profile that pick it, and its own.
 
-They are worked out once for all pods that agree in the labels that limits read.
+They are compiled once for all pods with equal values of the labels that limits read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from placewright.plugins.domainlimit.annotation import LONGEST_TEXT, DomainLimit
 from placewright.plugins.domainlimit.args import PREFERRED, ProfileLimit, StatedLimit
 from placewright.plugins.shared.labelkeys import completed, keys_read
 
-#: Texts of annotations, and compiled limits of pods: Deployments and their revisions, each of some 1.5 KB.
+#: Most annotations, and most compiled limits, that are kept. Each takes about 1.5 KB, and the pods of a Deployment share one.
 _MAX_KEPT: Final = 16_384
 
 
@@ -28,9 +28,9 @@ class Limit:
 
     Attributes:
         key: the node label whose values are the domains.
-        most: pods in a domain, the pod itself included.
+        most: most pods in a domain, the pod itself included.
         pods: the pods that count. Pods that are being deleted count until they are gone.
-        denied, missing: the verdicts on nodes of full domains, and on nodes without the label.
+        denied, missing: verdicts on nodes of full domains, and on nodes without the label.
     """
 
     key: str
@@ -40,7 +40,7 @@ class Limit:
     missing: Status
 
     def counts(self, pod: PodInfo | None) -> bool:
-        """Whether a pod counts; False for None."""
+        """Return whether the limit counts a pod; False for None."""
         return pod is not None and self.pods.selects(pod.pairwise_key, pod.labels)
 
 
@@ -49,7 +49,7 @@ class PodLimits:
     """All limits of one pod.
 
     Attributes:
-        problem: one line about an annotation that is wrong; then there are no limits, and the pod cannot be placed.
+        problem: one line about an invalid annotation; then there are no limits, and the pod cannot be placed.
     """
 
     required: tuple[Limit, ...] = ()
@@ -62,7 +62,7 @@ class _Stated:
     """The limits of one annotation.
 
     Attributes:
-        keys: of the pod labels that these limits and the profile's read, each once.
+        keys: pod labels that these limits and the profile's read, each once.
     """
 
     limits: tuple[StatedLimit, ...]
@@ -74,19 +74,19 @@ NO_LIMITS: Final = PodLimits()
 
 
 class LimitsOfPods:
-    """Works out `PodLimits`, and remembers."""
+    """Compiles the limits of pods, and keeps them."""
 
     def __init__(self, limits: Sequence[ProfileLimit]) -> None:
-        """Begin with nothing; `limits`: of the profile."""
+        """Start with the limits of the profile."""
         self._profile = tuple(limits)
         self._none_stated = _Stated((), _keys(limits))
         self._stated = Memory(_MAX_KEPT)
         self._known = Memory(_MAX_KEPT)
-        #: The last pod's, because each of a decision's steps asks.
+        #: Limits of the last pod, because each step of a decision asks for them.
         self._asked: tuple[PairwiseKey | None, str | None, PodLimits] = (None, None, NO_LIMITS)
 
     def of(self, pod: PodInfo) -> PodLimits:
-        """The pod's limits; for most pods there are none."""
+        """Return the pod's limits; most pods have none."""
         annotations = pod.pod.metadata.annotations
         text = annotations.get(DOMAIN_LIMITS) if annotations else None
         if text is None and not self._profile:

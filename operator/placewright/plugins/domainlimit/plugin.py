@@ -1,8 +1,8 @@
 """DomainLimit: at most so many pods in each domain of a node label. Implements PreFilter, Filter, PreScore, Score.
 
-Required limits reject nodes of full domains; preferred ones put domains first that would be the least beyond them. A limit of the profile
-holds for the pods that its selector picks, a limit of the annotation for the pod that carries it; both count every pod that they pick,
-carries it a limit or not. Decision 48 says why.
+Required limits reject nodes in full domains. Preferred limits favour the domains that they are exceeded least in. A limit of the profile
+holds for the pods that its selector picks, a limit of the annotation for the pod that carries it. Both count every pod that they pick, with
+or without a limit of its own. Decision 48 says why.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ NAME: Final = "DomainLimit"
 _EXCESS: Final = f"{NAME}/excess"
 _NO_LIMITS: Final = PreFilterResult(SKIP)
 _LOOK: Final = PreFilterResult()
-#: The fingerprint of a column that allows all rows, whichever nodes there are.
+#: The fingerprint of a column that allows all rows.
 _ALL_HAVE_ROOM: Final = ()
 
 
 class _Required(NamedTuple):
-    """Required limits, and rules for the limits that some node does not keep.
+    """Required limits, and rules for the limits that exclude some node.
 
     Attributes:
-        keys: the labels of these rules.
+        keys: labels of these rules.
     """
 
     limits: Sequence[Limit]
@@ -72,7 +72,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
 
     @classmethod
     def idle_because(cls, args: DomainLimitArgs) -> str:
-        """Implements `Plugin.idle_because`: without limits only pods with limits of their own are limited."""
+        """Say that without limits in the arguments only pods with limits of their own are limited."""
         return "" if args.limits else "its arguments have no limits, so it holds only pods that state limits in their annotation"
 
     def __init__(self, args: DomainLimitArgs, handle: Handle) -> None:
@@ -81,17 +81,16 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         self._places = LimitedPlaces()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """An empty signature: the fingerprint has everything that a kept column depends on, so pods of all labels share other columns."""
+        """Return an empty signature, so that pods with other labels share columns. The fingerprint has all that limits depend on."""
         return ()
 
     # --- required limits -----------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Implements `PreFilterPlugin.pre_filter`: works out which domains have room.
+        """Work out which domains have room.
 
-        Pods without required limits are skipped, and pods whose annotation is wrong are refused. A pod with limits is not skipped where no
-        domain is full. Pods that are nominated count in trials, and notes about single rows would be kept for it and for pods without
-        limits alike.
+        Pods without required limits are skipped, and pods with an invalid annotation are rejected. A pod with limits is not skipped, even
+        if no domain is full. Trials count nominated pods, and notes about single rows would be shared with pods without limits.
         """
         limits = self._limits.of(pod)
         if limits.problem:
@@ -108,17 +107,17 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         return _LOOK
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Implements `FilterPlugin.filter`: True where every limit has room for one more pod."""
+        """Allow rows where every limit has room for one more pod."""
         return obey(state.read(NAME, _Required).rules, rows)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Implements `FilterPlugin.explain`: each row by the first limit that has no room there."""
+        """Reject each row by the first limit that has no room there."""
         return first_broken(state.read(NAME, _Required).rules, rows)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
-        """Implements `FilterPlugin.fingerprint` with the domains that have room.
+        """Return the domains that have room.
 
-        Scores are never kept: a pod that was placed counts in its own limits.
+        Scores are never kept, because a placed pod counts in its own limits.
         """
         if _EXCESS in state.data:
             return None
@@ -128,12 +127,12 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         return fingerprint(required.rules, required.keys, cluster)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
-        """Implements `RowwiseFilter.judge` with the limits, one row changed at a time."""
+        """Judge the limits with one row changed at a time."""
         limits = state.read(NAME, _Required).limits
         return RuleJudge([RowwiseLimit(limit, self._places.of(limit.key, cluster).domains, cluster) for limit in limits])
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Implements `RemedyPlugin.remedies`: fewer pods in the domains of the row that are full; some of these pods are named."""
+        """Propose fewer pods in the full domains of the row, and name some of them."""
         required = state.data.get(NAME)
         if not isinstance(required, _Required):
             return []
@@ -143,9 +142,9 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     # --- preferred limits ----------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Implements `PreScorePlugin.pre_score`: counts the pods beyond preferred limits.
+        """Count the pods in excess of preferred limits.
 
-        Pods without preferred limits are skipped, and so are pods that all nodes suit alike.
+        Skip pods without preferred limits, and pods for which all nodes are equal.
         """
         preferred = self._limits.of(pod).preferred
         if not preferred:
@@ -157,18 +156,18 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Implements `ScorePlugin.score`: by how many pods the limits would be exceeded, all limits together.
+        """Return by how many pods all limits together would be exceeded.
 
         Nodes without the label of a limit get `IGNORED`.
         """
         return state.read(_EXCESS, Excess).of(rows)
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
-        """Implements `ScorePlugin.summarise` with the most pods beyond the limits, on any feasible node."""
+        """Return the largest excess on any feasible node."""
         return int(raw.max(initial=0))
 
     def normalise(self, state: CycleState, raw: IntColumn, summary: int) -> IntColumn:
-        """Implements `ScorePlugin.normalise`: 100 less 100·raw/max in integers.
+        """Return 100 less 100·raw/max in integers.
 
         The score is 100 where no limit is exceeded anywhere, and 0 for nodes without the label.
         """
@@ -183,9 +182,9 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     # --- events --------------------------------------------------------------------------------------------------------------
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that counted and leave or are relabelled, nodes that come, go or move between domains, and the pod's own limits.
+        """Declare pods that leave or are relabelled, nodes that come, go or change domain, and the pod's own limits.
 
-        A pod that is being deleted counts until it is gone, because it runs until then: its deletion is the event, not its request.
+        A terminating pod counts until it is gone, because it runs until then. So its deletion is the event, not the request for it.
         """
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
         keys = hints.pod_keys(self._limits.of)

@@ -1,4 +1,4 @@
-"""Remedies of DomainLimit: the full domain, its pods by name, and how many of them would have to go."""
+"""Remedies of DomainLimit: the full domain, its pods by name, and how many of them must go."""
 
 from __future__ import annotations
 
@@ -13,16 +13,9 @@ from placewright.plugins.domainlimit.limits import Limit
 
 
 def fewer_pods(plugin: str, limits: Iterable[tuple[Limit, Domains]], cluster: Cluster, row: int) -> Iterator[Remedy]:
-    """Say for each limit that keeps the pod off a row what would have to change.
+    """Propose for each limit that rejects the row fewer pods in its domain, or the label that the node lacks.
 
-    Args:
-        plugin: its name.
-        limits: required limits, each with its domains.
-        cluster: as it stands.
-        row: a row that the plugin rejects.
-
-    Yields:
-        Fewer pods in the row's domain, or the label that its node lacks. At most `MOST_PODS` pods are named.
+    At most `MOST_PODS` pods are named.
     """
     labels = cluster.node(row).metadata.labels or NO_LABELS
     for limit, place in limits:

@@ -23,7 +23,7 @@ from placewright.framework.topology import (
 )
 from placewright.plugins.domainlimit.limits import Limit
 
-#: Labels whose domains are held besides the bounded memory of all plugins: each takes 9 bytes a node.
+#: Labels whose domains are held in addition to the bounded memory of all plugins. Each takes 9 bytes a node.
 _AT_HAND: Final = 4
 
 
@@ -39,7 +39,7 @@ class LimitedPlace(NamedTuple):
 
 
 class LimitedPlaces:
-    """The domains of labels, worked out once until a node changes. The last few are at hand: most profiles limit by one label or two."""
+    """Computes the domains of labels once until a node changes. It holds the last few: most profiles limit by one or two labels."""
 
     def __init__(self) -> None:
         self._memory = NodeMemory()
@@ -48,12 +48,7 @@ class LimitedPlaces:
         self._position = -1
 
     def of(self, key: str, cluster: Cluster) -> LimitedPlace:
-        """Return the domains of a label.
-
-        Args:
-            key: the node label's.
-            cluster: as it stands. News of a node, or another cluster, ends what is at hand.
-        """
+        """Return the domains of the node label `key`. An event of a node, or another cluster, drops the held ones."""
         now = cluster.node_journal.position
         if now != self._position or cluster is not self._cluster or len(self._last) > _AT_HAND:
             self._last, self._cluster, self._position = {}, cluster, now
@@ -65,17 +60,10 @@ class LimitedPlaces:
 
 
 def limit_rule(limit: Limit, place: LimitedPlace, cluster: Cluster) -> FixedRule | None:
-    """Allow nodes that have the label, in domains with fewer pods than the limit.
+    """Allow nodes that have the label, in domains with fewer pods than the limit; None if all nodes are allowed.
 
-    A node without the label is in no domain. It may stand in a full rack, so it is left out, as with a spread constraint.
-
-    Args:
-        limit: a required one.
-        place: the domains of its label.
-        cluster: as it stands.
-
-    Returns:
-        A rule for all rows; None where all nodes are allowed. Where domains are single nodes it lists the full ones, which are few.
+    A node without the label is in no domain. It may stand in a full rack, so the rule rejects it, as a spread constraint does. If domains
+    are single nodes, the rule lists the full ones, which are few.
     """
     where, tally = place.domains, tally_of(cluster, limit.pods)
     if where.single:
@@ -91,7 +79,7 @@ def limit_rule(limit: Limit, place: LimitedPlace, cluster: Cluster) -> FixedRule
 
 
 class RowwiseLimit:
-    """Implements `topology.TopologyRule` for trials of preemption, with one row changed."""
+    """A required limit as a `topology.TopologyRule` for trials of preemption, with one row changed."""
 
     def __init__(self, limit: Limit, place: Domains, cluster: Cluster) -> None:
         self.codes: Codes = place.codes
@@ -101,6 +89,6 @@ class RowwiseLimit:
         self._counts = RowwiseCounts(cluster, limit.pods, place.codes, place.distinct)
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """True where the row has the label and its domain has room."""
+        """Allow rows that have the label and whose domain has room."""
         allowed: BoolColumn = (self._counts.around(rows) < self._most) & (self.codes[rows] != MISSING)
         return allowed
