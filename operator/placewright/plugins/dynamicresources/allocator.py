@@ -1,11 +1,11 @@
-"""The search for devices: depth first, and the first way to serve all claims is taken.
+"""The search for devices: depth first, and the first way to serve all claims wins.
 
-The order decides what is found, so it is kube-scheduler's: claims as the pod lists them, their requests as listed, alternatives by
-preference, devices in the order of `Outlook`. Within one request a device never comes before one that was chosen earlier, since that would
-be the same choice again. A search that takes too many steps gives up: counted in steps, so that it ends alike on any machine. What else it
-looks at draws on the budget of the whole decision (`effort`).
+The order decides the result, so it is kube-scheduler's: claims and requests as listed, alternatives by preference, devices in the order of
+`Outlook`. Within one request devices are chosen in ascending order only, because another order would be the same choice again. A search is
+limited in steps, not in seconds, so that it ends the same way on any machine. Other work draws on the budget of the whole decision
+(`effort`).
 
-Devices of a pool may share counters: partitions of one piece of hardware draw on them, so that not all can be had at a time.
+Devices of a pool may share counters. Partitions of one device draw on them, so not all can be allocated at the same time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from placewright.plugins.dynamicresources.pools import (
 
 
 class Counters:
-    """The counters of pools that are left while devices are being chosen, in nano-units."""
+    """Remaining counters of pools while devices are being chosen, in nano-units."""
 
     def __init__(self, usage: Usage, effort: StepBudget) -> None:
         self._usage = usage
@@ -42,7 +42,7 @@ class Counters:
         self._left: dict[PoolId, dict[CounterName, int]] = {}
 
     def take(self, pool: Pool, offer: Offer) -> bool:
-        """Draw what this device consumes; False, and nothing drawn, where less is left of any counter.
+        """Draw the counters that a device consumes. Return False, and draw nothing, if any counter has less left.
 
         As in kube-scheduler, a pool with any overdrawn counter yields no more devices that draw on counters.
         """
@@ -90,8 +90,8 @@ class Pick:
     """A device chosen for a demand.
 
     Attributes:
-        share_id: of the share of the device that this is; None for the whole.
-        consumed: of its capacities, by such a share.
+        share_id: id of the share of the device; None for the whole device.
+        consumed: capacities that such a share consumes.
     """
 
     demand: DeviceDemand
@@ -101,12 +101,12 @@ class Pick:
 
 
 class SearchPosition(NamedTuple):
-    """Where a search stands.
+    """The position of a search.
 
     Attributes:
-        alternative: of the request; -1 while none is chosen.
-        device: how many devices the request has so far.
-        start: the first candidate that may be next.
+        alternative: index of the request's alternative; -1 while none is chosen.
+        device: number of devices that the request has so far.
+        start: index of the first candidate to try next.
     """
 
     claim: int
@@ -117,7 +117,7 @@ class SearchPosition(NamedTuple):
 
 
 class CandidateDevice(NamedTuple):
-    """A device that a demand may have, or the error on which the search ends when it comes to it."""
+    """A device that a demand may get, or the error that ends the search when it is reached."""
 
     pool: Pool
     offer: Offer
@@ -125,7 +125,7 @@ class CandidateDevice(NamedTuple):
 
 
 class DeviceSearch:
-    """One search, for some claims on one node."""
+    """The search for devices for some claims on one node."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class DeviceSearch:
         steps: int,
         effort: StepBudget,
     ) -> None:
-        """`steps`: that it may take; `effort`: of the decision that it is part of."""
+        """Prepare a search of at most `steps` steps. `effort` is the step budget of the whole decision."""
         self.picks: list[list[Pick]] = [[] for _ in claims]
         self.steps = 0
         self._outlook = outlook
@@ -149,13 +149,13 @@ class DeviceSearch:
         self._constraints = [constraints_of(each.claim.spec.devices.constraints) for each in claims]
         self._try_steps = [TRY + CONSTRAIN * len(each) for each in self._constraints]
         self._counters = Counters(usage, effort)
-        #: Claims that have chosen a device for themselves.
+        #: Claims that have chosen each device for exclusive use.
         self._owners: dict[DeviceId, list[int]] = {}
         self._taking: dict[DeviceId, dict[str, int]] = {}
         self._shares: dict[DeviceId, int] = {}
 
     def run(self) -> bool:
-        """Search; True when `picks` serve all claims. Raises `DemandError`, `GaveUp` and `OutOfSteps`."""
+        """Search, and return whether `picks` serve all claims. Raise `DemandError`, `GaveUp` or `OutOfSteps`."""
         alternatives = sum(len(request) for claim in self._claims for request in claim.requests)
         self._effort.spend(LOOK * (alternatives + sum(map(len, self._constraints))))
         least = [self._least(claim) for claim in self._claims]
@@ -184,7 +184,7 @@ class DeviceSearch:
         return demand.count or len(self._all(demand))
 
     def _following(self, claim: int, request: int) -> SearchPosition | None:
-        """The next request, None when there is none."""
+        """Return the position of the next request, None after the last one."""
         request += 1
         while claim < len(self._claims):
             if request < len(self._claims[claim].requests):
@@ -193,7 +193,7 @@ class DeviceSearch:
         return None
 
     def _moves(self, place: SearchPosition) -> Iterator[SearchPosition | None]:
-        """Each way to go on from here, done when it is handed out and undone when the next one is asked for; None: all is served."""
+        """Yield each move from here: made when yielded, undone when the next is asked for. None means that all is served."""
         if place.alternative < 0:
             return self._alternatives(place)
         demand = self._claims[place.claim].requests[place.request][place.alternative]
@@ -229,7 +229,7 @@ class DeviceSearch:
         self._effort.spend(cost)
 
     def _needs(self) -> list[Need]:
-        """The facts about claims that are known before the search; empty where the search may end with an error."""
+        """Collect the needs that are known before the search; none if the search may end with an error."""
         needs = []
         for number, claim in enumerate(self._claims):
             for demand in (request[0] for request in claim.requests if len(request) == 1):
@@ -243,7 +243,7 @@ class DeviceSearch:
     # --- candidates ------------------------------------------------------------------------------------------------------
 
     def _some(self, demand: DeviceDemand) -> list[CandidateDevice]:
-        """Devices that a demand may have, as far as that stays the same during the search."""
+        """Find the devices that a demand may get, as far as the search cannot change that."""
         known = self._candidates.get(demand)
         if known is None:
             self._effort.spend(demand.look_steps * len(self._outlook.offers))
@@ -262,7 +262,7 @@ class DeviceSearch:
         return known
 
     def _all(self, demand: DeviceDemand) -> list[CandidateDevice]:
-        """Every device that a demand selects, in use or not. Raises `DemandError` where a pool does not tell."""
+        """Find every device that a demand selects, also in use. Raise `DemandError` if a pool is incomplete or invalid."""
         known = self._candidates.get(demand)
         if known is None:
             for pool in self._outlook.unusable:
@@ -274,11 +274,11 @@ class DeviceSearch:
         return known
 
     def _usage_prevents(self, offer: Offer) -> bool:
-        """In use by a claim that has it for itself; or by shares, of a device that is not shared any more."""
+        """Return whether a claim owns the device, or shares of it are in use although it is no longer shared."""
         return self._usage.owned(offer.id) or (not offer.shared and self._usage.shared(offer.id))
 
     def _could_serve(self, demand: DeviceDemand, offer: Offer) -> bool:
-        """Its capacities suffice, as long as the claims at hand take nothing else of them."""
+        """Return whether the capacities suffice before this search takes any of them."""
         if offer.plain and not demand.capacity:
             return True
         self._effort.spend(AMOUNT * (1 + len(offer.capacities)))
@@ -321,7 +321,7 @@ class DeviceSearch:
         return not owners and not self._usage_prevents(offer)
 
     def _draws(self, offer: Offer) -> bool:
-        """The first share of a device draws on counters for all."""
+        """Return whether a choice draws on counters. Only the first share of a device does, for all its shares."""
         in_use = offer.shared and (self._usage.shared(offer.id) or self._shares.get(offer.id, 0) > 0)
         return bool(offer.counters) and not in_use
 

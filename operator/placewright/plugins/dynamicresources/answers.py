@@ -1,7 +1,7 @@
-"""Which nodes can serve what claims ask for, as columns: searched once for each row and shape of demand, and again where something changed.
+"""Columns of the nodes that can serve claims. Each row and shape of demand is searched once, and again after a change.
 
-With it, from where the devices of an allocated claim can be used, and points for requests that can be served in several ways. Source:
-kube-scheduler `dynamicresources.go`.
+Also the nodes that reach the devices of an allocated claim, and points for requests with alternatives. Source: kube-scheduler
+`dynamicresources.go`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ClaimReach:
         self._memory = NodeMemory(_SELECTORS)
 
     def reaching(self, claim: ResourceClaim, cluster: Cluster) -> BoolColumn:
-        """True for each row from where the claim's devices can be used; shape (size,). Without a selector that is everywhere."""
+        """Return the rows from which the claim's devices can be used, all rows without a selector; shape (size,)."""
         allocation = claim.status.allocation
         selector = None if allocation is None else allocation.node_selector
         if selector is None:
@@ -56,17 +56,17 @@ def _selected(selector: NodeSelector, cluster: Cluster) -> BoolColumn:
 # --- requests with alternatives --------------------------------------------------------------------------------------------------
 
 
-#: As many ways may a request name; the first of them is worth as many points.
+#: Most alternatives of a request. The first one scores 8 points, and each further one a point less.
 MAX_WAYS: Final = 8
 
 
 def has_preferences(claim: ResourceClaim) -> bool:
-    """Whether any request of the claim can be served in several ways."""
+    """Return whether any request of the claim has alternatives."""
     return any(request.first_available for request in claim.spec.devices.requests or ())
 
 
 def preference(claims: Sequence[ResourceClaim], answer: Allocated | Refusal | None) -> int:
-    """Points for what these claims get: 8 for each such request that is served in its first way, one less for each way further down."""
+    """Score an answer: 8 points for each request served by its first alternative, one less for each further one."""
     if not isinstance(answer, Allocated):
         return 0
     points = 0
@@ -86,23 +86,23 @@ def _points(request: DeviceRequest, served: set[str]) -> int:
 # --- answers by row --------------------------------------------------------------------------------------------------------------
 
 
-#: Shapes of demand whose answers are kept, and bytes of all of them but the latest: an answer that gives devices takes some KB.
+#: Most shapes of demand whose answers are kept, and most bytes of all but the latest. An answer with devices takes some KB.
 MAX_KEPT: Final = 64
 MAX_KEPT_BYTES: Final = 64 * 2**20
 
 
 class _ShapeAnswers:
-    """Answers found for one shape: by row, with the version of the row's devices that each was found in, and as columns.
+    """Answers for one shape of demand: by row with the version of the row's devices, and as columns.
 
     Attributes:
         fits: rows that can serve the claims.
-        points: how well; see `preference`.
+        points: scores of these rows; see `preference`.
         ending: rows whose answer ends the attempt.
-        unfinished: rows that were not searched to the end when steps ran out; `turn`: when that was.
-        nbytes: what all that is found takes.
-        asked: since the last beat.
-        position: up to where in the journal of changed rows the columns are right; -1 before they are filled.
-        everywhere: as of when.
+        unfinished: rows whose search ran out of steps; `turn` says when.
+        nbytes: bytes of all answers.
+        asked: whether a pod asked since the last `forget_unasked`.
+        position: position in the journal of changed rows for which the columns are right; -1 before they are filled.
+        everywhere: count of changes of all rows for which the columns are right.
     """
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class _ShapeAnswers:
         self.position = self.everywhere = self.turn = -1
 
     def note(self, row: int, answer: Allocated | Refusal | None, points: int) -> None:
-        """Have the columns say what was found for a row; None where there is no node."""
+        """Enter the answer of a row in the columns; None if there is no node."""
         self.fits[row] = isinstance(answer, Allocated)
         self.points[row] = points
         for rows, belongs in ((self.ending, _ends_attempt(answer)), (self.unfinished, _is_unfinished(answer))):
@@ -132,10 +132,10 @@ def _is_unfinished(answer: Allocated | Refusal | None) -> bool:
 
 
 class RowAnswers:
-    """Asks the allocator no more than it must.
+    """Answers by row and shape of demand, so that the allocator searches only after a change.
 
     Attributes:
-        gaps: grows whenever rows were not searched to the end, or are searched on: what was said before does not hold.
+        gaps: counter of searches that ran out of steps or were continued; each makes earlier columns invalid.
         nbytes: bytes of all answers.
     """
 
@@ -155,7 +155,7 @@ class RowAnswers:
             answers.asked = False
 
     def fits(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> BoolColumn:
-        """True for each row that can serve all claims; shape (len(rows),). `signature`: their shapes."""
+        """Return which rows can serve all claims; shape (len(rows),). `signature` has the shapes of the claims."""
         self.devices.refresh()
         column = self.devices.candidates(claims)
         if column is None:
@@ -164,7 +164,7 @@ class RowAnswers:
         return fits
 
     def ending(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> Refusal | None:
-        """Why the attempt ends, on the first of these rows where something ends it; None where nothing does."""
+        """Find the first of these rows whose answer ends the attempt, and return its refusal; None if there is none."""
         self.devices.refresh()
         if self.devices.candidates(claims) is not None:  # then every selector has an answer everywhere
             return None
@@ -174,7 +174,7 @@ class RowAnswers:
         return answer if isinstance(answer, Refusal) else None
 
     def unfinished(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> Refusal | None:
-        """Why no node can be chosen yet: no row is known to serve the claims, and one of these was not searched to the end. Else None."""
+        """Return why no node can be chosen yet: no row serves the claims, and one of these ran out of steps. None otherwise."""
         self.devices.refresh()
         if self.devices.candidates(claims) is not None:
             return None
@@ -184,13 +184,13 @@ class RowAnswers:
         return answer if isinstance(answer, Refusal) else None
 
     def points(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> IntColumn:
-        """How well each row can serve them; shape (len(rows),)."""
+        """Return the points of these rows; shape (len(rows),)."""
         self.devices.refresh()
         points: IntColumn = self._columns(claims, signature).points[rows]
         return points
 
     def answer(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], row: int) -> Allocated | Refusal:
-        """The devices that these claims get on the node of a row, or why they get none."""
+        """Return the devices that these claims get on a row, or why they get none."""
         self.devices.refresh()
         return self._answer(self._answers(signature), row, claims)
 
@@ -206,7 +206,7 @@ class RowAnswers:
         return answers
 
     def _columns(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...]) -> _ShapeAnswers:
-        """The answers with columns that are right for every row."""
+        """Return the answers with columns that are right for every row."""
         answers, size = self._answers(signature), self._cluster.size
         searched_on = bool(answers.unfinished) and answers.turn != self.devices.turn
         for row in self._stale(answers, size):
@@ -219,7 +219,7 @@ class RowAnswers:
         return answers
 
     def _stale(self, answers: _ShapeAnswers, size: int) -> Iterable[int]:
-        """Rows that must be looked at again."""
+        """Find the rows that must be searched again."""
         journal, everywhere = self.devices.changed_rows, self.devices.everywhere
         changed = journal.since(answers.position) if answers.position >= 0 and answers.everywhere == everywhere else None
         before = len(answers.fits)

@@ -1,8 +1,8 @@
-"""From the choice of a node to claims that are written and devices that are ready, and the way back.
+"""Reservation of claims: from the choice of a node to written claims and ready devices, and the rollback.
 
-Allocations are pending in the table of claims from Reserve on: no other pod gets those devices. Pods that share a claim and are decided
-together share its pending allocation; the first of them in PreBind writes it, the others add themselves. A release that was begun ends
-in any case, also when the pod is gone, and until then no decision counts on the claim.
+Allocations are pending in the table of claims from Reserve on, so no other pod gets those devices. Pods that share a claim and are decided
+together share its pending allocation. The first of them in PreBind writes it; the others add themselves. A release that was begun runs to
+its end, even if the pod is gone. Until then no decision counts on the claim.
 
 Devices may have conditions that a driver must report before a pod may be bound. Source: kube-scheduler `dynamicresources.go`,
 `isClaimReadyForBinding` and `isClaimTimeout`.
@@ -37,10 +37,10 @@ class Share:
     """A pod's part in a claim.
 
     Attributes:
-        claim: as the decision saw it.
-        allocation: what is to be written into it; None where it has its devices already.
+        claim: the claim as the decision saw it.
+        allocation: allocation to write into the claim; None if it is allocated already.
         tried: whether something may have been written for the pod.
-        variant: for a pod's extended resources, the claim that is to be made; None for claims that are there.
+        variant: claim to create for the pod's extended resources; None for existing claims.
     """
 
     claim: ResourceClaim
@@ -51,24 +51,24 @@ class Share:
 
 @dataclass(slots=True)
 class ReservedClaims:
-    """All claims of a pod that is on its way to a node, in its order."""
+    """Claims of a pod that is on its way to a node, in the pod's order."""
 
     shares: list[Share] = field(default_factory=list)
 
     @property
     def claims(self) -> list[ResourceClaim]:
-        """The claims alone."""
+        """Claims of all shares."""
         return [share.claim for share in self.shares]
 
 
 def take(claim: ResourceClaim, allocation: AllocationResult, pod: PodInfo, table: ClaimTable) -> Share:
-    """The claim gets these devices with this pod."""
+    """Reserve these devices for the claim, as a pending allocation of this pod."""
     table.allocate(claim, allocation, pod.uid)
     return Share(claim, allocation)
 
 
 def join(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> Share:
-    """The pod uses a claim that has its devices, or is about to get them with another pod."""
+    """Add the pod to a claim that is allocated, or about to be allocated with another pod."""
     pending = table.pending(claim)
     if pending is None:
         return Share(claim, None)
@@ -77,13 +77,13 @@ def join(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> Share:
 
 
 async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWriter, allocation: AllocationResult | None) -> None:
-    """Let the claim say what was decided; `allocation`: the share's, as it is to be written. Raises `ClaimError`."""
+    """Write `allocation` and the pod into the claim. Raise `ClaimError` if that fails."""
     if share.allocation is None and reserved_for(share.claim, pod):
         return
     if share.variant is not None and not share.tried:
         await _make(share, share.variant, pod, table, writer)
     meta = share.claim.metadata
-    # Of a claim that is shared, the decision saw an allocation that is not written yet; one that was just made is not shown yet.
+    # The decision saw a pending allocation of a shared claim, so the version that the watch showed is written. A new claim has none yet.
     shown = share.claim if share.variant is not None else table.shown(meta.name, meta.namespace)
     if shown is None or shown.metadata.uid != meta.uid:
         raise ClaimError(f"claim {called(share.claim)} got deleted in the meantime")
@@ -96,7 +96,7 @@ async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWrit
 
 
 async def _make(share: Share, variant: Variant, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
-    """From now on the claim is one that others see; its devices are the same."""
+    """Create the claim for the pod's extended resources, and move the pending allocation from the one in memory to it."""
     special, allocation = share.claim, share.allocation
     share.claim = await writer.create(variant.claim, f"{pod.name}-extended-resources-")
     share.tried = True
@@ -106,13 +106,13 @@ async def _make(share: Share, variant: Variant, pod: PodInfo, table: ClaimTable,
 
 
 def settle(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable) -> None:
-    """The claims say what was decided; from now on they protect it themselves."""
+    """Leave the pending allocations, because the written claims protect the devices from now on."""
     for share in reserved.shares:
         table.leave(share.claim, pod.uid)
 
 
 def give_back(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
-    """The pod does not go there after all."""
+    """Undo the reservation of a pod that does not go to the node after all."""
     for share in reserved.shares:
         if share.tried or reserved_for(share.claim, pod):
             table.begin_release(share.claim)
@@ -123,7 +123,7 @@ def give_back(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable, writer:
 
 
 def withdraw_unused(claim: ResourceClaim, table: ClaimTable) -> None:
-    """An allocation that no pod needs any more is not pending any more."""
+    """Withdraw a pending allocation that was not written and that no pod needs any more."""
     pending = table.pending(claim)
     if pending is not None and not pending.users and not pending.written:
         table.withdraw(claim)
@@ -145,7 +145,7 @@ async def _release(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimW
 
 
 def _end_release(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> None:
-    """End the pending allocation. The watch may have shown all of that before the answer, so waiting pods are told now."""
+    """End the release, and tell waiting pods: the watch may have shown the change before the API server answered."""
     meta = claim.metadata
     before = table.get(meta.name, meta.namespace)
     table.end_release(claim)
@@ -159,7 +159,7 @@ def _end_release(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> None:
 
 
 async def remove(claim: ResourceClaim, table: ClaimTable, writer: ClaimWriter) -> None:
-    """Delete a claim of an earlier attempt; `begin_release` came before."""
+    """Delete a claim of an earlier attempt, after `begin_release`."""
     try:
         await writer.delete(claim)
     except ClaimError as problem:
@@ -169,7 +169,7 @@ async def remove(claim: ResourceClaim, table: ClaimTable, writer: ClaimWriter) -
 
 
 async def deallocate(claim: ResourceClaim, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
-    """Free the devices of a claim that no pod uses; `begin_release` came before."""
+    """Free the devices of a claim that no pod uses, after `begin_release`."""
     try:
         await writer.release(claim, pod, deallocate=True)
     except ClaimError as problem:
@@ -189,24 +189,24 @@ class DeviceFailed(ClaimError):
 
 
 def must_wait(claim: ResourceClaim) -> bool:
-    """Whether any of the claim's devices has something to get ready."""
+    """Return whether any of the claim's devices has binding conditions."""
     return any(device.binding_conditions for device in _devices(claim))
 
 
 def drivers_awaited(claims: Iterable[ResourceClaim]) -> frozenset[str]:
-    """The drivers of devices that have something to get ready."""
+    """Collect the drivers of devices that have binding conditions."""
     return frozenset(device.driver for claim in claims for device in _devices(claim) if device.binding_conditions)
 
 
 def ready(claim: ResourceClaim) -> bool:
-    """Whether all of the claim's devices are ready; raise `DeviceFailed` when one of them never will be."""
+    """Return whether all of the claim's devices are ready. Raise `DeviceFailed` if one never will be."""
     if claim.status.allocation is None:
         return False
     return all(_device_ready(claim, device) for device in _devices(claim) if device.binding_conditions)
 
 
 def too_late(claim: ResourceClaim, now: float, limit: float) -> bool:
-    """Whether the claim's devices were allocated more than `limit` seconds before `now` (since 1970), and have something to get ready."""
+    """Return whether devices with binding conditions were allocated more than `limit` seconds before `now` (since 1970)."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None or not must_wait(claim):
         return False
@@ -218,7 +218,7 @@ def too_late(claim: ResourceClaim, now: float, limit: float) -> bool:
 
 
 def timestamp(now: float) -> str:
-    """Seconds since 1970 as Kubernetes writes a moment."""
+    """Format seconds since 1970 as Kubernetes writes a timestamp."""
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

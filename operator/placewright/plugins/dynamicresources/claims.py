@@ -1,7 +1,7 @@
-"""The claims of a pod: which they are, whether they are there, which still need devices, and what extended resources add to them.
+"""The claims of a pod: which exist, which still need devices, and which its extended resources add.
 
-`example.com/gpu: 2` becomes a claim on nodes that do not offer the resource themselves. Until PreBind that claim is in memory alone, and
-there is one for each combination of resources that a node lacks.
+`example.com/gpu: 2` becomes a claim on nodes that do not offer the resource themselves. Until PreBind that claim exists in memory alone.
+There is one for each combination of resources that a node lacks.
 
 Source of the rules and messages: kube-scheduler `dynamicresources/dynamicresources.go`, `dynamicresources/extendeddynamicresources.go`, and
 `resourceclaim/claim.go`.
@@ -38,16 +38,16 @@ from placewright.framework.interface import IntColumn, Rows
 # --- extended resources ----------------------------------------------------------------------------------------------------------
 
 
-#: Not a name that a claim can have.
+#: A name that no claim in the API can have.
 SPECIAL_NAME: Final = "<extended-resources>"
 _ALWAYS: Final = "Always"
-#: Resources that are told apart at a time, in an int64.
+#: Most resources that one int64 tells apart.
 _BITS: Final = 62
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The claim for some of a pod's resources, and which of its requests serves which container."""
+    """A claim for some of a pod's extended resources, and the request that serves each container."""
 
     claim: ResourceClaim
     mappings: tuple[ContainerExtendedResourceRequest, ...]
@@ -55,23 +55,23 @@ class Variant:
 
 @dataclass(slots=True)
 class Extension:
-    """The part of a pod's requests that devices may have to serve.
+    """The extended resources of a pod that devices may have to serve.
 
     Attributes:
-        classes: resource to class, in order of the resources.
-        stale: a claim of an earlier attempt of the pod's, which must go first.
+        classes: device class by resource, in order of the resources.
+        stale: claim of an earlier attempt of the pod, which must be deleted first.
     """
 
     pod: PodInfo
     classes: dict[str, str]
     stale: ResourceClaim | None = None
     _variants: dict[int, Variant] = field(default_factory=dict)
-    #: What each code stands for, as bits, and the other way round; nothing lacking is 0.
+    #: Bits of lacking resources by code, and code by bits. Code 0 lacks nothing.
     _lacking: list[int] = field(default_factory=lambda: [0])
     _codes: dict[int, int] = field(default_factory=lambda: {0: 0})
 
     def codes(self, cluster: Cluster, rows: Rows) -> IntColumn:
-        """A number for what each row lacks: resources that the node does not offer itself; shape (len(rows),). 0: it offers all."""
+        """Return a code of the resources that each row does not offer itself, 0 for none; shape (len(rows),)."""
         lacking, kinds = [0], np.zeros(len(rows), np.int64)
         names = list(self.classes)
         for begin in range(0, len(names), _BITS):
@@ -85,11 +85,11 @@ class Extension:
         return np.array([self._code(each) for each in lacking], np.int64)[kinds]
 
     def code_of(self, cluster: Cluster, row: int) -> int:
-        """The number for what one row lacks."""
+        """Return the code of one row."""
         return int(self.codes(cluster, np.array([row], np.intp))[0])
 
     def variant(self, code: int) -> Variant:
-        """The claim for the resources that this code stands for."""
+        """Return the claim for the resources that `code` lacks."""
         known = self._variants.get(code)
         if known is None:
             bits = self._lacking[code]
@@ -99,7 +99,7 @@ class Extension:
 
     @property
     def whole(self) -> Variant:
-        """The claim for all of them."""
+        """Claim for all the resources."""
         return self.variant(self._code((1 << len(self.classes)) - 1))
 
     def _code(self, bits: int) -> int:
@@ -110,7 +110,7 @@ class Extension:
 
 
 def extension_of(pod: PodInfo, cluster: Cluster) -> Extension | None:
-    """None for pods that ask for nothing that devices serve."""
+    """Return the extended resources that devices serve for a pod; None if there are none."""
     devices = cluster.objects.devices
     classes = devices.served(pod)
     if not classes:
@@ -121,7 +121,10 @@ def extension_of(pod: PodInfo, cluster: Cluster) -> Extension | None:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One container's request of one resource; `index`: of the container, init containers first; `always`: it restarts whenever it ends."""
+    """A container's request of one resource.
+
+    `index` is the container's, init containers first. `always` says that it restarts whenever it ends.
+    """
 
     index: int
     container: str
@@ -157,7 +160,7 @@ def _variant(pod: PodInfo, classes: Mapping[str, str]) -> Variant:
 
 
 def _asking(containers: Sequence[Container], classes: Mapping[str, str]) -> dict[str, list[_Asked]]:
-    """By resource, the containers that ask for it, in their order."""
+    """Group the containers that request each resource, in their order."""
     asking: dict[str, list[_Asked]] = {resource: [] for resource in classes}
     for index, container in enumerate(containers):
         amounts = canonical(container.resources.requests or {})
@@ -170,10 +173,10 @@ def _asking(containers: Sequence[Container], classes: Mapping[str, str]) -> dict
 
 
 def _requests(asking: Sequence[_Asked], init: int, mappings: list[ContainerExtendedResourceRequest]) -> Iterator[tuple[str, int]]:
-    """(name, count) of the requests for one resource; who uses which is added to `mappings`. `init`: how many init containers there are.
+    """Yield name and count of each request for one resource, and add its users to `mappings`; `init` counts init containers.
 
-    Containers that run side by side have each its own devices. Init containers that end use those of the containers that run after them,
-    and where that is not enough all share as many more as any of them needs.
+    Containers that run at the same time have devices of their own. Init containers that end use devices of containers that run after them.
+    If these do not suffice, all such init containers share as many more as the largest of them needs.
     """
     lasting = [asked for asked in asking if asked.index >= init or asked.always]
     for asked in lasting:
@@ -192,7 +195,7 @@ def _requests(asking: Sequence[_Asked], init: int, mappings: list[ContainerExten
 
 
 def _reused(asked: _Asked, lasting: Sequence[_Asked]) -> list[_Asked]:
-    """The devices of containers that run later, as many as are needed."""
+    """Return the requests of containers that run later whose devices suffice."""
     used: list[_Asked] = []
     for each in lasting:
         if each.index >= asked.index and sum(one.count for one in used) < asked.count:
@@ -204,20 +207,20 @@ def _reused(asked: _Asked, lasting: Sequence[_Asked]) -> list[_Asked]:
 
 
 class NotReady(Exception):
-    """A claim of the pod is not there, or not the pod's to use; the message says which and why."""
+    """A claim of the pod does not exist, or the pod may not use it; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodDeviceClaims:
-    """The demand of a pod's claims on a node.
+    """The claims of a pod, and what they demand of a node.
 
     Attributes:
-        allocated: claims that have their devices, or will have them before this pod is bound.
-        wanted: claims that get theirs with the pod's node, in the pod's order.
-        broken: uids of those of `allocated` whose devices could not be made ready: they are of no use on any node.
-        signature: equal ones promise equal answers to what `wanted` asks.
-        extension: what devices may have to serve beside claims; None for nothing.
-        kept: what nominated pods will get, which is taken for this one.
+        allocated: claims that have devices, or will have them before this pod is bound.
+        wanted: claims that are allocated with the pod's node, in the pod's order.
+        broken: uids of claims in `allocated` whose devices could not be made ready; no node can use them.
+        signature: shapes of `wanted`; equal ones get equal answers.
+        extension: extended resources that devices may have to serve; None if there are none.
+        kept: claims of nominated pods with the devices that they will get, which this pod must not take.
     """
 
     allocated: tuple[ResourceClaim, ...] = ()
@@ -229,33 +232,33 @@ class PodDeviceClaims:
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:
-        """All of them."""
+        """Claims with devices, then claims without."""
         return self.allocated + self.wanted
 
     @property
     def empty(self) -> bool:
-        """Whether no device has anything to do with the pod."""
+        """Whether the pod needs no device at all."""
         return not self.claims and self.extension is None
 
     def asked(self, code: int) -> tuple[tuple[ResourceClaim, ...], tuple[bytes, ...]]:
-        """(claims, their shapes) that want devices on nodes that lack the extended resources of these bits."""
+        """Return the claims, and their shapes, that need devices on nodes with this code of lacking resources."""
         if self.extension is None or not code:
             return self.wanted, self.signature
         special = self.extension.variant(code).claim
         return (*self.wanted, special), (*self.signature, shape_of(special))
 
 
-#: Of pods without claims.
+#: The demand of pods without claims.
 NOTHING_CLAIMED = PodDeviceClaims()
 
 
 def shape_of(claim: ResourceClaim) -> bytes:
-    """The demand of a claim, as canonical text or its digest: claims made from one template have one shape."""
+    """Return the shape of a claim, its spec as canonical text or a digest. Claims of one template have one shape."""
     return short_key(msgspec.json.encode(claim.spec, order="deterministic"))
 
 
 def claims_of(pod: PodInfo, table: ClaimTable) -> list[ResourceClaim]:
-    """The pod's claims in the order in which it names them, each once; raise `NotReady`."""
+    """Return the pod's claims in the order in which it names them, each once. Raise `NotReady`."""
     found, made = {}, _made_claims(pod)
     for entry in pod.pod.spec.resource_claims or ():
         claim = _claim(pod, entry, made, table)
@@ -265,7 +268,7 @@ def claims_of(pod: PodInfo, table: ClaimTable) -> list[ResourceClaim]:
 
 
 def each_claim(pod: PodInfo, table: ClaimTable) -> Iterator[tuple[str, ResourceClaim | None, str]]:
-    """(the pod's name for it, the claim or None, why it cannot be used) of everything that the pod claims, in its order."""
+    """Yield the pod's name for each claim, the claim or None, and why it cannot be used, in the pod's order."""
     made = _made_claims(pod)
     for entry in pod.pod.spec.resource_claims or ():
         try:
@@ -278,7 +281,7 @@ def each_claim(pod: PodInfo, table: ClaimTable) -> Iterator[tuple[str, ResourceC
 
 
 def named_claims(pod: PodInfo) -> Iterator[str]:
-    """The names of the pod's claims, as far as they are known by now."""
+    """Yield the names of the pod's claims, as far as they are known."""
     made = _made_claims(pod)
     for entry in pod.pod.spec.resource_claims or ():
         try:
@@ -290,39 +293,39 @@ def named_claims(pod: PodInfo) -> Iterator[str]:
 
 
 def reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether the claim lists the pod among its users."""
+    """Return whether the claim lists the pod among its users."""
     return any(consumer.uid == pod.uid for consumer in claim.status.reserved_for or ())
 
 
 def has_room(claim: ResourceClaim) -> bool:
-    """Whether another pod may use the claim."""
+    """Return whether another pod may use the claim."""
     return len(claim.status.reserved_for or ()) < MAX_RESERVED_FOR
 
 
 def unused_but_by(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether no other pod uses the claim."""
+    """Return whether no other pod uses the claim."""
     return all(consumer.uid == pod.uid for consumer in claim.status.reserved_for or ())
 
 
 def called(claim: ResourceClaim) -> str:
-    """`namespace/name`, as messages name a claim."""
+    """Return `namespace/name`, as messages name a claim."""
     return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
 def shapes(claims: Sequence[ResourceClaim]) -> tuple[bytes, ...]:
-    """The shapes of several."""
+    """Return the shapes of claims, in their order."""
     return tuple([shape_of(claim) for claim in claims])
 
 
 def _made_claims(pod: PodInfo) -> dict[str, str | None]:
-    """By the pod's name for it, the claim that was made for the pod; None where it was found that it needs none."""
+    """Map the pod's names for claims to the claims made for it; None if it needs no claim."""
     return {status.name: status.resource_claim_name for status in reversed(pod.pod.status.resource_claim_statuses or ())}
 
 
 def _claim(pod: PodInfo, entry: PodResourceClaim, made: Mapping[str, str | None], table: ClaimTable) -> ResourceClaim | None:
     name, made_for_pod = _name(pod, entry, made)
     if name is None:
-        return None  # it was found that the pod needs none
+        return None  # the status says that the pod needs none
     claim = table.get(name, pod.namespace)
     if claim is None:
         raise NotReady(f'could not find ResourceClaim "{pod.namespace}/{name}"')
@@ -336,7 +339,7 @@ def _claim(pod: PodInfo, entry: PodResourceClaim, made: Mapping[str, str | None]
 
 
 def _name(pod: PodInfo, entry: PodResourceClaim, made: Mapping[str, str | None]) -> tuple[str | None, bool]:
-    """(name, whether the claim was made for this pod)."""
+    """Return the claim's name, and whether it was made for this pod."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name, False
     if entry.resource_claim_template_name is None:

@@ -1,7 +1,7 @@
-"""Constraints between devices of one claim or on each device, and quick proofs that no choice of devices can satisfy them.
+"""Constraints between devices of one claim, and quick proofs that no choice of devices satisfies them.
 
-Each proof is a necessary condition only, and leaves out what it cannot count simply: alternatives, administrators, shared devices. It
-spares a search that would try every order of devices that are all alike.
+Each proof is a necessary condition only, and leaves out what it cannot count simply: alternatives, administrators, shared devices. It saves
+a search that would try every order of equal devices.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from placewright.plugins.dynamicresources.pools import DeviceId, Offer
 # --- constraints -----------------------------------------------------------------------------------------------------------------
 
 
-#: More attributes than a device can have are not kept.
+#: Most attributes whose values are kept for a device: more than a device can have.
 _MOST_VALUES: Final = 64
 
 
 class AttributeConstraint(Protocol):
-    """A condition on the devices that were added and not taken away again, in the order of a stack.
+    """A condition on the devices that were added and not taken back, in the order of a stack.
 
     Adding more devices never makes a broken constraint whole, so a search may turn back at the first refusal.
     """
 
     def add(self, offer: Offer, names: frozenset[str]) -> bool:
-        """Add a device for the request of these names; False, and nothing added, where that breaks the constraint."""
+        """Add a device for the request of these names. Return False, and add nothing, if that breaks the constraint."""
 
     def take_back(self, names: frozenset[str]) -> None:
-        """Undo the last `add` for the request of these names that was True."""
+        """Undo the last `add` for the request of these names that returned True."""
 
 
 @dataclass(slots=True)
@@ -41,11 +41,11 @@ class MatchAttribute:
 
     requests: frozenset[str]
     attribute: str
-    #: After each device, the values that all of them have.
+    #: Values that all devices have in common, after each device.
     _values: list[frozenset[Hashable]] = field(default_factory=list)
 
     def add(self, offer: Offer, names: frozenset[str]) -> bool:
-        """True when the device fits in with those before."""
+        """Add the device if it has a value in common with all earlier ones."""
         if self.requests and not self.requests & names:
             return True
         values = values_of(offer, self.attribute)
@@ -64,17 +64,17 @@ class MatchAttribute:
 class DistinctAttribute:
     """All devices have this attribute, each with values of its own.
 
-    kube-scheduler compares with the last device of each request only; here it is all of them, as the API's words say.
+    kube-scheduler compares with the last device of each request only. Here the new device is compared with all, as the API describes it.
     """
 
     requests: frozenset[str]
     attribute: str
     _values: list[frozenset[Hashable]] = field(default_factory=list)
-    #: All of `_values`: no two have one in common.
+    #: The union of `_values`, which are disjoint.
     _taken: set[Hashable] = field(default_factory=set)
 
     def add(self, offer: Offer, names: frozenset[str]) -> bool:
-        """True when the device has no value in common with any before."""
+        """Add the device if it has no value in common with an earlier one."""
         if self.requests and not self.requests & names:
             return True
         values = values_of(offer, self.attribute)
@@ -91,7 +91,7 @@ class DistinctAttribute:
 
 
 def constraints_of(specs: Sequence[DeviceConstraint] | None) -> list[AttributeConstraint]:
-    """Fresh constraints, without devices. Each spec is known to be of a kind that there is."""
+    """Create the constraints of these specs, without devices. Each spec is of a known kind."""
     made: list[AttributeConstraint] = []
     for spec in specs or ():
         requests = frozenset(spec.requests or ())
@@ -103,9 +103,9 @@ def constraints_of(specs: Sequence[DeviceConstraint] | None) -> list[AttributeCo
 
 
 def values_of(offer: Offer, name: str) -> frozenset[Hashable]:
-    """The values of an attribute with their type, by its full name or, in the driver's domain, without it; none where there is none.
+    """Return the values of an attribute with their types, by full name, or without domain if it is the driver's; none if absent.
 
-    An attribute that is a list has several.
+    A list attribute has several values.
     """
     if name not in offer.values:
         if len(offer.values) >= _MOST_VALUES:
@@ -129,21 +129,21 @@ def _look_up(offer: Offer, name: str) -> frozenset[Hashable]:
 
 
 def applies(constraint: DeviceConstraint, names: frozenset[str]) -> bool:
-    """True when a constraint is about the request of these names."""
+    """Return whether a constraint applies to the request of these names."""
     return not constraint.requests or bool(names & set(constraint.requests))
 
 
 # --- proofs ----------------------------------------------------------------------------------------------------------------------
 
 
-#: More devices are not matched: that takes as many nested calls.
+#: Most devices that are matched, because each takes a nested call.
 _MOST_SEATS: Final = 128
-#: Devices that are visited to prove one claim hopeless on one node; then the search itself has to tell.
+#: Most devices that are visited to prove one claim hopeless on one node; beyond that only the search decides.
 _MOST_VISITS: Final = 20_000
 
 
 class Need(NamedTuple):
-    """A demand without alternatives: a number of devices, and the devices that it may have; none of these can be shared."""
+    """A demand without alternatives: a number of devices, and the devices that may serve it, none of them shared."""
 
     claim: int
     demand: DeviceDemand
@@ -151,14 +151,14 @@ class Need(NamedTuple):
 
 
 class Proofs:
-    """Proofs that needs cannot be served. What they look at is counted; where they take too long, nothing is proved."""
+    """Proofs that needs cannot be served. Each counts what it reads, and a proof that takes too long proves nothing."""
 
     def __init__(self, effort: StepBudget) -> None:
         self._effort = effort
         self._visits = _MOST_VISITS
 
     def hopeless(self, claims: Sequence[ClaimDemand], needs: Sequence[Need]) -> bool:
-        """True when there surely is no way to serve these needs at once. Raises `OutOfSteps`."""
+        """Return whether these needs certainly cannot be served at once. Raise `OutOfSteps`."""
         if not self._can_seat([(need.demand.count, [offer.id for offer in need.offers]) for need in needs]):
             return True
         for number, claim in enumerate(claims):
@@ -170,7 +170,7 @@ class Proofs:
         return False
 
     def _can_hold(self, constraint: DeviceConstraint, needs: Sequence[Need]) -> bool:
-        """Whether devices of enough values, or enough of one value, are there."""
+        """Return whether there are devices of enough values, or enough devices of one value."""
         self._effort.spend(COMPARE * sum(len(need.offers) for need in needs))
         by_value = [_by_value(constraint.match_attribute or constraint.distinct_attribute or "", need.offers) for need in needs]
         counts = [need.demand.count for need in needs]
@@ -180,7 +180,7 @@ class Proofs:
         return any(self._can_seat(list(zip(counts, offers, strict=True))) for offers in alike)
 
     def _can_seat(self, parties: Sequence[tuple[int, Collection[Hashable]]]) -> bool:
-        """Whether each party gets its number of seats among the seats it may have; a seat is for one. True for more than can be tried."""
+        """Return whether each party can get its number of seats, one party a seat; True if there are too many to try."""
         self._effort.spend(VISIT * (2 + len(parties)))
         if any(count > len(seats) for count, seats in parties):
             return False
@@ -193,7 +193,7 @@ class Proofs:
             return True
 
     def _seat(self, seats: Collection[Hashable], taken: dict[Hashable, Collection[Hashable]], tried: set[Hashable]) -> bool:
-        """Seat one more, moving others if need be (an augmenting path)."""
+        """Seat one more, and move others if necessary (an augmenting path)."""
         for seat in seats:
             self._visit()
             if seat not in tried:
@@ -215,7 +215,7 @@ class _TooLong(Exception):
 
 
 def _by_value(attribute: str, offers: Iterable[Offer]) -> dict[Hashable, list[DeviceId]]:
-    """Devices by the values of an attribute; devices without one are left out."""
+    """Group devices by the values of an attribute; devices without the attribute are left out."""
     found: dict[Hashable, list[DeviceId]] = {}
     for offer in offers:
         for value in values_of(offer, attribute):

@@ -1,4 +1,4 @@
-"""Claims, read once: what each request wants, with the selectors of its class compiled. What is wrong with a claim shows here."""
+"""Claims, parsed once: the demand of each request, with the selectors of its class compiled. Parsing finds the faults of a claim."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from placewright.plugins.dynamicresources.pools import Amount, Offer
 from placewright.plugins.dynamicresources.selectors import CompiledSelector, CompiledSelectors
 
 Wish = ExactDeviceRequest | DeviceSubRequest
-#: Of the requests of one claim, with those of all alternatives: each is compiled before any device is looked at. Characters in all.
+#: Most selectors of one claim, over all alternatives, and most characters of them: all are compiled before any device is read.
 MOST_SELECTORS: Final = 256
 MOST_SELECTOR_TEXT: Final = 64 * 1024
 
 
 class DemandError(ValueError):
-    """The fault of a claim, its class, or an answer of their selectors; names the object and the field."""
+    """A fault of a claim, of its class, or of a selector's answer. The message names the object and the field."""
 
 
 class SelectorFailed(DemandError):
-    """A selector has no answer for a device: as in kube-scheduler, that ends the whole attempt. In its words."""
+    """A selector has no answer for a device. As in kube-scheduler, that ends the whole attempt, with its message."""
 
 
 class SelectorCondition(NamedTuple):
-    """An expression, and whose selector it is."""
+    """An expression, and the object whose selector it is."""
 
     expression: CompiledSelector
     whose: str
@@ -51,12 +51,12 @@ class DeviceDemand:
     """One request, or one of its alternatives.
 
     Attributes:
-        name: as results name it: `request`, or `request/subrequest`.
-        where: claim and request, for messages.
-        names: what constraints may call it by.
-        count: how many devices; 0 for all that match.
+        name: name in results: `request`, or `request/subrequest`.
+        where: claim and request, as messages name them.
+        names: names by which constraints may refer to it.
+        count: number of devices; 0 for all that match.
         wish: the request as written.
-        pattern: equal for demands that every device serves alike; None where more than being free and matching decides.
+        pattern: equal for demands that the same devices serve; None if more than being free and selected decides.
     """
 
     name: str
@@ -72,15 +72,15 @@ class DeviceDemand:
 
     @property
     def look_steps(self) -> int:
-        """Steps for looking at one device, without its taints."""
+        """Steps of reading one device, without its taints."""
         return LOOK + ASK * (len(self.conditions) + len(self.capacity))
 
     def taint_steps(self, offer: Offer) -> int:
-        """Steps for comparing tolerations with the taints of a device, at most."""
+        """Return the most steps that comparing tolerations with the taints of a device takes."""
         return TOLERATE * len(offer.taints) * (1 + len(self.wish.tolerations or ()))
 
     def selects(self, offer: Offer) -> bool:
-        """True when class and request select this device. Raises `SelectorFailed` where an expression has no answer."""
+        """Return whether class and request select this device. Raise `SelectorFailed` if an expression has no answer."""
         for condition in self.conditions:
             verdict = offer.shape.matches(condition.expression)
             if isinstance(verdict, str):
@@ -90,13 +90,13 @@ class DeviceDemand:
         return True
 
     def tolerates(self, offer: Offer) -> bool:
-        """True when no taint of the device keeps this demand away."""
+        """Return whether this demand tolerates all taints of the device."""
         return all(any(_tolerates(each, taint) for each in self.wish.tolerations or ()) for taint in offer.taints)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClaimDemand:
-    """A claim, with alternatives for each request, by preference; one where it has no choice."""
+    """A claim with the alternatives of each request, by preference; a request without a choice has one."""
 
     claim: ResourceClaim
     key: str
@@ -104,14 +104,14 @@ class ClaimDemand:
 
 
 class ClaimReader:
-    """Reads claims."""
+    """Parses claims."""
 
     def __init__(self, classes: Table[DeviceClass], expressions: CompiledSelectors) -> None:
         self._classes = classes
         self._expressions = expressions
 
     def read(self, claim: ResourceClaim) -> ClaimDemand:
-        """The demands of a claim. Raises `DemandError` and `OutOfSteps`."""
+        """Parse the demands of a claim. Raise `DemandError` or `OutOfSteps`."""
         key = key_of(claim.metadata)
         _check_selectors(claim, key)
         requests = []
@@ -181,7 +181,7 @@ class ClaimReader:
 
 
 def _check_selectors(claim: ResourceClaim, key: str) -> None:
-    """Refuse a claim that has more selectors than any user writes: with the largest that the API allows, reading them takes seconds."""
+    """Refuse a claim with more selectors than users write. Compiling the largest that the API allows takes seconds."""
     requests = claim.spec.devices.requests or ()
     wishes = [wish for each in requests for wish in (each.exactly, *(each.first_available or ())) if wish is not None]
     written = [selector.cel.expression for wish in wishes for selector in wish.selectors or () if selector.cel is not None]
@@ -193,7 +193,7 @@ def _check_selectors(claim: ResourceClaim, key: str) -> None:
 
 
 def check_size(demand: ClaimDemand, counts: Sequence[Sequence[int]]) -> None:
-    """Refuse a claim whose requests, by the least that each may come to, want more than a claim can get. Raises `DemandError`."""
+    """Refuse a claim whose requests need more devices than a claim may have, even at the least. Raise `DemandError`."""
     least = sum(min(each) for each in counts)
     if least > MAX_RESULTS:
         raise DemandError(f"claim {demand.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}")

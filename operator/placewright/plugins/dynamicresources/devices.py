@@ -1,8 +1,8 @@
-"""Which devices claims get on a node: what the plugin asks, and the allocation that is written into a claim's status.
+"""Which devices claims get on a node: the questions of the plugin, and the allocation for a claim's status.
 
-`Inventory` knows the devices and their use, `ClaimReader` what claims want, `DeviceSearch` finds the one for the other. Simple demands are
-answered for all rows at once: `FreeCounts` keeps how many devices that a pattern selects are free on each row, and brings that up to date
-row by row, so that a decision costs what changed since the last.
+`Inventory` knows the devices and their use, `ClaimReader` the demands of claims, and `DeviceSearch` matches them. Simple demands are
+answered for all rows at once. `FreeCounts` keeps how many devices of a pattern are free on each row, and updates single rows. So a decision
+costs as much as changed since the last one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from placewright.plugins.dynamicresources.shortage import DeviceShortage
 
 
 def allocation_of(claim: ClaimDemand, picks: Sequence[Pick], node: str) -> AllocationResult:
-    """The allocation of a claim that gets these devices for a pod on this node."""
+    """Build the allocation of a claim that gets these devices for a pod on this node."""
     devices = AllocatedDevices(tuple(_result(pick) for pick in picks) or None, _configuration(claim, picks))
     return AllocationResult(devices, _node_selector(picks, node))
 
@@ -70,14 +70,14 @@ def _result(pick: Pick) -> AllocatedDevice:
 
 @dataclass(slots=True)
 class _Entry:
-    """A configuration. Its text is copied: decoded and encoded again, numbers and escapes of a driver's parameters would be others."""
+    """A configuration. Its text is copied, because decoding and encoding would change numbers and escapes of a driver's parameters."""
 
     source: str
     requests: list[str]
     rest: dict[str, msgspec.Raw]
 
     def written(self) -> msgspec.Raw:
-        """As the allocation has it."""
+        """Encode it as the allocation has it."""
         named = {"requests": self.requests} if self.requests else {}
         return msgspec.Raw(msgspec.json.encode({"source": self.source, **named, **self.rest}))
 
@@ -100,15 +100,15 @@ def _configuration(claim: ClaimDemand, picks: Sequence[Pick]) -> tuple[msgspec.R
             entries.append(_Entry("FromClaim", users, config))
     for entry in entries:
         if all(demand.names & set(entry.requests) for demand in demands):
-            entry.requests = []  # of all requests: said by naming none
+            entry.requests = []  # no name stands for all requests
     return tuple(entry.written() for entry in entries) or None
 
 
-# --- from where the devices can be used --------------------------------------------------------------------------------------
+# --- nodes that can use the devices --------------------------------------------------------------------------------------
 
 
 def _node_selector(picks: Sequence[Pick], node: str) -> NodeSelector | None:
-    """This node alone if any device is local to it or binds to it; else what all devices ask of nodes; None: any node will do."""
+    """Return this node if any device is local or binds to it, otherwise what all devices demand of nodes; None for any node."""
     if any(pick.offer.reach.node or pick.offer.device.binds_to_node for pick in picks):
         return NodeSelector((NodeSelectorTerm(match_fields=(Requirement(NODE_NAME_FIELD, "In", (node,)),)),))
     terms = [term for pick in picks if pick.offer.selector is not None for term in pick.offer.selector.node_selector_terms or ()]
@@ -120,7 +120,7 @@ def _node_selector(picks: Sequence[Pick], node: str) -> NodeSelector | None:
 
 
 def _distinct(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Each value once, in any order."""
+    """Drop requirements with the same values in another order."""
     first: dict[tuple[str, str, frozenset[str]], Requirement] = {}
     for each in requirements:
         first.setdefault((each.key, each.operator, frozenset(each.values or ())), each)
@@ -131,12 +131,12 @@ def _distinct(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
 
 
 _MOST_PATTERNS: Final = 64
-#: The count of a row on which only a search can tell: devices with counters, shares or rules, or a selector without an answer.
+#: Marks a row that needs a search: it has counters, shares or policies, or a selector without an answer.
 SEARCH: Final = -1
 
 
 def simple_demand(claims: Sequence[ClaimDemand]) -> tuple[DeviceDemand, int] | None:
-    """The one pattern that all these claims ask for, as a demand, and how many devices; None where it takes more to tell."""
+    """Return the one pattern that all these claims ask for and how many devices; None if there is no such pattern."""
     if any(claim.claim.spec.devices.constraints for claim in claims):
         return None
     requests = [request for claim in claims for request in claim.requests]
@@ -149,7 +149,7 @@ def simple_demand(claims: Sequence[ClaimDemand]) -> tuple[DeviceDemand, int] | N
 
 
 def count_free(demand: DeviceDemand, outlook: Outlook, usage: Usage) -> int:
-    """Free devices for this demand, or `SEARCH`."""
+    """Count the free devices for this demand, or return `SEARCH`."""
     free = 0
     for _, offer in outlook.offers:
         if usage.owned(offer.id) or (usage.shared(offer.id) and not offer.shared):
@@ -166,19 +166,19 @@ def count_free(demand: DeviceDemand, outlook: Outlook, usage: Usage) -> int:
 
 
 class FreeCounts:
-    """Counts by pattern, for the patterns asked for most recently."""
+    """Counts of free devices by pattern, for the patterns asked for most recently."""
 
     def __init__(self, journal: Journal) -> None:
-        """Keep up with the rows that `journal` names."""
+        """Follow the rows that `journal` names."""
         self._journal = journal
         self._columns: BoundedCache[Hashable, _Column] = BoundedCache(most=_MOST_PATTERNS)
 
     def forget(self) -> None:
-        """Note that every answer may have changed."""
+        """Drop all counts, because every answer may have changed."""
         self._columns.clear()
 
     def ask(self, demand: DeviceDemand, size: int, count: Callable[[int], int]) -> NDArray[np.int64]:
-        """Counts of this demand's pattern, shape (size,); `count` is asked for rows that changed."""
+        """Return the counts of this demand's pattern, shape (size,). Call `count` for rows that changed."""
         column = self._columns.get(demand.pattern)
         if column is None:
             column = _Column()
@@ -187,7 +187,7 @@ class FreeCounts:
         column.grow(size)
         column.stale.update(range(size) if changed is None else (row for row in changed if row < size))
         column.position = self._journal.position
-        while column.stale:  # `count` may fail: what was counted by then stays so
+        while column.stale:  # `count` may raise: rows that were counted before stay counted
             row = next(iter(column.stale))
             column.counts[row] = count(row)
             column.stale.discard(row)
@@ -195,7 +195,7 @@ class FreeCounts:
 
 
 class _Column:
-    """`stale`: rows that have to be counted again."""
+    """The counts of one pattern; `stale` has the rows to count again."""
 
     __slots__ = ("counts", "position", "stale")
 
@@ -214,19 +214,19 @@ class _Column:
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 INVALID_POOLS: Final = "invalid resource pools were encountered"
-#: Of all rows together, in one decision, and for each row of a large cluster.
+#: Most steps of all rows together, in one decision, and for each row of a large cluster.
 MOST_STEPS_IN_ALL: Final = 10 * MOST_STEPS
 _STEPS_A_ROW: Final = 100
-#: Steps for telling how many devices a node lacks, at most: the answer is waited for, and decisions wait meanwhile.
+#: Most steps of telling how many devices a node lacks, because the answer and further decisions wait for it.
 MOST_STEPS_TO_TELL: Final = 2 * MOST_STEPS
 _MOST_CLAIMS: Final = 256
-#: Bytes of claims that are kept as read; a claim may be as large as an API server takes.
+#: Most bytes of parsed claims that are kept; a claim may be as large as the API server accepts.
 _MOST_CLAIM_BYTES: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """The allocation of each claim, in the order in which they were asked for."""
+    """The allocation of each claim, in the order of the question."""
 
     allocations: tuple[AllocationResult, ...]
 
@@ -237,9 +237,9 @@ class Refusal:
 
     Attributes:
         message: one line.
-        error: something is wrong with a claim, a class or a pool, and the pod is to be tried again later; otherwise devices are lacking.
-        ends_attempt: a selector has no answer here, which ends the attempt for all nodes.
-        unfinished: the decision ran out of steps before this node was searched to the end; another one goes on with it.
+        error: whether a claim, a class or a pool is faulty, so that the pod is tried again later; False if devices are lacking.
+        ends_attempt: whether a selector has no answer here, which ends the attempt for all nodes.
+        unfinished: whether the decision ran out of steps on this node; the next one continues here.
     """
 
     message: str
@@ -249,10 +249,10 @@ class Refusal:
 
 
 class ClusterDevices:
-    """The devices of the cluster, and who has them."""
+    """The devices of the cluster, and the claims that have them."""
 
     def __init__(self, cluster: Cluster, new_share_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
-        """Look at the cluster's tables; nothing is known before the first `refresh`."""
+        """Refer to the cluster's tables; the first `refresh` reads them."""
         self._cluster = cluster
         self._new_share_id = new_share_id
         self._inventory = Inventory(cluster)
@@ -260,16 +260,16 @@ class ClusterDevices:
         self._reader = ClaimReader(cluster.objects.devices.classes, self._expressions)
         self._free = FreeCounts(self._inventory.changed_rows)
         self._everywhere = self._classes = -1
-        #: What is read of claims, with the claim: an id alone may come to stand for another.
+        #: Parsed claims by id, with the claim, because an id may be used again for another object.
         self._read: BoundedCache[int, tuple[ResourceClaim, ClaimDemand]] = BoundedCache(
             _MOST_CLAIM_BYTES, most=_MOST_CLAIMS, largest=_MOST_CLAIM_BYTES
         )
-        #: For whom steps are being counted, and how many searches took.
+        #: The claim for which steps are counted, and the steps that searches took.
         self._asked: ResourceClaim | None = None
         self._spent = 0
 
     def refresh(self) -> None:
-        """Take in what changed in the cluster's tables and nodes since the last time; costs what changed."""
+        """Take in the changes of tables and nodes since the last call. The cost grows with the changes."""
         self._inventory.refresh()
         if self._inventory.everywhere != self._everywhere:
             self._everywhere = self._inventory.everywhere
@@ -279,36 +279,35 @@ class ClusterDevices:
             self._read.clear()
 
     def keep(self, kept: Mapping[str, ResourceClaim]) -> None:
-        """Show the devices of these claims as taken, and no longer the devices that were kept before.
+        """Count the devices of these claims as taken, and no longer the devices that were kept before.
 
-        Args:
-            kept: claims with devices, by keys that no claim in the cluster has.
+        `kept` has claims with devices, by keys that no claim in the cluster has.
         """
         self._inventory.keep(kept)
 
     def version(self, row: int) -> int:
-        """Grows whenever what that row could get changed."""
+        """Return a number that grows when the answers of that row may have changed."""
         return self._inventory.version(row)
 
     @property
     def changed_rows(self) -> Journal:
-        """Rows whose version grew by itself."""
+        """Rows whose own version grew."""
         return self._inventory.changed_rows
 
     @property
     def everywhere(self) -> int:
-        """Grows when all versions do."""
+        """Number that grows when all versions do."""
         return self._inventory.everywhere
 
     @property
     def turn(self) -> int:
-        """Grows when steps are counted anew."""
+        """Number that grows when steps are counted anew."""
         return self._expressions.effort.turn
 
     def check(self, claims: Sequence[ResourceClaim]) -> Status:
-        """The fault of these claims on any node; names the object and the field. An error where reading them takes too long.
+        """Return the fault of these claims on any node, or an error if parsing them takes too long.
 
-        A decision begins with this, or with other claims than before: what searches and selectors may take is then counted anew.
+        Call it first in a decision, or when the claims are others than before: it starts the count of steps anew.
         """
         self._asked = None
         self._count_steps(claims)
@@ -321,7 +320,7 @@ class ClusterDevices:
         return SUCCESS
 
     def candidates(self, claims: Sequence[ResourceClaim]) -> BoolColumn | None:
-        """Rows that can serve these claims, shape (size,), exact; None where each row has to be searched."""
+        """Return the exact rows that can serve these claims, shape (size,); None if each row must be searched."""
         self._count_steps(claims)
         try:
             simple = simple_demand(self._demands(claims))
@@ -330,7 +329,7 @@ class ClusterDevices:
             return None
 
     def free(self, claims: Sequence[ResourceClaim]) -> tuple[str, int, IntColumn] | None:
-        """(class, how many are wanted, how many each row has free, shape (size,)); None where that does not say all there is to say."""
+        """Return the class, the number wanted, and the free devices of each row, shape (size,); None if that is not the whole answer."""
         self._count_steps(claims)
         try:
             simple = simple_demand(self._demands(claims))
@@ -340,7 +339,7 @@ class ClusterDevices:
             return None
 
     def shortage(self, row: int, claims: Sequence[ResourceClaim]) -> Mapping[str, int] | None:
-        """By class, how many more devices the node of this row would need for these claims; None where that is not what is lacking."""
+        """Return by class how many more devices the row's node needs for these claims; None if something else is lacking."""
         self._count_steps(claims)
         inventory, left = self._inventory, MOST_STEPS_TO_TELL - self._spent
         try:
@@ -371,7 +370,7 @@ class ClusterDevices:
         return None if bool((counts == SEARCH).any()) else counts
 
     def allocate(self, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
-        """The first way in which the node of this row serves all these claims; `KeyError` for a row without a node."""
+        """Find the first way in which the row's node serves all these claims. Raise `KeyError` for a row without a node."""
         self._count_steps(claims)
         try:
             outlook, demands = self._outlook(row), self._demands(claims)
@@ -384,7 +383,7 @@ class ClusterDevices:
             return Refusal(str(ended), error=True, unfinished=True)
 
     def _outlook(self, row: int) -> Outlook:
-        """The devices in reach of a row's node. Raises `OutOfSteps`, and `KeyError` for a row without a node."""
+        """Return the devices in reach of a row's node. Raise `OutOfSteps`, or `KeyError` for a row without a node."""
         self._expressions.effort.spend(LOOK + self._inventory.steps_to_look_out(row))
         return self._inventory.outlook(row)
 
@@ -404,7 +403,7 @@ class ClusterDevices:
         return Allocated(tuple(allocation_of(claim, picks, node) for claim, picks in zip(demands, search.picks, strict=True)))
 
     def _gave_up(self, steps: int) -> Refusal:
-        """On this row only, until the rows together have taken too many steps."""
+        """Refuse this row only, until the rows together have taken too many steps."""
         spent = self._spent + steps
         if spent >= self._steps_in_all():
             why = f"gave up after {spent} steps on several nodes: the claims can be combined with devices in too many ways"
@@ -412,7 +411,7 @@ class ClusterDevices:
         return Refusal(f"gave up after {steps} steps: the claims can be combined with devices in too many ways")
 
     def _count_steps(self, claims: Sequence[ResourceClaim]) -> None:
-        """Go on counting while the same decision asks. Of a pod's claims the last may differ from node to node: extended resources."""
+        """Continue the count of the same decision. A pod's last claim may differ from node to node, for its extended resources."""
         first = next(iter(claims), None)
         if first is not None and self._asked is not None and (first is self._asked or _are_of_one_pod(first, self._asked)):
             return
@@ -432,12 +431,12 @@ class ClusterDevices:
 
 
 def _are_of_one_pod(one: ResourceClaim, other: ResourceClaim) -> bool:
-    """Whether these stand for extended resources of the same pod, which are claims of one uid."""
+    """Return whether both claims stand for extended resources of one pod, which share a uid."""
     return one.metadata.uid == other.metadata.uid and one.metadata.name.startswith(SPECIAL_NAME)
 
 
 def _why_not(outlook: Outlook) -> str:
-    """Devices are lacking; a pool from which none can be had may be why."""
+    """Return the lack of devices as the reason, or the problem of a pool in reach, which may cause it."""
     if any(pool.problem == NOT_COUNTED for pool in outlook.unusable):
         return NOT_COUNTED
     return INVALID_POOLS if any(pool.problem for pool in outlook.unusable) else CANNOT_ALLOCATE

@@ -1,4 +1,4 @@
-"""Which changes could help a pod that DynamicResources rejected. Source: kube-scheduler `dynamicresources.go`."""
+"""Queueing hints of DynamicResources: which changes may help a rejected pod. Source: kube-scheduler `dynamicresources.go`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
 
 def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWithHint]:
-    """The plugin's events. `objects`: claims and classes as they are when an event comes."""
+    """Declare the plugin's events. `objects` returns the claims and classes at the time of an event."""
 
     def claim_changed(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None) -> QueueingHint:
         return after_claim_change(pod, old, new, objects().claims)
@@ -30,20 +30,20 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWith
 
     return (
         interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-        # Upstream is not told of claims that are gone, and tries such pods again after minutes.
+        # Upstream ignores deleted claims, and tries such pods again only after minutes.
         interest(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed, keys=CLAIM_KEYS),
         interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed, is_itself),
-        # Upstream is not told of pods whose devices were taken and never written, and tries pods that want them again after minutes.
+        # Upstream ignores deleted pods whose devices were reserved but never written, and tries pods that wait for them after minutes.
         interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left),
         interest(EventResource.DEVICE_CLASS, _NEW_OR_CHANGED),
         interest(EventResource.RESOURCE_SLICE, _NEW_OR_CHANGED),
-        # Upstream has slices change with the rules that taint them.
+        # Upstream changes slices by the rules that taint them.
         interest(EventResource.DEVICE_TAINT_RULE, Action.ALL),
     )
 
 
 def after_claim_change(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, table: ClaimTable) -> QueueingHint:
-    """Devices that became free may serve any pod; else only changes of the pod's own claims count, once all of them are there."""
+    """Queue any pod for devices that became free, otherwise only for changes of its own claims once all of them exist."""
     if not isinstance(new, ResourceClaim):
         return QueueingHint.QUEUE if isinstance(old, ResourceClaim) and _frees(old, pod) else QueueingHint.SKIP
     try:
@@ -59,13 +59,13 @@ def after_claim_change(pod: PodInfo, old: ResourceClaim | None, new: ResourceCla
 
 
 def keys_of_pod(pod: PodInfo) -> Iterator[str]:
-    """Its claims, as far as it names them by now, and the pod itself, for claims that are made for its extended resources."""
+    """Yield keys of the pod's claims that it names so far, and of the pod itself, for claims of its extended resources."""
     yield pod.uid
     yield from (f"{pod.namespace}/{name}" for name in named_claims(pod))
 
 
 def keys_of_claim_change(old: ResourceClaim | None, new: ResourceClaim | None) -> tuple[str, ...] | None:
-    """The pods that name the claim, or own it; all pods where devices become free."""
+    """Return the keys of pods that name or own the claim; None, for all pods, if devices become free."""
     before = old if isinstance(old, ResourceClaim) else None
     if isinstance(new, ResourceClaim):
         return None if before is not None and _loses_devices(before, new) else (key_of(new.metadata),)
@@ -74,7 +74,7 @@ def keys_of_claim_change(old: ResourceClaim | None, new: ResourceClaim | None) -
     return None if before.status.allocation is not None else (owner_of_extended(before),)
 
 
-#: Whom news of a claim concerns.
+#: Keys by which events of claims find the pods that they concern.
 CLAIM_KEYS: Final = EventKeys(keys_of_pod, keys_of_claim_change)
 
 
@@ -84,14 +84,14 @@ def _loses_devices(before: ResourceClaim, new: ResourceClaim) -> bool:
 
 
 def _frees(gone: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether a claim that is gone had devices, or stood in the pod's way."""
+    """Return whether a deleted claim had devices, or blocked this pod."""
     return gone.status.allocation is not None or owner_of_extended(gone) == pod.uid
 
 
 def after_pod_left(gone: PodInfo | None, objects: DeviceObjects) -> QueueingHint:
-    """A pod was on its way to a node, or on it: where its claims are without devices now, what was taken for them is free.
+    """Queue if the deleted pod has claims without devices, because its reserved devices are free now.
 
-    No claim shows that if nothing was written. Devices that are in a claim get free when the claim says so.
+    No claim shows that if nothing was written. Devices in a claim's status become free with the change of the claim.
     """
     if not isinstance(gone, PodInfo):
         return QueueingHint.SKIP
@@ -102,7 +102,7 @@ def after_pod_left(gone: PodInfo | None, objects: DeviceObjects) -> QueueingHint
 
 
 def after_pod_change(pod: PodInfo, new: PodInfo | None, table: ClaimTable) -> QueueingHint:
-    """The pod's own claims were made, and are there."""
+    """Queue once all claims of the pod itself exist."""
     if not isinstance(new, PodInfo) or new.uid != pod.uid:
         return QueueingHint.SKIP
     try:

@@ -1,7 +1,7 @@
-"""All devices of the cluster and their use, kept up to date with the tables, and what of that each row sees.
+"""All devices of the cluster and their use, kept up to date with the tables, and the part that each row sees.
 
-Devices are in use by the allocations of claims, both written and assumed. The cost of a change: of a claim, the
-rows that its devices can be reached from; that of a slice, its pool; that of a node, its row.
+Devices are in use by the allocations of claims, written and assumed. A changed claim costs the rows that reach its devices, a changed slice
+its pool, and a changed node its row.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Use:
     """How a device is used.
 
     Attributes:
-        owners: claims that have it for themselves; more than one only after a mistake of another writer.
-        shares: shares of it that are given out.
-        taken: of its capacities, by all shares together, in nano-units.
+        owners: number of claims that have it exclusively; more than one only after another writer's mistake.
+        shares: number of allocated shares.
+        taken: capacities that all shares use together, in nano-units.
     """
 
     owners: int = 0
@@ -42,33 +42,33 @@ class Use:
 
 
 class Usage:
-    """Devices in use. Access for administrators uses nothing."""
+    """Devices in use. Access for administrators uses none."""
 
     def __init__(self) -> None:
         self._uses: dict[DeviceId, Use] = {}
         self._by_claim: dict[str, tuple[AllocatedDevice, ...]] = {}
 
     def owned(self, device: DeviceId) -> bool:
-        """True when a claim has this device for itself."""
+        """Return whether a claim has this device exclusively."""
         use = self._uses.get(device)
         return use is not None and use.owners > 0
 
     def shared(self, device: DeviceId) -> bool:
-        """True when shares of this device are given out."""
+        """Return whether shares of this device are allocated."""
         use = self._uses.get(device)
         return use is not None and use.shares > 0
 
     def taken(self, device: DeviceId) -> Mapping[str, int]:
-        """The used part of a device's capacities, in nano-units."""
+        """Return the used part of a device's capacities, in nano-units."""
         use = self._uses.get(device)
         return _NOTHING if use is None else use.taken
 
     def in_use(self, device: DeviceId) -> bool:
-        """True when some claim has this device, or a share of it."""
+        """Return whether a claim has this device, or a share of it."""
         return device in self._uses
 
     def set_claim(self, key: str, claim: ResourceClaim | None) -> Iterable[DeviceId]:
-        """A claim is like this now, or gone; returns the devices whose use that changed."""
+        """Record a claim as it is now, None if deleted. Return the devices whose use that changed."""
         allocation = None if claim is None else claim.status.allocation
         now = () if allocation is None else tuple(each for each in allocation.devices.results or () if not each.admin_access)
         before = self._by_claim.pop(key, ())
@@ -96,12 +96,12 @@ class Usage:
 
 
 def device_of(result: AllocatedDevice) -> DeviceId:
-    """The device of a result."""
+    """Return the id of an allocated device."""
     return DeviceId(result.driver, result.pool, result.device)
 
 
 def _nanos(amount: str | float) -> int:
-    """API servers let no other than amounts pass; what is none after all counts for nothing."""
+    """Parse a quantity. The API server rejects invalid ones; if one arrives anyway, count it as zero."""
     try:
         return nano(amount)
     except QuantityError:
@@ -115,13 +115,13 @@ _NO_POOLS: Final[dict[PoolId, Pool]] = {}
 
 
 class Inventory:
-    """Pools, what is in use of them, and what rows see of them.
+    """Pools, their use, and what rows see of them.
 
     Attributes:
-        usage: which devices are in use.
-        changed_rows: rows that see something else than before.
-        everywhere: grows when all rows may.
-        classes_changed: grows when a DeviceClass changes.
+        usage: use of devices.
+        changed_rows: rows that see a change.
+        everywhere: number that grows when all rows may have changed.
+        classes_changed: number that grows when a DeviceClass changes.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -150,7 +150,7 @@ class Inventory:
         self.everywhere += 1
 
     def refresh(self) -> None:
-        """Take in what changed since the last time."""
+        """Take in the changes since the last call."""
         tables = self._tables
         rows = self._cluster.node_journal.since(self._node_position)
         changes = [self._since(table) for table in (tables.taint_rules, tables.slices, tables.claims, tables.classes)]
@@ -171,7 +171,7 @@ class Inventory:
             self.everywhere += 1
 
     def keep(self, kept: Mapping[str, ResourceClaim]) -> None:
-        """Count the devices of these claims as in use, and no longer those of claims that were given before and are not among them."""
+        """Count the devices of these claims as in use, and no longer the devices of claims from the previous call."""
         before = self._kept
         if kept == before:
             return
@@ -181,21 +181,21 @@ class Inventory:
                 self._use_changed(device)
 
     def version(self, row: int) -> int:
-        """Grows when what the row sees, or how it is used, may have changed."""
+        """Return a number that grows when the row's devices, or their use, may have changed."""
         return self._row_versions.get(row, 0) + self.everywhere
 
     def pools(self) -> Iterable[Pool]:
-        """All that there are."""
+        """Return all pools."""
         return self._pools.values()
 
     def steps_to_look_out(self, row: int) -> int:
-        """Steps that the next `outlook` of a row takes (`effort`): 0 where it is known."""
+        """Return the steps that the next `outlook` of a row takes (see `effort`): 0 if it is kept."""
         if row in self._outlooks:
             return 0
         return sum(DRAW * (1 + len(pool.reaches) + len(pool.general)) for pool in self._of_many_nodes.values())
 
     def outlook(self, row: int) -> Outlook:
-        """The devices in reach of a row's node."""
+        """Return the devices in reach of a row's node."""
         known = self._outlooks.get(row)
         if known is None:
             node = self._cluster.node(row)
@@ -212,7 +212,7 @@ class Inventory:
     # --- what changed ----------------------------------------------------------------------------------------------------
 
     def _take_rules(self, keys: Iterable[str]) -> set[PoolId]:
-        """Returns the pools with devices that rules of these names are or were about."""
+        """Take in the rules of these names. Return the pools whose devices they concern or concerned."""
         pools: set[PoolId] = set()
         for key in keys:
             before, now = self._rules.pop(key, None), self._tables.taint_rules.get(key)
@@ -223,7 +223,7 @@ class Inventory:
         return pools
 
     def _take_slices(self, keys: Iterable[str]) -> set[PoolId]:
-        """Returns the pools that slices of these names belong or belonged to."""
+        """Take in the slices of these names. Return the pools that they belong or belonged to."""
         pools: set[PoolId] = set()
         for key in keys:
             before, now = self._pool_of_slice.pop(key, None), self._tables.slices.get(key)

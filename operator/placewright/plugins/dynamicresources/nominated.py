@@ -1,7 +1,7 @@
-"""Devices of nominated pods: preemption made room for such a pod on its node, and its claims get their devices with its Binding.
+"""Devices of nominated pods. Preemption made room for such a pod, and its claims get their devices with its Binding.
 
-Until then pods of no more priority see these devices as taken. Otherwise a pod that waits for a device would take it while the victims end,
-and they would have left for nothing. kube-scheduler keeps no devices for nominated pods.
+Until then pods of no higher priority see these devices as taken. Otherwise a waiting pod would take a device while the victims end, and the
+victims would have left in vain. kube-scheduler keeps no devices for nominated pods.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.plugins.dynamicresources.claims import NotReady, claims_of, extension_of
 from placewright.plugins.dynamicresources.devices import Allocated, ClusterDevices
 
-#: Nominated pods whose devices are kept, the most important first: each costs a search on one node whenever anything changes.
+#: Most nominated pods whose devices are kept, by importance: each costs a search on one node whenever anything changes.
 MOST_PODS: Final = 16
 
 #: Claims with the devices that they will get, by a key that no claim in the cluster has.
@@ -27,15 +27,9 @@ NOTHING_KEPT: Final[KeptClaims] = {}
 
 
 def devices_kept(nominated: Iterable[tuple[PodInfo, NodeName]], cluster: Cluster, devices: ClusterDevices) -> KeptClaims:
-    """Find the devices that nominated pods will get, one pod after another. `devices` shows them as taken afterwards.
+    """Find the devices that nominated pods, the most important first, will get, one pod after another.
 
-    Args:
-        nominated: pods with their nodes, the most important first.
-        cluster: has the pods' claims.
-        devices: searched on each pod's node.
-
-    Returns:
-        The pods' claims that have no devices yet, with the devices that they will get. A pod that gets none there now keeps none.
+    Return the pods' unallocated claims with these devices; afterwards `devices` counts them as taken. A pod that gets none now keeps none.
     """
     kept: dict[str, ResourceClaim] = {}
     devices.keep(kept)
@@ -57,7 +51,7 @@ def devices_kept(nominated: Iterable[tuple[PodInfo, NodeName]], cluster: Cluster
 
 
 def _wanted(pod: PodInfo, cluster: Cluster, row: int) -> list[ResourceClaim]:
-    """The pod's claims that get their devices on the node of a row."""
+    """Return the pod's claims that need devices on the node of a row."""
     try:
         wanted = [claim for claim in claims_of(pod, cluster.objects.devices.claims) if claim.status.allocation is None]
     except NotReady:

@@ -1,10 +1,10 @@
-"""Pools of devices as drivers publish them, read once: which are whole, what each device offers, and what one node has in reach.
+"""Pools of devices as drivers publish them, parsed once: complete ones, the offer of each device, and the devices in reach of a node.
 
-A pool counts when all slices of its highest generation are there. kube-scheduler asks that of the slices that a node can reach first, so
-where a pool is being replaced it may still hand out devices of a former generation; here it waits for the new one.
+A pool counts if all slices of its highest generation exist. kube-scheduler first selects the slices that a node reaches. So while a pool is
+being replaced, it may still allocate devices of an earlier generation; here the pod waits for the new one.
 
 Amounts of a device are in nano-units. Rules: KEP-5075. A device that is allocated several times serves requests until its capacities are
-used up; a policy may round requests up.
+used up. A policy may round requests up.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from placewright.plugins.dynamicresources.selectors import DeviceShape, DeviceSh
 
 
 _SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-#: What requests take, by capacity.
+#: Amounts that requests take, by capacity.
 Amounts = Mapping[str, int]
 
 
 class Amount(NamedTuple):
-    """An amount, and how it is written."""
+    """An amount, and its text."""
 
     nanos: int
     text: RawQuantity
 
     @classmethod
     def of(cls, text: RawQuantity) -> Amount:
-        """Raises `QuantityError`."""
+        """Parse a quantity. Raise `QuantityError`."""
         return cls(nano(text), text)
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The amounts that may be asked for, in steps from the least on."""
+    """The amounts that a request may ask for: from the least on, in steps."""
 
     least: int | None
     most: int | None
@@ -62,8 +62,8 @@ class Capacity:
     """One capacity of a device.
 
     Attributes:
-        default: what a request takes that does not name this capacity; None: all there is.
-        choices: what can be asked for, ascending; empty where there is no such rule.
+        default: amount that a request takes without naming this capacity; None for the total.
+        choices: amounts that a request may ask for, ascending; empty without such a rule.
     """
 
     total: Amount
@@ -73,7 +73,7 @@ class Capacity:
     range: Range | None = None
 
     def taken_by(self, asked: Amount | None) -> Amount:
-        """The amount that a request for this much takes, rounded up as the policy says."""
+        """Return the amount that a request for this much takes, rounded up as the policy says."""
         if asked is None:
             return self.default or self.total
         if self.range is not None and self.range.least is not None:
@@ -81,7 +81,7 @@ class Capacity:
         return next((choice for choice in self.choices if asked.nanos <= choice.nanos), asked)
 
     def may_take(self, nanos: int) -> bool:
-        """True when the policy lets a request take this much."""
+        """Return whether the policy lets a request take this much."""
         if not self.has_policy or (self.default is not None and self.default.nanos == nanos):
             return True
         if self.range is not None:
@@ -90,7 +90,7 @@ class Capacity:
 
 
 def read_capacity(capacity: DeviceCapacity) -> Capacity:
-    """A capacity as drivers publish it. Raises `QuantityError`, and `ValueError` for a step that is no step."""
+    """Parse a capacity as drivers publish it. Raise `QuantityError`, or `ValueError` for an invalid step."""
     policy: CapacityPolicy | None = capacity.request_policy
     if policy is None:
         return Capacity(Amount.of(capacity.value))
@@ -105,13 +105,9 @@ def read_capacity(capacity: DeviceCapacity) -> Capacity:
 
 
 def takes(capacities: Mapping[str, Capacity], asked: Mapping[str, Amount], used: Amounts, taking: Amounts) -> dict[str, Amount] | None:
-    """The amount of each capacity that a request takes; None when less is left, or the amount may not be asked for.
+    """Return the amount of each capacity that a request takes; None if less is left or the policy forbids it.
 
-    Args:
-        capacities: of the device.
-        asked: by the request.
-        used: by claims that are allocated.
-        taking: by the claims that are being allocated.
+    `used` is taken by allocated claims, `taking` by the claims that are being allocated.
     """
     if not asked.keys() <= capacities.keys():
         return None
@@ -140,12 +136,12 @@ def _in_range(nanos: int, bounds: Range) -> bool:
 
 
 def _units(nanos: int) -> int:
-    """Whole units, rounded up: steps are counted in these."""
+    """Return whole units, rounded up, in which steps are counted."""
     return -(-nanos // NANO)
 
 
 def _written(nanos: int) -> str:
-    """As API servers write amounts of memory: with the largest binary suffix that leaves a whole number."""
+    """Format an amount as API servers write memory: with the largest binary suffix that leaves a whole number."""
     if nanos % NANO:
         return f"{nanos}n"
     units, power = nanos // NANO, 0
@@ -157,14 +153,14 @@ def _written(nanos: int) -> str:
 # --- pools -----------------------------------------------------------------------------------------------------------------------
 
 
-#: Taints of other effects keep no claim away.
+#: Effects of taints that repel claims.
 REPELLING = ("NoSchedule", "NoExecute")
 #: A counter set of the pool and a counter in it.
 CounterName = tuple[str, str]
 
 
 class PoolId(NamedTuple):
-    """A pool is known by its driver and its name."""
+    """A pool, identified by its driver and name."""
 
     driver: str
     pool: str
@@ -174,7 +170,7 @@ class PoolId(NamedTuple):
 
 
 class DeviceId(NamedTuple):
-    """A device is known by its driver, pool and name."""
+    """A device, identified by its driver, pool and name."""
 
     driver: str
     pool: str
@@ -186,14 +182,14 @@ class DeviceId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceReach:
-    """The nodes that can use a device: one by name, all, the nodes that a selector takes, or none that we know of."""
+    """The nodes that can use a device: one by name, all, the nodes of a selector, or none that we know of."""
 
     node: str = ""
     everywhere: bool = False
     terms: tuple[NodeTerm, ...] | None = None
 
     def includes(self, name: str, labels: Mapping[str, str]) -> bool:
-        """True when that node is within reach."""
+        """Return whether that node is within reach."""
         if self.node:
             return self.node == name
         return self.everywhere or any(term.matches(labels, name) for term in self.terms or ())
@@ -204,13 +200,13 @@ class Offer:
     """One device of a pool.
 
     Attributes:
-        order: its place in the pool.
-        slice: which of the pool's slices, by name, lists it.
-        reach: its own where the slice says so, the slice's otherwise; `selector` is what it was read from, if there was one.
-        shared: several claims can have it at a time.
-        taints: the taints that keep claims away.
-        plain: nothing but being free and selected decides whether a request can have it, as long as that asks for no capacity.
-        values: of attributes that constraints asked for.
+        order: position in the pool.
+        slice: position of its slice among the pool's slices by name.
+        reach: reach of the device, or of its slice; `selector` is its source, if there is one.
+        shared: whether several claims can have it at the same time.
+        taints: taints that repel claims.
+        plain: whether a request without capacities can have it whenever it is free and selected.
+        values: values of the attributes that constraints read.
     """
 
     id: DeviceId
@@ -233,17 +229,17 @@ class Pool:
     """The highest generation of a pool.
 
     Attributes:
-        incomplete: slices are missing; it is being updated.
-        problem: why nothing can be had from it though it is complete, or nothing.
-        offers: its devices by name, in the order in which they are tried: slices by name, then as they are listed.
-        counters: what its devices share, in nano-units.
-        nodes: the nodes that slices or devices name; `reaches`: other ways in which they can be reached.
-        node: the only node from which it can be used, or nothing.
-        local: devices by the node that they name; `general`: the others.
+        incomplete: whether slices are missing, because the pool is being updated.
+        problem: why a complete pool offers nothing, or "".
+        offers: its devices by name, in the order of the search: slices by name, then as listed.
+        counters: counters that its devices share, in nano-units.
+        nodes: nodes that slices or devices name; `reaches` has the other ways to reach them.
+        node: the only node that can use it, or "".
+        local: devices by the node that they name; `general` has the others.
         binding: slices with devices that have binding conditions.
         sets: names of the counter sets.
-        read: devices by the name of the slice that they were read from, with that slice.
-        rules: the rules that were heeded.
+        read: devices by the name of their slice, with that slice.
+        rules: taint rules that were applied.
     """
 
     id: PoolId
@@ -263,21 +259,21 @@ class Pool:
 
     @property
     def usable(self) -> bool:
-        """Devices can be had from it."""
+        """Whether its devices can be allocated."""
         return not self.incomplete and not self.problem
 
     def includes(self, name: str, labels: Mapping[str, str]) -> bool:
-        """True when anything of it is within reach of that node."""
+        """Return whether any of its devices is within reach of that node."""
         return name in self.nodes or any(reach.includes(name, labels) for reach in self.reaches)
 
     def offers_to(self, name: str, labels: Mapping[str, str]) -> list[Offer]:
-        """Devices within reach of that node, in order."""
+        """Return the devices within reach of that node, in order."""
         general = [offer for offer in self.general if offer.reach.includes(name, labels)]
         local = self.local.get(name, [])
         return sorted((*local, *general), key=lambda offer: offer.order) if local and general else local or general
 
     def add(self, offer: Offer) -> None:
-        """One more device; raises `PoolError` when there is one of that name."""
+        """Add a device. Raise `PoolError` if there is one of that name."""
         if offer.id.device in self.offers:
             raise PoolError(f"duplicate device name {offer.id.device}")
         self.offers[offer.id.device] = offer
@@ -286,7 +282,7 @@ class Pool:
             self.binding.add(offer.slice)
 
 
-#: The problem of a pool with a device whose allocation takes CPU or memory of the node beside what pods request (alpha in 1.36).
+#: Problem of a pool whose devices take CPU or memory of the node in addition to what pods request (alpha in 1.36).
 NOT_COUNTED: Final = "pool has devices that take resources of nodes, which are not counted here (DRANodeAllocatableResources)"
 
 
@@ -301,7 +297,7 @@ def read_pool(
     shapes: DeviceShapes,
     before: Pool | None = None,
 ) -> Pool | None:
-    """The pool of these slices; None when there are none. Of `before`, which is not used any more, devices of slices that stay are kept."""
+    """Build the pool of these slices; None if there are none. Reuse devices of unchanged slices of `before`, which ends."""
     newest = _newest(slices)
     if not newest:
         return None
@@ -347,7 +343,7 @@ def _fill(pool: Pool, slices: Sequence[ResourceSlice], shapes: DeviceShapes, bef
 
 
 def _reads_alike(before: Pool, now: Pool) -> bool:
-    """Whether a slice that is still the same has the same devices: both pools heed the same rules and have the same counters."""
+    """Return whether equal slices have equal devices in both pools, because taint rules and counters are the same."""
     same_rules = len(before.rules) == len(now.rules) and all(one is other for one, other in zip(before.rules, now.rules, strict=True))
     return same_rules and before.counters == now.counters
 
@@ -426,7 +422,7 @@ def _terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     return compile_node_selector(selector)
 
 
-# --- what one node has in reach --------------------------------------------------------------------------------------------------
+# --- devices in reach of a node --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -443,7 +439,7 @@ class Outlook:
 
 
 def look_out(pools: Iterable[Pool], name: str, labels: Mapping[str, str]) -> Outlook:
-    """The devices in reach of a node of this name and with these labels."""
+    """Return the devices in reach of a node of this name and with these labels."""
     usable: list[tuple[bool, Pool, list[Offer]]] = []
     unusable = []
     for pool in pools:
@@ -453,7 +449,7 @@ def look_out(pools: Iterable[Pool], name: str, labels: Mapping[str, str]) -> Out
             unusable.append(pool)
             continue
         offers = pool.offers_to(name, labels)
-        # binding conditions of all devices of slices in reach count, also of devices that are not
+        # binding conditions count for a slice with any device in reach, even on its other devices
         usable.append((any(offer.slice in pool.binding for offer in offers), pool, offers))
     usable.sort(key=lambda each: (each[0], each[1].id))
     unusable.sort(key=lambda pool: pool.id)

@@ -1,7 +1,7 @@
-"""Selectors of device classes and claims: CEL expressions over `device`, compiled once and asked once per distinct device.
+"""Selectors of device classes and claims: CEL expressions over `device`, compiled once and evaluated once per distinct device.
 
-`device.attributes["domain"]` of a domain that the device does not have is an empty map: the expression is respelt for that, so that it
-calls a function of ours.
+`device.attributes["domain"]` is an empty map for a domain that the device lacks. The expression is rewritten for that, so that it calls a
+function of ours.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from placewright.cel.syntax import Brackets, ExpressionError, Item, Token, at, i
 from placewright.cel.values import quantity_functions, quantity_value, version_value
 from placewright.plugins.dynamicresources.effort import COMPILE, COMPILE_A_CHARACTER, StepBudget
 
-#: For one device: two milliseconds.
+#: Most steps for one device: two milliseconds.
 MOST_STEPS: Final = 20_000
-#: A device has no more values of attributes (ResourceSliceMaxAttributeValuesPerDevice), and fewer attributes and capacities. A text, a name
-#: with its domain, and a number as text have no more characters. All attributes of a domain are handed over.
+#: A device has no more values of attributes (ResourceSliceMaxAttributeValuesPerDevice), and fewer attributes and capacities. No text, name
+#: with its domain, or number as text has more characters. A domain is passed with all its attributes.
 _DEVICE_SIZES: Final = ValueSizes(entries=48, characters=96, maps=frozenset({"attributes", "capacity"}))
 _LONGEST_SHOWN: Final = 160
 _MOST_EXPRESSIONS: Final = 1024
-#: Bytes of a compiled expression for each of its characters, as measured; and of all that are kept, those of 256 Ki characters.
+#: Bytes of a compiled expression for each of its characters, as measured, and of all that are kept, at 256 Ki characters.
 _BYTES_A_CHARACTER: Final = 60
 _MOST_COMPILED_BYTES: Final = _BYTES_A_CHARACTER * 256 * 1024
-#: Verdicts that are kept of one shape of devices, and of all together (each takes 50 bytes; it is Kubernetes' drivers who say how many
-#: shapes there are, and tenants how many expressions).
+#: Most verdicts that are kept of one shape of devices, and of all together. Each takes 50 bytes. Drivers decide how many shapes there are,
+#: and tenants how many expressions.
 _MOST_VERDICTS: Final = 256
 _LEAST_VERDICTS: Final = 16
 _MOST_VERDICTS_IN_ALL: Final = 1_000_000
@@ -46,16 +46,16 @@ DeviceDomains = dict[str, dict[str, Any]]
 
 
 class DeviceShape:
-    """The view of a device that expressions have; devices that look the same share one.
+    """A device as expressions see it; equal devices share one.
 
     Attributes:
-        problem: why no expression can be evaluated on such a device, or nothing.
+        problem: why no expression can be evaluated on such a device, or "".
     """
 
     __slots__ = ("__weakref__", "_attributes", "_capacity", "_device", "_shapes", "_unasked", "_verdicts", "problem")
 
     def __init__(self, driver: str, device: Device, shapes: Sized = ()) -> None:
-        """`shapes`: all that there are; their verdicts share the room."""
+        """Convert a device. The verdicts of all `shapes` share one limit."""
         self.problem = ""
         self._shapes = shapes
         self._attributes: DeviceDomains = {}
@@ -73,11 +73,11 @@ class DeviceShape:
             "allowMultipleAllocations": several,
         }
         self._verdicts: dict[str, bool | str] = {}
-        #: Verdicts that were not asked for since the last beat.
+        #: Verdicts that were not asked for since the last `forget_unasked`.
         self._unasked: dict[str, bool | str] = {}
 
     def matches(self, selector: CompiledSelector) -> bool | str:
-        """Whether a device like this is selected, or why that cannot be said; kept."""
+        """Return whether a device like this is selected, or why that is unknown; the verdict is kept."""
         verdict = self._verdicts.get(selector.source)
         if verdict is None:
             if len(self._verdicts) >= self._most_verdicts():
@@ -114,7 +114,7 @@ class DeviceShape:
 
 
 class DeviceShapes:
-    """The shapes of all devices that there are."""
+    """The shapes of all devices."""
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[Any, ...], DeviceShape] = WeakValueDictionary()
@@ -131,7 +131,7 @@ class DeviceShapes:
             shape.forget_unasked()
 
     def of(self, driver: str, device: Device) -> DeviceShape:
-        """The shape of a device."""
+        """Return the shape of a device."""
         attributes = tuple(sorted((name, _key(each)) for name, each in (device.attributes or {}).items()))
         capacity = tuple(sorted((name, str(each.value)) for name, each in (device.capacity or {}).items()))
         key = (driver, bool(device.allow_multiple_allocations), attributes, capacity)
@@ -142,11 +142,11 @@ class DeviceShapes:
 
 
 class CompiledSelector:
-    """One compiled selector; raises `ExpressionError` for what does not compile, costs too much, or is not supported.
+    """One compiled selector; raises `ExpressionError` if it does not compile, costs too much, or is not supported.
 
     Attributes:
-        source: as written.
-        steps: what one evaluation may take.
+        source: text as written.
+        steps: most steps of one evaluation.
     """
 
     def __init__(self, source: str, effort: StepBudget | None = None) -> None:
@@ -166,11 +166,10 @@ class CompiledSelector:
         self._domains = self._program.functions & set(_DOMAIN_OF.values())
 
     def evaluate(self, device: Mapping[str, Any], domains: Mapping[str, Callable[..., Any]]) -> bool:
-        """The answer for a device. Raises `ExpressionError` if there is none (a missing key, no truth value), and `OutOfSteps`.
+        """Evaluate the selector for a device. Raise `ExpressionError` if there is no answer, and `OutOfSteps`.
 
-        Args:
-            device: the variable.
-            domains: functions that find what a device has in a domain, by name.
+        There is none for a missing key, or if the value is no bool. `domains` has functions by name that find a device's values in a
+        domain.
         """
         self._effort.spend(self.steps)
         try:
@@ -185,10 +184,10 @@ class CompiledSelector:
 
 
 class CompiledSelectors:
-    """Compiled expressions, the most recently used ones within the limits; expressions that do not compile are remembered as well.
+    """Compiled expressions, the most recently used ones within the limits. Expressions that do not compile are kept as well.
 
     Attributes:
-        effort: what evaluating them may take.
+        effort: step budget of evaluations.
     """
 
     def __init__(self) -> None:
@@ -198,7 +197,7 @@ class CompiledSelectors:
         )
 
     def get(self, source: str) -> CompiledSelector:
-        """The compiled expression; raises `ExpressionError` and `OutOfSteps`."""
+        """Return the compiled expression. Raise `ExpressionError` or `OutOfSteps`."""
         known = self._known.get(source)
         if known is None:
             known = self._compile(source)
@@ -216,7 +215,7 @@ class CompiledSelectors:
 
 
 def steps_for_a_device(selector: Brackets) -> int:
-    """The steps that one evaluation may take. Raises `ExpressionError` for more than `MOST_STEPS`."""
+    """Return the most steps that one evaluation takes. Raise `ExpressionError` for more than `MOST_STEPS`."""
     steps = steps_of(selector, _DEVICE_SIZES)
     if steps > MOST_STEPS:
         advice = "use fewer loops, sums, patterns, and shorter texts"
@@ -225,7 +224,7 @@ def steps_for_a_device(selector: Brackets) -> int:
 
 
 def _by_domain(driver: str, values: Mapping[str, Any]) -> DeviceDomains:
-    """Names without a domain belong to the driver's."""
+    """Group values by domain; names without a domain belong to the driver's."""
     domains: DeviceDomains = {}
     for name, value in values.items():
         domain, slash, identifier = name.partition("/")
@@ -247,7 +246,7 @@ def _value(attribute: DeviceAttribute) -> Any:
 
 
 def _key(attribute: DeviceAttribute) -> tuple[str, ...]:
-    """Hashable and sortable; tells 1 from true."""
+    """Return a hashable and sortable key that tells 1 from true."""
     values = (attribute.number, attribute.truth, attribute.text, attribute.version)
     return tuple(repr(each) for each in (*values, attribute.numbers, attribute.truths, attribute.texts, attribute.versions))
 
@@ -258,11 +257,11 @@ def _shortened(error: ExpressionError) -> ExpressionError:
     return error if len(text) <= shown else ExpressionError(f"{text[:shown]}...")
 
 
-# --- how `device` is respelt -----------------------------------------------------------------------------------------------------
+# --- how `device` is rewritten -----------------------------------------------------------------------------------------------------
 
 
 def _respell_device(items: Sequence[Item], i: int, respell: Respell) -> tuple[list[Item], int]:
-    """`device.field`, and a domain of it where one is named."""
+    """Rewrite `device.field`, and a domain of it if one is named."""
     field = name_of(at(items, i + 2)) if is_sign(at(items, i + 1), ".") else ""
     if field not in _FIELDS:
         raise ExpressionError(f"device can only be used as {', '.join(f'device.{name}' for name in _FIELDS)}")

@@ -1,7 +1,7 @@
-"""How many more devices a node would need to serve claims: told only after a search that finds them with that many more.
+"""How many more devices a node needs to serve claims, confirmed by a search that finds them with that many more.
 
-A device that is added is like one that there is: one that the node has, free if possible, or else one of any other node. Where more of them
-would not do, as for a constraint that their likeness breaks, nothing is told.
+An added device is a copy of an existing one: of the node's, free if possible, or of any other node's. If more copies would not help, as
+with a constraint that equal devices break, there is no answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from placewright.plugins.dynamicresources.effort import StepBudget
 from placewright.plugins.dynamicresources.inventory import Usage
 from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Outlook, Pool
 
-#: What demands for devices that are alike have in common: their class, and what selects within it.
+#: The common part of demands for equal devices: their class, and the selectors within it.
 _Like = tuple[str, tuple[str, ...]]
 _Model = tuple[Pool, Offer]
 _MOST_SEARCHES: Final = 40
@@ -26,13 +26,13 @@ class DeviceShortage:
     """The shortage of one node for some claims.
 
     Attributes:
-        steps: that were taken.
+        steps: number of steps taken.
     """
 
     def __init__(
         self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], pools: Iterable[Pool], steps: int, effort: StepBudget
     ) -> None:
-        """`pools`: all that there are, for devices that the node has none of. `steps`: that all searches together may take."""
+        """Prepare. `pools` are all pools, for devices that the node lacks. All searches together take at most `steps`."""
         self.steps = 0
         self._limit = steps
         self._effort = effort
@@ -43,7 +43,7 @@ class DeviceShortage:
         self._searches = 0
 
     def by_class(self) -> Mapping[str, int] | None:
-        """By class, how many more would do: with one less of any there is no way. None where no number would do, or that cannot be told.
+        """Return by class how many more devices suffice, while one less would not; None if that cannot be told.
 
         Raises `DemandError` and `OutOfSteps`, as a search does.
         """
@@ -66,7 +66,7 @@ class DeviceShortage:
         return found if found and not self._gave_up() else None
 
     def _model(self, demand: DeviceDemand) -> _Model | None:
-        """A device like which others may be."""
+        """Choose a device to copy."""
         near = [(pool, offer) for pool, offer in self._outlook.offers if self._could_be(demand, offer)]
         free = next((each for each in near if not self._usage.in_use(each[1].id)), None)
         far = ((pool, offer) for pool in self._pools if pool.usable for offer in pool.offers.values() if self._could_be(demand, offer))
@@ -87,7 +87,7 @@ class DeviceShortage:
             self.steps += search.steps
 
     def _could_be(self, demand: DeviceDemand, offer: Offer) -> bool:
-        """Partitions are not added: they draw on what there is."""
+        """Return whether copies of a device may serve. Partitions are not copied, because they draw on existing counters."""
         self._effort.spend(demand.look_steps + demand.taint_steps(offer))
         return not offer.counters and demand.selects(offer) and demand.tolerates(offer)
 
