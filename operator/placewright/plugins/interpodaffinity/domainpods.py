@@ -1,4 +1,4 @@
-"""The effect of pods in a node's domain on a newcomer: required, forbidden, or points."""
+"""The effect of pods in a node's domain on an incoming pod: required, forbidden, or points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placewright.plugins.shared.lookups import at
 
 
 def near(place: Domains, wanted: Tally | None, verdict: Status) -> FixedRule:
-    """Only domains that hold one of these pods; None: there are no such pods."""
+    """Allow only domains that hold one of these pods; None: there are no such pods."""
     if place.single or wanted is None:
         return RowRule(place, Usually.DENIED, NO_PODS.rows if wanted is None else place.rows_with(wanted).rows, verdict, verdict)
     occupied = place.pods(wanted) > 0
@@ -21,12 +21,12 @@ def near(place: Domains, wanted: Tally | None, verdict: Status) -> FixedRule:
 
 
 def anywhere(place: Domains, verdict: Status) -> FixedRule:
-    """All domains."""
+    """Allow all domains."""
     return RowRule(place, Usually.ALLOWED_WHERE_LABELLED, NO_PODS.rows, verdict, verdict)
 
 
 def far(place: Domains, unwanted: Tally, verdict: Status) -> FixedRule:
-    """Only nodes without the label, and domains that hold none of these pods."""
+    """Allow only nodes without the label, and domains that hold none of these pods."""
     if place.single:
         return RowRule(place, Usually.ALLOWED, place.rows_with(unwanted).rows, verdict, verdict)
     free = place.pods(unwanted) <= 0
@@ -35,7 +35,7 @@ def far(place: Domains, unwanted: Tally, verdict: Status) -> FixedRule:
 
 
 def occupied_anywhere(place: Domains, tally: Tally) -> bool:
-    """True when any domain holds one of these pods."""
+    """Return whether any domain holds one of these pods."""
     if place.single:
         return len(place.rows_with(tally).rows) > 0
     return bool(place.pods(tally)[MISSING + 1 :].any())
@@ -49,7 +49,7 @@ class DomainPoints:
         self._points: IntColumn = np.zeros(len(place.codes) if place.single else place.distinct, np.int64)
 
     def add(self, weight: int, tally: Tally) -> bool:
-        """Each of these pods adds this weight to its domain; False where there are none in any."""
+        """Add `weight` to the domain of each of these pods. Return False if there are none in any domain."""
         if self._place.single:
             return self._place.add_by_row(self._points, weight, tally)
         counts = self._place.pods(tally)
@@ -60,5 +60,5 @@ class DomainPoints:
         return True
 
     def of(self, rows: Rows) -> IntColumn:
-        """The points of these rows, which ascend; shape (len(rows),), not to be written."""
+        """Return the points of these rows, which ascend; shape (len(rows),), not to be written."""
         return at(self._points, rows) if self._place.single else self._points[at(self._place.codes, rows)]

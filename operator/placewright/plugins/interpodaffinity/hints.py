@@ -1,4 +1,4 @@
-"""Queueing hints of InterPodAffinity: which changes could turn a rejection around."""
+"""Queueing hints of InterPodAffinity: which changes may help a rejected pod."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def after_pod_change(
     new: PodInfo | None,
     objects: ClusterObjects,
 ) -> QueueingHint:
-    """A wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
+    """Queue if a wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
 
-    A wanted pod that goes may help, too: where no other is left, a pod that its own terms mean may be the first, on any node that has the
+    A wanted pod that goes may help, too. If no other is left, a pod that its own terms select may be the first, on any node with the
     labels. kube-scheduler lets such pods wait for its timeout.
 
-    `aversions` knows another pod's required anti-affinity.
+    `aversions` returns another pod's required anti-affinity.
     """
     if isinstance(new, PodInfo) and new.uid == pod.uid:
         return _hint(True)
@@ -46,9 +46,9 @@ def after_pod_change(
 
 
 def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
-    """Whether a pod that came to a node or changed there may be wanted by the rejected one, or is wanted or barred by it no longer.
+    """Return whether the change of a placed pod may help: it is wanted, no longer wanted, or no longer barred.
 
-    For the latter two kube-scheduler lets pods wait for its timeout.
+    In the latter two cases kube-scheduler lets pods wait for its timeout.
     """
     if wanted_nearby(pod, old, new):
         return True
@@ -62,7 +62,7 @@ def _keeps_away(pod: PodInfo) -> bool:
 
 
 def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
-    """Where news of another pod finds a waiting one: what its required terms mean, what may be meant by the other's, and itself."""
+    """Yield keys of a waiting pod: places that its required terms select, places that others' terms may select it by, and itself."""
     yield pod.uid
     terms = _terms(pod)
     yield from (("is meant", place) for term in (*terms.affinity, *terms.anti_affinity) for place in _places(term))
@@ -70,7 +70,7 @@ def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
 
 
 def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
-    """The pods whose terms may mean the pod before or after; the pods that its anti-affinity meant, where it goes; and itself."""
+    """Yield keys of waiting pods that a change concerns: pods whose terms may select it, pods that its anti-affinity barred, and itself."""
     for pod in (old, new):
         if isinstance(pod, PodInfo):
             yield pod.uid
@@ -79,7 +79,7 @@ def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Has
         yield from (("means", place) for term in _terms(old).anti_affinity for place in _places(term))
 
 
-#: Whom news of a pod concerns.
+#: Keys by which events of pods find the waiting pods that they concern.
 POD_KEYS: Final = EventKeys(keys_of_pod, keys_of_pod_change)
 
 
@@ -95,9 +95,9 @@ def _places(term: Term) -> list[Place]:
 
 
 def after_node_change(own: OwnTerms, facing: FacingTerms, old: Node | None, new: Node | None) -> QueueingHint:
-    """A node came into reach: it is new, has the labels that affinity needs, or is no longer where anti-affinity forbids.
+    """Queue if a node came into reach: it is new, gained a label of affinity, or left a domain that anti-affinity forbids.
 
-    Or the wanted pods on it are in no domain any more, so that the rejected pod may be the first.
+    Also queue if its wanted pods left their domain, so that the rejected pod may be the first.
     """
     if not isinstance(new, Node):
         return QueueingHint.SKIP
@@ -114,12 +114,12 @@ def after_node_change(own: OwnTerms, facing: FacingTerms, old: Node | None, new:
 def after_node_is_gone(
     own: OwnTerms, aversions: Callable[[PodInfo], Iterable[Term]], pod: PodInfo, left: Iterable[PodInfo], objects: ClusterObjects
 ) -> QueueingHint:
-    """A node went with its pods: they count no more, although they are not deleted yet."""
+    """Queue if pods of a deleted node were in the way. They no longer count, although they are not deleted yet."""
     return _hint(any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) or _may_be_first(own, each, None) for each in left))
 
 
 def after_namespace_change(pod: PodInfo, old: Namespace | None, new: Namespace | None) -> QueueingHint:
-    """A namespace's labels changed: the rejected pod selects namespaces by them, or is itself of that namespace and selected by others."""
+    """Queue if the changed namespace is the pod's own, or the pod selects namespaces by labels."""
     known = [each for each in (old, new) if isinstance(each, Namespace)]
     if not known or _namespace_labels(old) == _namespace_labels(new):
         return QueueingHint.SKIP
@@ -150,17 +150,17 @@ def _wanted(own: OwnTerms, pod: PodInfo) -> bool:
 
 
 def _unwanted(own: OwnTerms, before: PodInfo, after: PodInfo | None) -> bool:
-    """True when the pod was barred by a term, and is gone or barred no more."""
+    """Return whether a term barred the pod before, and the pod is gone or no longer barred."""
     return any(_picks(ban.pods, before) and not (after is not None and _picks(ban.pods, after)) for ban in own.bans)
 
 
 def _may_be_first(own: OwnTerms, before: PodInfo, after: PodInfo | None) -> bool:
-    """True when the pod was wanted and is so no more, and the rejected pod is such a pod itself."""
+    """Return whether the pod was wanted and no longer is, and the rejected pod is such a pod itself."""
     return own.wants_itself and _wanted(own, before) and not (after is not None and _wanted(own, after))
 
 
 def _bans(aversions: Iterable[Term], pod: PodInfo, objects: ClusterObjects) -> bool:
-    """True when another pod's own required anti-affinity means this pod."""
+    """Return whether another pod's own required anti-affinity selects this pod."""
     return any(term.matches(pod.namespace, pod.labels, objects.namespace_labels(pod.namespace)) for term in aversions)
 
 

@@ -1,7 +1,7 @@
-"""Matches of terms: the pods that an incoming pod's terms select, and the existing pods' terms that mean the incoming pod.
+"""Matches of terms: the pods that an incoming pod's terms select, and the existing pods' terms that select the incoming pod.
 
-Both are worked out once per look of pod and kept: a pod's own terms until namespaces change, what it faces until a term comes or goes that
-its labels come past. The results are selections to be counted; the counting itself happens in every cycle.
+Both are computed once per kind of pod and kept. A pod's own terms hold until namespaces change, the facing terms until a term that its
+labels meet comes or goes. The results are selections to be counted. Each cycle counts them anew.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.framework.memory import Memory
 
-#: Each of some 1.5 KB at most places; Deployments and their revisions, not members of StatefulSets, which look alike here.
+#: Most kinds of pods. Each takes about 1.5 KB at most places; pods of a Deployment's revision, or of a StatefulSet, are one kind here.
 _MAX_LOOKS: Final = 16_384
-#: Up to so many weights over one label are counted by themselves.
+#: Most weights over one label that are counted separately.
 _FEW_WEIGHTS: Final = 4
 
 
@@ -51,13 +51,13 @@ class Ban(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnTerms:
-    """The demand of an incoming pod's terms.
+    """The demands of an incoming pod's terms.
 
     Attributes:
-        keys: the labels of the required affinity terms.
-        wanted: pods that all required affinity terms mean; None when there can be none.
-        wants_itself: whether the pod itself is such a pod.
-        bans, pulls: from required anti-affinity, and from all preferred terms.
+        keys: labels of the required affinity terms.
+        wanted: pods that all required affinity terms select; None if there can be none.
+        wants_itself: whether these terms select the pod itself.
+        bans, pulls: terms of required anti-affinity, and all preferred terms.
         prefers: whether there are preferred terms at all, also ones that select no pod.
     """
 
@@ -83,18 +83,18 @@ NONE_FACING: Final = FacingTerms()
 
 
 class _BothWays(NamedTuple):
-    """The own terms of pods with the same affinity: terms that do not mean these pods themselves, and terms that do."""
+    """The own terms of pods with the same affinity: one for pods that they do not select, and one for pods that they do."""
 
     others: OwnTerms
     likes: OwnTerms
 
 
 class _Kept:
-    """The terms that some labels meet, and a stamp that tells whether they still hold.
+    """The terms that some labels meet, and a stamp that shows whether they still hold.
 
     Attributes:
-        labels: in the order in which the stamps were taken.
-        version: the latest one of all terms for which this is known to hold.
+        labels: labels in the order of the stamps.
+        version: latest version of all terms for which this is known to hold.
     """
 
     __slots__ = ("facing", "labels", "stamps", "version")
@@ -106,12 +106,12 @@ class _Kept:
         self.facing = NONE_FACING
 
     def __sizeof__(self) -> int:
-        """With all that it faces."""
+        """Include all facing terms in the size."""
         return object.__sizeof__(self) + bytes_of((self.labels, self.stamps, self.facing))
 
 
 class Matcher:
-    """Works out `OwnTerms` and `FacingTerms`, and remembers."""
+    """Computes `OwnTerms` and `FacingTerms`, and keeps them."""
 
     def __init__(self, hard_weight: int) -> None:
         self._hard_weight = hard_weight
@@ -126,15 +126,15 @@ class Matcher:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the answer about the last pod; memories count themselves."""
+        """Bytes of the answer about the last pod; the caches count themselves."""
         return bytes_of(self._asked)
 
     def forget_unasked(self) -> None:
-        """Forget the pod that was asked about last: it may be gone."""
+        """Forget the last pod, because it may be gone."""
         self._asked = None
 
     def own(self, pod: PodInfo, cluster: Cluster) -> OwnTerms:
-        """The pod's own terms; raise `TermsError` when they do not parse."""
+        """Return the pod's own terms. Raise `TermsError` if they do not parse."""
         namespace, _, _, affinity = key = pod.pairwise_key
         if not affinity:
             return NO_OWN_TERMS
@@ -144,7 +144,7 @@ class Matcher:
         return own.likes if wanted is not None and wanted.selects(key, pod.labels) else own.others
 
     def facing(self, pod: PodInfo, cluster: Cluster) -> FacingTerms:
-        """Terms of existing pods that mean this pod."""
+        """Return the terms of existing pods that select this pod."""
         if not cluster.pairwise_counts.carriers:
             return NONE_FACING
         self._refresh(cluster)
@@ -174,7 +174,7 @@ class Matcher:
         return changes is None or any(change.kind is Namespace for change in changes)
 
     def _face(self, key: PairwiseKey, cluster: Cluster) -> _Kept:
-        """Pods that differ only in labels that no term mentions, such as the members of a StatefulSet, face the same."""
+        """Find the facing terms. Pods that differ only in labels that no term reads, such as a StatefulSet's members, share them."""
         carried, namespace = self._carried, key.namespace
         labels = carried.mentioned(key.labels)
         look = (namespace, labels)
@@ -202,7 +202,7 @@ class Matcher:
 
 
 def _facing(terms: Iterable[CarriedTerm], hard_weight: int) -> FacingTerms:
-    """Sum up the terms that mean a pod, with the profile's weight for required affinity."""
+    """Sum up the terms that select a pod, with the profile's weight for required affinity."""
     banning: dict[str, set[AffinityCarrier]] = {}
     pulling: dict[str, dict[AffinityCarrier, int]] = {}
     for carried in terms:
@@ -230,15 +230,15 @@ def _own_terms(terms: PodTerms, namespaces: Mapping[str, Namespace]) -> OwnTerms
 
 
 def _pods_of(carriers: Iterable[AffinityCarrier]) -> PodSelection:
-    """All pods of these carriers, as one selection: they are then counted in one place, however many they are."""
+    """Select all pods of these carriers at once, so that they are counted in one place."""
     chosen = frozenset(carriers)
     return PodSelection(frozenset(c.namespace for c in chosen), carriers=chosen)
 
 
 def _pulls(key: str, weights: Mapping[AffinityCarrier, int]) -> Iterable[Pull]:
-    """Pods of one weight are counted together; where there are many weights, all pods are, each with its weight.
+    """Group pods by weight to count them together; if there are many weights, count all pods with their own weights.
 
-    Weights that cancel out count, too: they give 0 points, and kube-scheduler scores a pod that such terms face.
+    Weights that cancel out count, too. They give 0 points, and kube-scheduler scores a pod that faces such terms.
     """
     by_weight: dict[int, list[AffinityCarrier]] = {}
     for carrier, weight in weights.items():

@@ -1,4 +1,4 @@
-"""Remedies of InterPodAffinity: which pods would have to come to a node's domain, or leave it."""
+"""Remedies of InterPodAffinity: which pods must come to a node's domain, or leave it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FACING: Final = "whose anti-affinity excludes it"
 
 
 class DomainRemedies:
-    """For one pod and the domains of one node."""
+    """Remedies for one pod in the domains of one node."""
 
     def __init__(self, plugin: str, pod: PodInfo, cluster: Cluster, row: int) -> None:
         self._plugin = plugin
@@ -26,13 +26,13 @@ class DomainRemedies:
         self._labels = cluster.node(row).metadata.labels or NO_LABELS
 
     def all(self, own: OwnTerms, facing: FacingTerms) -> list[Remedy]:
-        """Remedies for the pod's required affinity, then for its anti-affinity, then for other pods' anti-affinity."""
+        """Return remedies for the pod's required affinity, then for its anti-affinity, then for other pods' anti-affinity."""
         found = [remedy for key in own.keys for remedy in self._wanted(key, own.wanted, first=own.wants_itself)]
         found += [remedy for ban in own.bans for remedy in self._banned(ban, _OWN)]
         return found + [remedy for ban in facing.bans for remedy in self._banned(ban, _FACING)]
 
     def _wanted(self, key: str, wanted: PodSelection | None, *, first: bool) -> Iterator[Remedy]:
-        """`first`: the pod means itself, so that it may be the first one anywhere."""
+        """Propose a pod to be near. `first` says that the pod selects itself, so that it may be the first one anywhere."""
         if key not in self._labels:
             yield Remedy(self._plugin, RemedyKind.TOLD, f"label {key}, over which the pod wants to be near others")
         elif wanted is None:
@@ -61,5 +61,5 @@ class DomainRemedies:
             yield Remedy(self._plugin, RemedyKind.REMOVE_PODS, text, pods=keys(found))
 
     def _standing(self, selection: PodSelection, key: str) -> Iterator[PodInfo]:
-        """The selection's pods in the node's domain of this label."""
+        """Iterate over the selection's pods in the node's domain of this label."""
         return standing_pods(self._cluster, selection, key, self._labels[key])

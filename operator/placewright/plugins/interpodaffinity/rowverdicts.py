@@ -1,4 +1,4 @@
-"""Required terms with one row changed: which domains are wanted and which are barred then."""
+"""Required terms with one row changed: which domains are then wanted and which are barred."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class _Occupancy:
         self._total = int(self._counts.before.sum() - self._counts.before[MISSING])
 
     def labelled(self, rows: Rows) -> BoolColumn:
-        """True where a row has the label."""
+        """Return which rows have the label."""
         has_label: BoolColumn = self.codes[rows] != MISSING
         return has_label
 
     def occupied(self, rows: Rows) -> BoolColumn:
-        """True where such a pod is in the row's domain."""
+        """Return which rows have such a pod in their domain."""
         return self.labelled(rows) & (self._counts.around(rows) > 0)
 
     def anywhere(self, rows: Rows) -> BoolColumn:
-        """True where such a pod is in any domain."""
+        """Return for which rows such a pod is in any domain."""
         total: NDArray[np.int64] = self._total + np.where(self.labelled(rows), self._counts.change(rows), 0)
         return total > 0
 
 
 class RowwiseNearness:
-    """Implements `topology.Rule` for one required affinity term."""
+    """One required affinity term as a `topology.Rule`."""
 
     def __init__(self, wanted: _Occupancy, all_wanted: Sequence[_Occupancy], wants_itself: bool, verdict: Status) -> None:
-        """`all_wanted` are those of all terms: only where none is met anywhere may a pod that wants its like be the first."""
+        """Combine a term with those of all terms. A pod that selects itself may be the first only if none is met anywhere."""
         self.codes = wanted.codes
         self.denied = self.missing = verdict
         self._wanted = wanted
@@ -50,7 +50,7 @@ class RowwiseNearness:
         self._wants_itself = wants_itself
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """True where a wanted pod is near, or may be done without."""
+        """Allow rows near a wanted pod, or rows where the pod may be the first."""
         near = self._wanted.occupied(rows)
         if not self._wants_itself:
             return near
@@ -61,7 +61,7 @@ class RowwiseNearness:
 
 
 class RowwiseDistance:
-    """Implements `topology.Rule` for pods that keep the incoming one out of their domain."""
+    """Pods that keep the incoming one out of their domain, as a `topology.Rule`."""
 
     def __init__(self, cluster: Cluster, pods: PodSelection, place: Domains, verdict: Status) -> None:
         self._unwanted = _Occupancy(cluster, pods, place)
@@ -69,13 +69,13 @@ class RowwiseDistance:
         self.denied = self.missing = verdict
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """True where no such pod is near."""
+        """Allow rows without such a pod near."""
         return ~self._unwanted.occupied(rows)
 
 
 def nearness(
     cluster: Cluster, pods: PodSelection | None, places: Sequence[Domains], wants_itself: bool, verdict: Status
 ) -> list[RowwiseNearness]:
-    """A rule for each required affinity term, given where the domains of each lie."""
+    """Make a rule for each required affinity term from the domains of its label."""
     wanted = [_Occupancy(cluster, pods, place) for place in places]
     return [RowwiseNearness(each, wanted, wants_itself, verdict) for each in wanted]

@@ -1,1 +1,1 @@
-"""NodeResourcesFit and NodeResourcesBalancedAllocation: does it fit, and how well."""
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: whether a pod fits, and how well."""

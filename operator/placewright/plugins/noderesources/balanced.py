@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: prefer nodes that the pod leaves more evenly used. Implements PreScore, Score.
+"""NodeResourcesBalancedAllocation: prefers nodes that the pod leaves more evenly used. Implements PreScore, Score.
 
 S = 100·(1 − standard deviation of the used fractions); score = 50 + (50 + S with the pod − S without)/2, integer division.
 Source: kube-scheduler 1.36 `balanced_allocation.go`.
@@ -46,24 +46,24 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], Sc
 
     @classmethod
     def counted_resources(cls, args: BalancedAllocationArgs) -> tuple[str, ...]:
-        """Implements `Plugin.counted_resources`: the ones that are balanced."""
+        """Name the resources that are balanced."""
         return tuple(each.name for each in args.resources)
 
     def __init__(self, args: BalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        #: By the resources that count for a pod: at most as many as there are choices among those of the profile.
+        #: Tables by the resources that count for a pod: one for each combination of the profile's resources at most.
         self._tables: dict[tuple[str, ...], _BalanceTable] = {}
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The pod's requests, without defaults."""
+        """Sign the pod by its requests, without defaults."""
         return frozenset(pod.requests.items())
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Implements `PreScorePlugin.pre_score`: skips pods that request none of the resources."""
+        """Skip pods that request none of the resources."""
         return SUCCESS if any(pod.requests.get(spec.name, 0) for spec in self.args.resources) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Implements `ScorePlugin.score`: 50 to 100; 75 where the pod changes nothing."""
+        """Score rows from 50 to 100; 75 if the pod changes nothing."""
         own = {spec.name: pod.requests.get(spec.name, 0) for spec in self.args.resources}
         counting = tuple([name for name, amount in own.items() if amount or not is_scalar_resource(name)])
         if not counting:
@@ -73,9 +73,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], Sc
 
 
 class _Balance(NamedTuple):
-    """The resources that count for a pod, node by node: what is asked for, what there is (at least 1), and where there is any.
+    """The resources that count for a pod, by node: requested amounts, divisors (at least 1), and whether the node has any.
 
-    `counted` is None where all nodes have all of them.
+    `counted` is None if all nodes have all of them.
     """
 
     requested: Sequence[Fractions]
@@ -84,14 +84,14 @@ class _Balance(NamedTuple):
 
 
 class _BalanceTable(RowTable):
-    """A balance without the pod: its columns one after the other, and last how even it is."""
+    """A balance without the pod: its columns one after the other, and last the evenness."""
 
     def __init__(self, resources: Sequence[str]) -> None:
         super().__init__()
         self._resources = resources
 
     def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[NDArray[Any]]:
-        """Requested, divisor and counted of each resource, and last 100·(1 - standard deviation) as whole numbers in floats."""
+        """Return requested, divisor and counted of each resource, and last 100·(1 - standard deviation), truncated, in floats."""
         found: list[NDArray[Any]] = []
         for name in self._resources:
             column = cluster.resources.column(name)
@@ -100,7 +100,7 @@ class _BalanceTable(RowTable):
         return [*found, _evenness_with(self._balance(found), [0.0] * len(self._resources))]
 
     def scores(self, cluster: Cluster, rows: Rows, own: Sequence[int]) -> IntColumn:
-        """With a pod that asks for so much of each resource."""
+        """Score rows with a pod that requests these amounts."""
         if len(rows) <= FEW_ROWS:
             return np.array([self._score_of_row(cluster, row, own) for row in rows.tolist()], np.int64)
         *columns, before = self.current(cluster) if rows is cluster.all_rows else self.compute(cluster, rows)
@@ -142,7 +142,7 @@ def _evenness_with(balance: _Balance, own: Sequence[float]) -> Fractions:
 
 
 def _evenness_of_row(fractions: Sequence[float]) -> int:
-    """`evenness` of one row, given the fractions that count there."""
+    """Compute `evenness` of one row from the fractions that count there."""
     if len(fractions) < _A_PAIR:
         return MAX_NODE_SCORE
     if len(fractions) == _A_PAIR:
@@ -154,7 +154,7 @@ def _evenness_of_row(fractions: Sequence[float]) -> int:
 
 
 def _evenness_of_two(one: Fractions, other: Fractions) -> Fractions:
-    """`evenness` of two fractions that count everywhere, in the order of upstream's operations; changes its arguments."""
+    """Compute `evenness` of two fractions that count everywhere, in upstream's order of operations; changes its arguments."""
     one -= other
     np.abs(one, out=one)
     one /= 2
@@ -164,16 +164,10 @@ def _evenness_of_two(one: Fractions, other: Fractions) -> Fractions:
 
 
 def evenness(fractions: Sequence[Fractions], counted: Sequence[BoolColumn]) -> IntColumn:
-    """Say how evenly the resources of each row are used: 100·(1 - standard deviation) over the fractions that count.
+    """Score how evenly the resources of each row are used: 100·(1 - standard deviation) over the fractions that count.
 
-    Fractions are summed resource by resource, in order, as kube-scheduler does: another order could round differently.
-
-    Args:
-        fractions: by resource, the used fraction of each row, 0 to 1; shape (rows,) float64.
-        counted: by resource, whether the row offers it; shape (rows,).
-
-    Returns:
-        0 to 100, truncated; shape (rows,) int64. Rows with fewer than two counted fractions get 100.
+    Fractions are summed resource by resource, in order, as kube-scheduler does, because another order could round differently. Rows with
+    fewer than two counted fractions get 100. All shapes are (rows,), the result is int64.
     """
     if len(fractions) == 2 and bool((counted[0] & counted[1]).all()):
         return ((1 - np.abs((fractions[0] - fractions[1]) / 2)) * MAX_NODE_SCORE).astype(np.int64)

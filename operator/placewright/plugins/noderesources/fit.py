@@ -1,6 +1,6 @@
-"""NodeResourcesFit: the node has what the pod asks for; scored by how full the node would be.
+"""NodeResourcesFit: checks that the node has what the pod requests, and scores how full the node would be.
 
-Implements PreFilter, Filter, PreScore, Score. The Pre points are there because profiles may name them; the columns need neither.
+Implements PreFilter, Filter, PreScore, Score. The Pre points exist because profiles may name them; the columns need neither.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _DEVICES: Final = "DynamicResources"
 _BEFORE_AND_AFTER: Final = 2
 #: Bits of an int64 that hold flags; the others number up to 2^31 combinations of earlier flags.
 _FLAGS_AT_ONCE: Final = 31
-#: Columns are compared so much faster than they are divided.
+#: Ratio of the time to divide a column to the time to compare it.
 _COMPARED_FAST: Final = 4
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
@@ -67,7 +67,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
 
     @classmethod
     def counted_resources(cls, args: NodeResourcesFitArgs) -> tuple[str, ...]:
-        """Implements `Plugin.counted_resources`: the ones that are scored."""
+        """Name the resources that are scored."""
         return tuple(each.name for each in args.scoring_strategy.resources)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
@@ -76,18 +76,18 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         self._loads = {spec.name: LoadTable(spec.name) for spec in args.scoring_strategy.resources}
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The pod's requests, and the ones that devices may serve."""
+        """Sign the pod by its requests, and by the ones that devices may serve."""
         signature: Hashable = frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
         if served := self._served_by_devices(pod):
             signature = (signature, served)
         return signature if pod.pod.spec.resources is None else (signature, frozenset(_bid(pod).items()))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Implements `PreFilterPlugin.pre_filter`: no fact has to be found out beforehand."""
+        """Pass: the columns need no preparation."""
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Implements `FilterPlugin.filter`: True where the number of pods and every requested resource fit."""
+        """Allow rows with room for the number of pods and for every requested resource."""
         if len(rows) <= FEW_ROWS // _COMPARED_FAST:
             return np.array([self._holds(pod, cluster, row) for row in rows.tolist()], np.bool_)
         index = slice(0, len(rows)) if rows is cluster.all_rows else rows  # all of a column is read in place
@@ -104,7 +104,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return fits
 
     def _holds(self, pod: PodInfo, cluster: Cluster, row: int) -> bool:
-        """Whether pod count and every requested resource fit on one row."""
+        """Return whether the pod count and every requested resource fit on one row."""
         if cluster.pod_count[row] >= cluster.pod_limit[row]:
             return False
         resources, served = cluster.resources, self._served_by_devices(pod)
@@ -119,9 +119,9 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return True
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Implements `FilterPlugin.explain`: every resource that is short, in kube-scheduler's order.
+        """Name every resource that is short, in kube-scheduler's order.
 
-        A row is unresolvable where the request alone exceeds the node.
+        A row is unresolvable if the request alone exceeds the node.
         """
         reasons = [TOO_MANY_PODS]
         everywhere = np.ones(len(rows), np.bool_)
@@ -145,9 +145,9 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return _grouped(rows, reasons, [*short, hopeless], everywhere)
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Implements `RemedyPlugin.remedies`: fewer pods, by as many as are too many, and more of each resource that is lacking.
+        """Propose to remove as many pods as are too many, and more of each resource that is short.
 
-        An amount that no node offers is named as such.
+        The text says if no node offers an amount.
         """
         lacks = self._lacking(state, pod, cluster, row)
         fewer = lacks.pop(PODS, 0)
@@ -163,7 +163,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return found
 
     def _lacking(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> dict[str, int]:
-        """Missing amounts of a rejected row, by resource; `pods` are one of them."""
+        """Return the missing amounts of a rejected row by resource, which may be `pods`."""
         (rejection,) = self.explain(state, pod, cluster, np.array([row], np.intp))
         lacks = {}
         for reason in rejection.status.reasons:
@@ -176,23 +176,14 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return lacks
 
     def nearest_first(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows:
-        """Implements `RemedyPlugin.nearest_first`: sorts by the missing share of the pod's requests, summed over all resources."""
+        """Sort rows by the missing share of the pod's requests, summed over all resources."""
         lacks = np.zeros(len(rows))
         for name, missing in self.shortfalls(pod, cluster, rows).items():
             lacks += missing / pod.requests[name]
         return rows[np.argsort(lacks, kind="stable")]
 
     def shortfalls(self, pod: PodInfo, cluster: Cluster, rows: Rows) -> dict[str, IntColumn]:
-        """Return what rows lack of each requested resource.
-
-        Args:
-            pod: with the requests.
-            cluster: with the rows.
-            rows: any.
-
-        Returns:
-            Missing amounts by resource, shape (rows,); 0 on rows with enough, and on rows where devices serve the resource.
-        """
+        """Return by resource what rows lack of the pod's requests, shape (rows,); 0 where devices serve the resource."""
         found, served = {}, self._served_by_devices(pod)
         for name, asked in self._demanded(pod):
             column = cluster.resources.column(name)
@@ -201,11 +192,11 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return found
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Implements `PreScorePlugin.pre_score`: no fact has to be found out beforehand."""
+        """Pass: the columns need no preparation."""
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Implements `ScorePlugin.score`: 0 to 100 by the profile's scoring strategy."""
+        """Score rows from 0 to 100 by the profile's scoring strategy."""
         strategy = self.args.scoring_strategy
         bid = _bid(pod)
         if len(rows) <= FEW_ROWS and strategy.type != "RequestedToCapacityRatio":
@@ -214,7 +205,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return strategy_score(strategy, loads, len(rows))
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that leave or shrink; nodes that come or grow."""
+        """Declare pods that leave or shrink, and nodes that come or grow."""
         return (
             interest(EventResource.POD, Action.DELETE, _pod_left_a_node),
             interest(EventResource.POD, Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
@@ -223,7 +214,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         )
 
     def _demanded(self, pod: PodInfo) -> Iterator[tuple[str, int]]:
-        """Resources to check: CPU, memory, ephemeral storage, then the others by name; ignored ones and zeros left out."""
+        """Yield the resources to check: CPU, memory, ephemeral storage, then the others by name, without ignored ones and zeros."""
         for name in _FIRST:
             if amount := pod.requests.get(name, 0):
                 yield name, amount
@@ -232,7 +223,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
                 yield name, pod.requests[name]
 
     def _served_by_devices(self, pod: PodInfo) -> frozenset[str]:
-        """Resources that DynamicResources sees to on nodes that do not offer them; see its `extended`."""
+        """Return the resources that DynamicResources serves on nodes that do not offer them (see its `claims`)."""
         served = self.handle.cluster.objects.devices.served(pod)
         return frozenset(served) if served and self.handle.runs(_DEVICES) else frozenset()
 
@@ -250,7 +241,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return QueueingHint.QUEUE if freed else QueueingHint.SKIP
 
     def _class_serves(self, pod: PodInfo, _old: DeviceClass | None, new: DeviceClass | None) -> QueueingHint:
-        """A class for what the pod asks for."""
+        """Queue for a class of a resource that the pod requests."""
         if not isinstance(new, DeviceClass):
             return QueueingHint.SKIP
         names = {new.spec.extended_resource_name, f"{IMPLICIT_RESOURCE}{new.metadata.name}"}
@@ -279,14 +270,14 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return np.array(found, np.int64)
 
     def _load(self, spec: ResourceSpec, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> Load | None:
-        """The resource as the pod would leave it, or None when it does not count for this pod."""
+        """Return the resource with the pod added; None if it does not count for this pod."""
         own = bid.get(spec.name, 0)
         if own == 0 and is_scalar_resource(spec.name):
             return None
         return self._loads[spec.name].load(cluster, rows, own, spec.weight or 1)
 
     def _offer(self, node: Node) -> Mapping[str, int]:
-        """The node's offer; kept, because each pod that waits asks about the same node. With it the node, or its id may come back."""
+        """Return the node's offer, kept because each waiting pod asks about the same node. The node is kept so that its id stays unique."""
         return self._offers.recall(id(node), lambda: (node, canonical(node.status.allocatable or {})))[1]
 
 
@@ -300,16 +291,16 @@ def _pod_left_a_node(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -
 
 
 def _bid(pod: PodInfo) -> Mapping[str, int]:
-    """The pod's request as the score counts it. kube-scheduler 1.36 leaves out pod-level resources here; filters do not."""
+    """Return the requests that the score counts. kube-scheduler 1.36 leaves out pod-level resources here; filters do not."""
     if pod.pod.spec.resources is not None:
         return scoring_requests_of_containers(pod.pod.spec)
     return {**pod.requests, CPU: pod.scoring_cpu, MEMORY: pod.scoring_memory}
 
 
 def _grouped(rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn], everywhere: BoolColumn | None = None) -> list[Rejection]:
-    """Rows by their combination of failures; the last flag says that no preemption can help.
+    """Group rows by their combination of failures; the last flag says that no preemption can help.
 
-    `everywhere`: a column that is True in all rows; flags that are this very object tell no rows apart, and cost nothing.
+    `everywhere` is a column that is True in all rows. Flags that are this very object distinguish no rows and cost nothing.
     """
     if len(rows) == 1:  # preemption asks row by row, and `unique` is slow
         return [Rejection(_status(reasons, [bool(flag[0]) for flag in flags]), rows)]
@@ -322,7 +313,7 @@ def _grouped(rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn], ev
 
 
 def _alike(flags: Sequence[BoolColumn], rows: int) -> IntColumn:
-    """A number for each row; rows have the same number if all flags of theirs are the same. Shape (rows,)."""
+    """Return a number for each row, equal for rows with equal flags; shape (rows,)."""
     numbers = np.zeros(rows, np.int64)
     for begin in range(0, len(flags), _FLAGS_AT_ONCE):
         for bit, flag in enumerate(flags[begin : begin + _FLAGS_AT_ONCE]):

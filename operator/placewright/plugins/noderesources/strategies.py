@@ -19,15 +19,9 @@ _PERCENTS = np.arange(101)
 
 
 def strategy_score(strategy: ScoringStrategy, loads: Sequence[Load], rows: int) -> IntColumn:
-    """Score rows by a strategy. All divisions truncate.
+    """Score rows from 0 to 100 by a strategy; shape (rows,) int64. All divisions truncate.
 
-    Args:
-        strategy: LeastAllocated, MostAllocated or RequestedToCapacityRatio, with its shape.
-        loads: of the resources that count for the pod, each with the pod added.
-        rows: how many rows there are; needed where no resource counts.
-
-    Returns:
-        0 to 100; shape (rows,) int64. Rows where no resource counts get 0.
+    `loads` have the pod added. Rows without a resource that counts get 0.
     """
     if strategy.type == "RequestedToCapacityRatio":
         shape = strategy.requested_to_capacity_ratio
@@ -44,14 +38,9 @@ def strategy_score(strategy: ScoringStrategy, loads: Sequence[Load], rows: int) 
 
 
 def score_of_row(strategy: ScoringStrategy, loads: Sequence[tuple[int, int, int]]) -> int:
-    """Score one row, for the strategies that have no shape. Equal to `strategy_score` of that row.
+    """Score one row as `strategy_score` does, for the strategies without a shape.
 
-    Args:
-        strategy: LeastAllocated or MostAllocated.
-        loads: (used with the pod, capacity, weight) of each resource: milli-CPU, bytes, or a count; a capacity of 0 does not count.
-
-    Returns:
-        0 to 100; 0 where no resource counts.
+    `loads` has (used with the pod, capacity, weight) of each resource. A capacity of 0 does not count.
     """
     most = strategy.type == "MostAllocated"
     total = weights = 0
@@ -70,14 +59,14 @@ def _weighted(score: Floats, weight: int) -> Floats:
 
 
 def _most(load: Load) -> Floats:
-    """⌊100·used/capacity⌋, at most 100."""
+    """Compute ⌊100·used/capacity⌋, at most 100."""
     share = load.used / load.capacity
     np.floor(share, out=share)
     return np.minimum(share, MAX_NODE_SCORE, out=share)
 
 
 def _least(load: Load) -> Floats:
-    """⌊100·(capacity - used)/capacity⌋ = 100 - ⌈100·used/capacity⌉, at least 0."""
+    """Compute ⌊100·(capacity - used)/capacity⌋ = 100 - ⌈100·used/capacity⌉, at least 0."""
     share = load.used / load.capacity
     np.ceil(share, out=share)
     np.subtract(MAX_NODE_SCORE, share, out=share)
@@ -101,18 +90,13 @@ def _ratio_score(shape: Sequence[ShapePoint], loads: Sequence[Load], rows: int) 
 
 
 def broken_linear(shape: Sequence[ShapePoint], percent: IntColumn) -> IntColumn:
-    """Evaluate a shape: linear between its points and flat outside them.
+    """Evaluate a shape at `percent`, 0 to 100: linear between its points and flat outside them.
 
-    Args:
-        shape: at least one point; utilization 0 to 100 ascends, and scores are 0 to 10.
-        percent: utilization, 0 to 100; int64.
-
-    Returns:
-        Scores times 10, so 0 to 100, truncated toward the score of the segment's left end; shape like `percent`.
+    Return scores times 10, so 0 to 100, truncated toward the score of the segment's left end.
     """
     scores = [point.score * (MAX_NODE_SCORE // 10) for point in shape]
     result = np.full_like(percent, scores[-1])
-    # From the last segment to the first, so that each row ends with the first segment that reaches it.
+    # The loop runs from the last segment to the first, so that each row ends with the first segment that reaches it.
     for i in range(len(shape) - 1, 0, -1):
         x0, x1 = shape[i - 1].utilization, shape[i].utilization
         rise = (scores[i] - scores[i - 1]) * (percent - x0)

@@ -1,4 +1,4 @@
-"""PodTopologySpread: pods of a kind are kept evenly spread over the domains of a node label."""
+"""PodTopologySpread: spreads pods of a kind evenly over the domains of a node label."""
 
 from placewright.plugins.podtopologyspread.args import PodTopologySpreadArgs
 from placewright.plugins.podtopologyspread.plugin import PodTopologySpread

@@ -1,4 +1,4 @@
-"""Spread constraints, compiled: what to count, where, and how uneven it may be."""
+"""Spread constraints, compiled: the pods to count, the domains, and the allowed skew."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Constraint:
     """One constraint, for one pod.
 
     Attributes:
-        key: the node label whose values are the domains.
-        counted: the pods to count; None when the selector picks none.
-        counts_itself: 1 when the pod would count in its own domain, else 0.
-        honor_affinity, honor_taints: whether nodes that the pod's node affinity excludes, or its tolerations, are left out of the count.
+        key: node label whose values are the domains.
+        counted: pods to count; None if the selector selects none.
+        counts_itself: 1 if the pod would count in its own domain, else 0.
+        honor_affinity, honor_taints: whether nodes that the pod's affinity excludes, or whose taints it does not tolerate, are not counted.
     """
 
     key: str
@@ -36,29 +36,17 @@ class Constraint:
     honor_taints: bool
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """True when the constraint's selector (None: it picks nothing) matches these labels."""
+        """Return whether the constraint's selector matches these labels; None matches none."""
         return self.selector is not None and self.selector.matches(labels)
 
 
 def labels_looked_at(constraints: Iterable[TopologySpreadConstraint]) -> frozenset[str]:
-    """The keys of pod labels that these constraints read; pods that differ in others alone have the same compiled constraints."""
+    """Return the keys of pod labels that these constraints read. Pods with equal values share compiled constraints."""
     return frozenset(key for each in constraints for key in keys_read(each.label_selector, each.match_label_keys))
 
 
 def compile_own(constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo) -> tuple[Constraint, ...]:
-    """Compile the pod's own constraints of one action.
-
-    Args:
-        constraints: as the pod has them.
-        action: the `whenUnsatisfiable` of the constraints that are compiled; the others are left out.
-        pod: gives its namespace, and its labels for `matchLabelKeys`.
-
-    Returns:
-        The compiled constraints, in the pod's order.
-
-    Raises:
-        SelectorError: a selector does not parse.
-    """
+    """Compile the pod's own constraints with `whenUnsatisfiable` of `action`, in the pod's order. Raise `SelectorError`."""
     mine = (c for c in constraints if c.when_unsatisfiable == action)
     return tuple(_compile(c, completed(c.label_selector, c.match_label_keys, pod.labels), pod) for c in mine)
 
@@ -66,16 +54,9 @@ def compile_own(constraints: Iterable[TopologySpreadConstraint], action: str, po
 def compile_default(
     constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo, selector: Selector
 ) -> tuple[Constraint, ...]:
-    """Compile default constraints of one action.
+    """Compile the default constraints with `whenUnsatisfiable` of `action`; all use the same selector.
 
-    Args:
-        constraints: the profile's, or the system's.
-        action: the `whenUnsatisfiable` of the constraints that are compiled; the others are left out.
-        pod: gives its namespace, and its labels.
-        selector: follows from Services and owner; all constraints use it.
-
-    Returns:
-        The compiled constraints; none for an empty selector, which selects no peers.
+    An empty selector selects no peers, so there are none.
     """
     if selector.empty:
         return ()
@@ -83,7 +64,7 @@ def compile_default(
 
 
 def _compile(constraint: TopologySpreadConstraint, selector: Selector | None, pod: PodInfo) -> Constraint:
-    # kube-scheduler counts nothing for an empty selector, although it takes it to match the pod itself.
+    # kube-scheduler counts no pods for an empty selector, although it lets it match the pod itself.
     counts = selector is not None and not selector.empty
     return Constraint(
         key=constraint.topology_key,

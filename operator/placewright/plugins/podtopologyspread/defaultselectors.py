@@ -1,4 +1,4 @@
-"""The pods that default constraints count: the pods that the pod's Services and owner select."""
+"""The pods that default constraints count: pods that the pod's Services and owner select."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.selectorindex import SelectorIndex
 from placewright.framework.memory import Memory
 
-#: Of all namespaces; each of some 500 bytes.
+#: Most kinds of pods, over all namespaces; each takes about 500 bytes.
 _MAX_LOOKS: Final = 16_384
-#: By (apiVersion, kind) of an owner, as kube-scheduler knows them.
+#: Owners that kube-scheduler knows, by (apiVersion, kind).
 _OWNERS: Final[dict[tuple[str, str], type[Any]]] = {
     ("v1", "ReplicationController"): ReplicationController,
     ("apps/v1", "ReplicaSet"): ReplicaSet,
@@ -32,7 +32,7 @@ _INDEXED: Final = 3
 
 
 def owner_of(pod: PodInfo) -> OwnerReference | None:
-    """The pod's controller, or None."""
+    """Return the pod's controller, or None."""
     for owner in pod.pod.metadata.owner_references or ():
         if owner.controller:
             return owner
@@ -41,12 +41,12 @@ def owner_of(pod: PodInfo) -> OwnerReference | None:
 
 @dataclass(slots=True)
 class _Namespace:
-    """One namespace's Services that select something, and what follows from them.
+    """The Services of one namespace that select pods, and their selectors by label.
 
-    Attributes:
-        selectors: by name; `index` finds the ones that may select a pod.
+    selectors: selectors by name; `index` finds the ones that may select a pod.
+        mentioned: keys of labels that these selectors read, and how many do.
         mentioned: keys of labels that these selectors name, and how many do.
-        version: no two states of any namespaces have the same; 0 where nothing is selected.
+        version: number that differs for any two states of any namespaces; 0 if no Service selects pods.
     """
 
     selectors: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class _Namespace:
         return _INDEXED * estimate_bytes(list(self.selectors.values()))
 
     def put(self, name: str, selector: Mapping[str, str] | None, version: int) -> None:
-        """A Service has this selector now; None: it has none, or is gone."""
+        """Set the selector of a Service; None if it has none, or was deleted."""
         before = self.selectors.get(name)
         if before == (selector or None):
             return
@@ -68,7 +68,7 @@ class _Namespace:
         if before is not None:
             del self.selectors[name]
             self.index.discard(name)
-            # `-=` on a Counter walks all of its keys: those of all Services of the namespace.
+            # `-=` on a Counter walks all of its keys, those of all Services of the namespace.
             for key in before:
                 self.mentioned[key] -= 1
                 if not self.mentioned[key]:
@@ -79,7 +79,7 @@ class _Namespace:
             self.mentioned.update(selector.keys())
 
     def selecting(self, labels: Iterable[tuple[str, str]]) -> Selector:
-        """The combined selectors of all Services that select a pod with these labels."""
+        """Combine the selectors of all Services that select a pod with these labels."""
         has = dict(labels)
         pairs: dict[str, str] = {}
         for name in self.index.meeting("", has.items()):
@@ -89,16 +89,16 @@ class _Namespace:
         return selector_from_pairs(pairs)
 
 
-#: Every namespace without Services that select something; there may be many of them, that come and go.
+#: Stands for every namespace without selecting Services; there may be many of them, that come and go.
 _NO_SERVICES: Final = _Namespace()
 
 
 class DefaultSelectors:
-    """Default selectors by pod look.
+    """Default selectors by kind of pod.
 
-    Invariant: after `_follow` each namespace with Services has them as they are, with a version of when these last changed; `_changed` says
-    of each workload that there is when it last changed. Both are part of what `_known` is looked up by (with those of the pod's labels that
-    are mentioned, and its owner), so that what was worked out from an earlier one is not found.
+    Invariant: after `_follow` each namespace with Services has their current selectors, with the version of their last change. `_changed`
+    has the last change of each existing workload. Both are part of the key of `_known`, with the pod's labels that selectors read and its
+    owner. So results of an earlier state are not found.
     """
 
     def __init__(self) -> None:
@@ -112,22 +112,17 @@ class DefaultSelectors:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the selectors of all Services; the memory counts itself."""
+        """Bytes of the selectors of all Services; the cache counts itself."""
         return round(sum([number * each.nbytes for each, number in sample(list(self._namespaces.values()))]))
 
     def forget_unasked(self) -> None:
-        """Take in which objects are gone, although no pod asked since."""
+        """Take in deleted objects, although no pod asked since."""
         self._follow(self._objects)
 
     def of(self, pod: PodInfo, objects: ClusterObjects) -> Selector:
-        """Find the selector of a pod's peers, ANDed from its Services and its owner.
+        """Return the selector of a pod's peers, ANDed from its Services and its owner; an empty one if there are none.
 
-        Args:
-            pod: its labels, namespace and owner decide.
-            objects: where Services and workloads are; changes since the last call are followed first.
-
-        Returns:
-            The selector; an empty one when nothing selects or owns the pod.
+        Changes of `objects` since the last call are followed first.
         """
         if objects is not self._objects or objects.changes.position != self._position:
             self._follow(objects)
@@ -188,5 +183,5 @@ def _owner_selector(kind: type[Any] | None, key: str, objects: ClusterObjects) -
         return selector_from_pairs(owner.spec.selector)
     try:
         return objects.storage.selectors.of(kind, owner.metadata, owner.spec.selector)
-    except SelectorError:  # kube-scheduler too goes on without a selector that does not parse
+    except SelectorError:  # kube-scheduler, too, continues without a selector that does not parse
         return EVERYTHING

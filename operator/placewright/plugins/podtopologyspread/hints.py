@@ -1,4 +1,4 @@
-"""Queueing hints of PodTopologySpread: which changes could make a rejected pod's constraints hold."""
+"""Queueing hints of PodTopologySpread: which changes may satisfy the constraints of a rejected pod."""
 
 from __future__ import annotations
 
@@ -16,39 +16,19 @@ from placewright.plugins.podtopologyspread.constraints import Constraint, compil
 from placewright.plugins.podtopologyspread.defaultselectors import owner_of
 
 SelectingObject = Service | ReplicationController | ReplicaSet | StatefulSet
-#: Kinds whose selectors say which pods default constraints count.
+#: Kinds whose selectors decide which pods default constraints count.
 SELECTING: Final = (
     EventResource.SERVICE, EventResource.REPLICATION_CONTROLLER, EventResource.REPLICA_SET, EventResource.STATEFUL_SET
 )  # fmt: skip
 
 
 def involved(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-    """Tell whether news of a pod can concern a rejected pod.
-
-    Args:
-        pod: the rejected pod.
-        old: the changed pod before; None: it came.
-        new: the changed pod now; None: it is gone.
-
-    Returns:
-        True when the changed pod is the rejected pod itself, or stands (or is nominated to stand) among its peers.
-    """
+    """Return whether the changed pod is the rejected pod, or stands (or is nominated to stand) among its peers."""
     return _among_peers(pod, old) and _among_peers(pod, new)
 
 
 def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    """Judge news of a pod.
-
-    Args:
-        constraints: the rejected pod's hard ones.
-        pod: the rejected pod.
-        old: the changed pod before; None: it came.
-        new: the changed pod now; None: it is gone.
-
-    Returns:
-        QUEUE where a matching pod came, left or went, a pod began or ceased to match, or the rejected pod gained a toleration that its
-        constraints honour.
-    """
+    """Queue if a matching pod came or went, a pod began or ceased to match, or the pod gained a relevant toleration."""
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
         return _hint(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
     changed = old if new is None else new
@@ -56,16 +36,7 @@ def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: PodIn
 
 
 def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: Node | None) -> QueueingHint:
-    """Judge news of a node.
-
-    Args:
-        constraints: the rejected pod's hard ones.
-        old: the node before; None: it came.
-        new: the node now; None: it is gone.
-
-    Returns:
-        QUEUE where the node joined or left the domains, moved between them, or changed its taints.
-    """
+    """Queue if the node joined or left the domains, moved between them, or changed its taints."""
     before = isinstance(old, Node) and _has_all(constraints, old)
     after = isinstance(new, Node) and _has_all(constraints, new)
     if isinstance(old, Node) and isinstance(new, Node):
@@ -74,16 +45,7 @@ def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: 
 
 
 def after_selector_change(pod: PodInfo, old: SelectingObject | None, new: SelectingObject | None) -> QueueingHint:
-    """Judge news of an object that selects pods, for a rejected pod with default constraints.
-
-    Args:
-        pod: the rejected pod.
-        old: the object before; None: it came.
-        new: the object now; None: it is gone.
-
-    Returns:
-        QUEUE where the object is a Service that selects the pod before or after, or the pod's owner.
-    """
+    """Queue a pod with default constraints if the object is its owner, or a Service that selects it before or after."""
     known = [each for each in (old, new) if each is not None and each.metadata.namespace == pod.namespace]
     if pod.pod.spec.topology_spread_constraints or not known:
         return QueueingHint.SKIP
@@ -99,26 +61,21 @@ def _selects(item: SelectingObject, pod: PodInfo) -> bool:
 
 
 def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
-    """Where news of another pod finds a waiting one: what its constraints count, and itself."""
+    """Yield keys of a waiting pod: pods that its constraints count, and itself."""
     yield pod.uid
     for selector in _selectors(pod):
         yield from places_of((pod.namespace,), selector)
 
 
 def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
-    """Yield the keys of waiting pods whose constraints may count the changed pod, before or after, and of the pod itself.
-
-    Args:
-        old: the changed pod before; None: it came.
-        new: the changed pod now; None: it is gone.
-    """
+    """Yield keys of waiting pods whose constraints may count the changed pod, before or after, and of the pod itself."""
     for pod in (old, new):
         if isinstance(pod, PodInfo):
             yield pod.uid
             yield from places_met(pod.namespace, pod.labels.items())
 
 
-#: Whom news of a pod concerns.
+#: Keys by which events of pods find the waiting pods that they concern.
 POD_KEYS: Final = EventKeys(keys_of_pod, keys_of_pod_change)
 
 
@@ -128,14 +85,14 @@ def _selectors(pod: PodInfo) -> Iterator[Selector]:
         compiled = compile_own(own, HARD, pod) if own else None
     except SelectorError:
         compiled = None
-    if compiled is None:  # default constraints count what Services and owners select, and these change
+    if compiled is None:  # default constraints count the selections of Services and owners, which change
         yield EVERYTHING
         return
     yield from (constraint.selector for constraint in compiled if constraint.selector is not None)
 
 
 def _among_peers(pod: PodInfo, changed: PodInfo | None) -> bool:
-    """True for no pod at all, too."""
+    """Return whether a changed pod is the pod itself or a placed pod of its namespace; True for None, too."""
     if not isinstance(changed, PodInfo) or changed.uid == pod.uid:
         return True
     return changed.namespace == pod.namespace and bool(changed.node_name or changed.nominated_node)
@@ -152,7 +109,7 @@ def _own_tolerations_matter(constraints: Sequence[Constraint], pod: PodInfo, old
 
 
 def _match_changed(constraints: Sequence[Constraint], old: PodInfo, new: PodInfo) -> bool:
-    if old.terminating != new.terminating:  # what leaves is not counted
+    if old.terminating != new.terminating:  # terminating pods are not counted
         return any(c.matches(old.labels) for c in constraints)
     return old.labels != new.labels and any(c.matches(old.labels) != c.matches(new.labels) for c in constraints)
 

@@ -1,4 +1,4 @@
-"""Where the domains of a pod's constraints lie, and which nodes count in them. Depends on node objects and the pod, not on other pods."""
+"""The domains of a pod's constraints, and the nodes that count in them. They depend on nodes and the pod, not on other pods."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ NO_ROW: Final = -1
 
 
 class Field:
-    """One constraint's domains.
+    """The domains of one constraint.
 
     Attributes:
-        place: the domains, with all rows.
-        counting: the same for rows that count; rows that do not are together in one more domain, the last.
+        place: domains with all rows.
+        counting: domains with the rows that count; all other rows share one more domain, the last.
         recorded: codes that at least one counting row has.
-        same_as_missing: the code of the label value "" where it is one domain with the rows that lack the label, else None.
+        same_as_missing: code of the label value "" if it is one domain with the rows that lack the label, else None.
         complete: whether every node has the label.
     """
 
     def __init__(self, cluster: Cluster, key: str, place: Domains, counts: BoolColumn, require_all: bool) -> None:
-        """`counts`: the rows that count, shape (size,); `require_all`: a missing label is not the same as the label value ""."""
-        # kube-scheduler reads a missing label as "" where it does not require all labels.
+        """Lay out domains. `counts` has the rows that count, shape (size,). `require_all` tells a missing label from the value ""."""
+        # kube-scheduler reads a missing label as "" if it does not require all labels.
         same_as_missing = None if require_all else cluster.label(key).code("")
         merged = place.codes if same_as_missing is None else np.where(place.codes == same_as_missing, MISSING, place.codes)
         self.place = place
@@ -51,13 +51,13 @@ class Field:
         self._witnesses: Rows = present[first]
 
     def __sizeof__(self) -> int:
-        """With its columns; `place` is kept by itself."""
+        """Include its columns; `place` is kept separately."""
         own = self.recorded.nbytes + self._expected.nbytes + self._witnesses.nbytes
         return object.__sizeof__(self) + self.counting.__sizeof__() + own
 
     @property
     def codes(self) -> Codes:
-        """The label's code by row, `MISSING` without it; shape (size,)."""
+        """Codes of the label by row, `MISSING` without it; shape (size,)."""
         return self.place.codes
 
     @property
@@ -66,9 +66,9 @@ class Field:
         return self.place.distinct
 
     def distinct_among(self, rows: Rows) -> int:
-        """How many domains these rows, which ascend, lie in.
+        """Count the domains of these rows, which ascend.
 
-        A row of each domain is remembered: where all of them are among the rows, the others need no look.
+        One row of each domain is kept. If the rows include all of them, the others are not read.
         """
         if not len(rows):
             return 0
@@ -88,10 +88,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The domains of all constraints considered together.
+    """The domains of all constraints together.
 
     Attributes:
-        complete: rows that have every label, shape (size,); None when every node has.
+        complete: rows that have every label, shape (size,); None if every node has.
     """
 
     fields: tuple[Field, ...]
@@ -99,7 +99,7 @@ class Layout:
 
 
 def placement_wishes(pod: PodInfo) -> bytes:
-    """The part of the pod that decides whether a node counts, as text, or its digest, that can key a cache."""
+    """Encode the part of the pod that decides whether a node counts, as text or a digest, for use as a key."""
     spec = pod.pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     if not (spec.node_selector or affinity or spec.tolerations):
@@ -108,23 +108,15 @@ def placement_wishes(pod: PodInfo) -> bytes:
 
 
 class Layouts:
-    """Layouts, worked out once and kept while no node changes."""
+    """Layouts, computed once and kept while no node changes."""
 
     def __init__(self) -> None:
         self._memory = NodeMemory()
 
     def of(self, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, wishes: bytes, cluster: Cluster) -> Layout:
-        """Find the layout for constraints; it is kept while no node changes.
+        """Return the domains of each constraint, and the rows that have all labels, None for all rows.
 
-        Args:
-            constraints: of one action.
-            require_all: whether nodes that lack any of the labels count nowhere.
-            pod: for its node affinity and tolerations.
-            wishes: `placement_wishes` of the pod. Pods with equal wishes share a layout.
-            cluster: as it stands.
-
-        Returns:
-            The domains of each constraint, in order, and the rows that have all labels; None where all rows count.
+        With `require_all`, nodes that lack any of the labels count nowhere. Pods with equal `wishes` (`placement_wishes`) share a layout.
         """
         policies = tuple([(c.key, c.honor_affinity, c.honor_taints) for c in constraints])
         return self._memory.recall(
@@ -145,19 +137,19 @@ def _lay_out(memory: NodeMemory, constraints: Sequence[Constraint], require_all:
 
 
 class _Inclusion:
-    """The rows that a constraint's inclusion policies let count.
+    """The rows that a constraint's inclusion policies count.
 
-    The rows depend on the pod and the two policies alone, so a pod's node affinity is evaluated once, however many constraints it has.
+    They depend on the pod and the two policies alone, so a pod's node affinity is evaluated once for all its constraints.
     """
 
     def __init__(self, pod: PodInfo, cluster: Cluster, base: BoolColumn) -> None:
-        """`base`: rows that count if no policy excludes them, shape (size,)."""
+        """Prepare. `base` has the rows that count if no policy excludes them, shape (size,)."""
         self._pod = pod
         self._cluster = cluster
         self._base = base
 
     def of(self, constraint: Constraint) -> BoolColumn:
-        """Rows that count for one constraint; shape (size,), not to be written."""
+        """Return the rows that count for one constraint; shape (size,), not to be written."""
         if constraint.honor_affinity:
             return self._in_affinity_without_taints if constraint.honor_taints else self._in_affinity
         return self._base & self._without_taints if constraint.honor_taints else self._base

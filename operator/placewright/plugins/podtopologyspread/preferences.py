@@ -1,4 +1,4 @@
-"""Scores of soft constraints: matching pods nearby, weighed by the number of domains."""
+"""Scores of soft constraints: matching pods in the domain, weighed by the number of domains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from placewright.plugins.podtopologyspread.constraints import Constraint
 from placewright.plugins.podtopologyspread.layout import Field
 from placewright.plugins.shared.lookups import at
 
-#: Raw score of nodes that lack a label every node is required to have; normalised to 0.
+#: Raw score of nodes that lack a required label; normalised to 0.
 IGNORED: Final = -1
 
 _Floats = NDArray[np.floating[Any]]
@@ -32,13 +32,13 @@ class DomainPreference:
     by_code: _Floats
 
     def of(self, rows: Rows) -> _Floats:
-        """The part of these rows; shape (len(rows),)."""
+        """Return the part of these rows; shape (len(rows),)."""
         return self.by_code[self.field.codes[rows]]
 
 
 @dataclass(frozen=True, slots=True)
 class HostPreference:
-    """One constraint's part of the score, by host: `usual` everywhere but in a few rows, which have `points`; 0 without the label."""
+    """One constraint's part of the score by host: `usual`, or `points` on the few `rows`; 0 without the label."""
 
     field: Field
     usual: float
@@ -46,7 +46,7 @@ class HostPreference:
     points: _Floats
 
     def of(self, rows: Rows) -> _Floats:
-        """The part of these rows; shape (len(rows),)."""
+        """Return the part of these rows; shape (len(rows),)."""
         by_row = np.full(len(self.field.codes), self.usual)
         by_row[self.rows] = self.points
         if not self.field.complete:
@@ -58,16 +58,9 @@ Preference = DomainPreference | HostPreference
 
 
 def preference(constraint: Constraint, field: Field, scored: Rows, cluster: Cluster) -> Preference:
-    """Work out one soft constraint's part of the score.
+    """Compute one soft constraint's part of the score, by domain; for `kubernetes.io/hostname` by row.
 
-    Args:
-        constraint: a soft one.
-        field: the constraint's domains.
-        scored: the feasible rows that are not ignored; shape (k,). Their domains decide the weight, ln(domains + 2).
-        cluster: as it stands.
-
-    Returns:
-        The part by domain; for `kubernetes.io/hostname` by row, because each domain is one.
+    `scored` has the feasible rows that are not ignored. Their domains decide the weight, ln(domains + 2).
     """
     slack = float(constraint.max_skew - 1)
     tally = None if constraint.counted is None else tally_of(cluster, constraint.counted)
@@ -89,7 +82,7 @@ class Preferences:
     """All soft constraints of a pod.
 
     Attributes:
-        complete: the rows that are not ignored, shape (size,); None: none is.
+        complete: rows that are not ignored, shape (size,); None if no row is ignored.
     """
 
     def __init__(self, parts: Sequence[Preference], complete: BoolColumn | None) -> None:
@@ -97,7 +90,7 @@ class Preferences:
         self.complete = complete
 
     def of(self, rows: Rows) -> IntColumn:
-        """The raw score of these rows, which ascend; shape (len(rows),)."""
+        """Return the raw score of these rows, which ascend; shape (len(rows),)."""
         raw = self._raw(rows)
         if self.complete is not None:
             raw[~self.complete[rows]] = IGNORED
@@ -118,7 +111,7 @@ class Preferences:
 
 
 def _together(domain: DomainPreference, host: HostPreference, rows: Rows) -> IntColumn:
-    """A sum that follows from the domain alone but for the few rows that hold pods; floats add up to the same in either order."""
+    """Sum up by domain, then by row for the few rows that hold pods; the floats add up to the same in either order."""
     codes = domain.field.codes
     raw = _rounded(domain.by_code + host.usual)[codes]
     raw[host.rows] = _rounded(domain.by_code[codes[host.rows]] + host.points)
@@ -126,6 +119,6 @@ def _together(domain: DomainPreference, host: HostPreference, rows: Rows) -> Int
 
 
 def _rounded(score: _Floats) -> IntColumn:
-    """As Go rounds: halves up, where numpy rounds to even."""
+    """Round as Go does: halves up, where numpy rounds to even."""
     rounded: IntColumn = np.floor(score + 0.5).astype(np.int64)
     return rounded

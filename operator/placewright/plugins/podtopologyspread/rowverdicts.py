@@ -1,4 +1,4 @@
-"""Hard constraints with one row changed: the skew as it would be then."""
+"""Hard constraints with one row changed, and the skew that results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNLIMITED: Final = np.iinfo(np.int64).max
 
 
 class RowwiseSkew:
-    """Implements `topology.Rule`. A row that the inclusion policies leave out changes no count."""
+    """One hard constraint as a `topology.Rule`. A row that the inclusion policies exclude changes no count."""
 
     def __init__(self, constraint: Constraint, field: Field, cluster: Cluster, denied: Status, missing: Status) -> None:
         self.codes: Codes = field.codes
@@ -34,7 +34,7 @@ class RowwiseSkew:
         self._recorded[field.recorded] = True
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """True where the pod added would not stretch the constraint beyond its skew."""
+        """Allow rows where the pod added would not exceed the skew."""
         codes, counting = self.codes[rows], self._counts_in_domain[rows]
         here = self._counts.before[codes] + np.where(counting, self._counts.change(rows), 0)
         skew = here + self._constraint.counts_itself
@@ -45,7 +45,7 @@ class RowwiseSkew:
 
 
 def _least_of_others(counts: NDArray[np.int64], field: Field) -> NDArray[np.int64]:
-    """By code, the lowest count of all other recorded domains; shape (field.count,)."""
+    """Return by code the lowest count of all other recorded domains; shape (field.count,)."""
     recorded = field.recorded
     if len(recorded) == 0:
         return np.full(field.count, _UNLIMITED)
