@@ -1,7 +1,7 @@
 """VolumeRestrictions: volumes that only one pod may use. Implements PreFilter, Filter.
 
-Disks that a pod names itself (GCE, EBS, iSCSI, Ceph) exclude each other on one node; a claim with the access mode ReadWriteOncePod is
-for one pod in the whole cluster.
+Disks that a pod names itself (GCE, EBS, iSCSI, Ceph) exclude each other on one node. A claim with the access mode ReadWriteOncePod is for
+one pod in the whole cluster.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 @dataclass(frozen=True, slots=True)
 class _InUse:
-    """The pod's disks and claims, and the ones in use by others.
+    """The pod's disks and claims that other pods use.
 
     Attributes:
-        disks: rows where a disk of the pod is taken.
-        claims: those of the pod's claims that only one pod may use, and that a pod, anywhere, uses.
-        kept: those of them that are kept for a nominated pod. No victim's end frees them.
+        disks: rows where a disk of the pod is in use.
+        claims: exclusive claims of the pod that a pod on any node uses.
+        kept: exclusive claims that are kept for a nominated pod; evicting victims does not free them.
     """
 
     disks: frozenset[int]
@@ -56,7 +56,7 @@ class _InUse:
 
 
 class _RowwiseUse(RowVerdict):
-    """The disks and claims in use when one row alone is different."""
+    """The disks and claims in use with one row changed."""
 
     def __init__(self, pod: PodInfo, in_use: _InUse, cluster: Cluster) -> None:
         exclusive = in_use.claims
@@ -69,11 +69,11 @@ class _RowwiseUse(RowVerdict):
         self._total = sum(self._users.values(), Counter())
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """True where the pod's disks are free, and no pod uses its exclusive claims anywhere."""
+        """Allow rows where the pod's disks are free, if no pod anywhere uses its exclusive claims."""
         return ~self._taken(rows) & ~np.fromiter(map(self._claimed, rows.tolist()), np.bool_, len(rows))
 
     def explain(self, rows: Rows) -> list[Rejection]:
-        """Disks are looked at first."""
+        """Reject rows by disks first, then by claims."""
         return _by_reason(rows, self._taken(rows))
 
     def _taken(self, rows: Rows) -> BoolColumn:
@@ -91,13 +91,13 @@ class _RowwiseUse(RowVerdict):
 
 
 class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
-    """Rejects nodes where a disk is taken, and all of them while the pod's exclusive claim is in use."""
+    """Rejects nodes where a disk is in use, and all nodes while the pod's exclusive claim is in use."""
 
     name = NAME
     reads = Reads.CLUSTER
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """See what is taken; skip pods without such disks whose claims are free. A claim that does not exist rejects the pod."""
+        """Find disks and claims in use; skip pods that need none of them. A missing claim rejects the pod."""
         if not pod.volumes:
             return _NOTHING_TO_CHECK
         exclusive: list[str] = []
@@ -117,34 +117,34 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
         return PreFilterResult()
 
     def _kept_for_nominated(self, pod: PodInfo) -> frozenset[str]:
-        """Claims of the pod's namespace that pods of at least its priority will use where they are nominated.
+        """Return claims of the pod's namespace that nominated pods of at least its priority will use.
 
-        kube-scheduler keeps only the node for them: whether a lower pod takes the claim first is there a matter of the queue's order.
+        kube-scheduler keeps only the node for them. There the order of the queue decides whether a lower pod takes the claim first.
         """
         others = (other for other, _ in self.handle.nominated_before(pod) if other.namespace == pod.namespace)
         return frozenset(name for other in others for name in podclaims.named_claims(other))
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where the pod's disks are free, provided that its claims are."""
+        """Allow rows where the pod's disks are free; none if its claims are in use."""
         found = state.read(NAME, _InUse)
         if found.claims:
             return np.zeros(len(rows), np.bool_)
         return ~np.isin(rows, list(found.disks)) if found.disks else np.ones(len(rows), np.bool_)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Disks are looked at first."""
+        """Reject rows by disks first, then by claims."""
         return _by_reason(rows, np.isin(rows, list(state.read(NAME, _InUse).disks)))
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
-        """Rules that judge one changed row at a time."""
+        """Judge one changed row at a time."""
         return _RowwiseUse(pod, state.read(NAME, _InUse), cluster)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """The disks and claims in use; None, a value like any other, for pods that Filter skips."""
+        """Return the disks and claims in use; None for pods that Filter skips."""
         return (state.data.get(NAME), cluster.size)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """A pod that gives up a volume; a new node; a claim that the pod waits for."""
+        """Declare pods that give up a volume, new nodes, and claims that the pod waits for."""
         return (
             interest(EventResource.POD, Action.DELETE, _frees_a_volume),
             interest(EventResource.NODE, Action.ADD),
@@ -161,9 +161,9 @@ def _disks(pod: PodInfo) -> list[Disk]:
 
 
 def _frees_a_volume(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    """QUEUE for a pod that used one of the pod's disks, or, in its namespace, one of its claims, with any access modes.
+    """Queue if the deleted pod used one of the pod's disks, or in its namespace one of its claims.
 
-    kube-scheduler passes over pods of other namespaces, although a disk that they use is taken for all.
+    kube-scheduler ignores pods of other namespaces, although a disk that they use is in use for all.
     """
     if not isinstance(old, PodInfo):
         return QueueingHint.SKIP
@@ -174,7 +174,7 @@ def _frees_a_volume(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> 
 
 
 def exclude_each_other(one: Disk, other: Disk) -> bool:
-    """True when two pods cannot have these disks on the same node."""
+    """Return whether two pods cannot have these disks on the same node."""
     return one.identity == other.identity and not (one.read_only and other.read_only)
 
 

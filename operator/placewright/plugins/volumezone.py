@@ -1,7 +1,7 @@
-"""VolumeZone: a node must lie in the zone and region of the pod's volumes, where these carry labels. Implements PreFilter, Filter.
+"""VolumeZone: a node must be in the zone and region of the pod's volumes, if these have labels. Implements PreFilter, Filter.
 
-Volumes that say by node affinity where they can be reached are VolumeBinding's; this is about the labels that were used before, on
-volumes of cloud providers. A label's value may name several zones: `a__b`.
+Volumes with node affinity are checked by VolumeBinding. This plugin checks the older labels of cloud providers' volumes. A label's value
+may name several zones: `a__b`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from placewright.plugins.shared import podclaims
 NAME: Final = "VolumeZone"
 REASON: Final = "node(s) had no available volume zone"
 
-#: The labels, with the one that a node may have in its place: beta names were replaced by stable ones.
+#: The labels, each with the label that a node may have instead: stable names replaced beta names.
 TOPOLOGY_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -52,7 +52,7 @@ class _Wanted:
 
 
 class _Refused(Exception):
-    """A claim from which no volume follows; the message is for people."""
+    """A claim has no volume; the message is for users."""
 
 
 class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
@@ -63,7 +63,7 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
     rejection = unresolvable(REASON)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Collect the labels of the pod's volumes; skip when there are none. A claim or volume that is missing rejects the pod."""
+        """Collect the labels of the pod's volumes; skip if there are none. A missing claim or volume rejects the pod."""
         if not pod.volumes:
             return _NOTHING_TO_CHECK
         try:
@@ -76,7 +76,7 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where all labels agree, or where the node has none of them."""
+        """Allow rows where all labels match, and rows without any of them."""
         inside = np.ones(len(rows), np.bool_)
         for topology in state.read(NAME, _Wanted).topologies:
             inside &= _lies_in(topology, cluster, rows)
@@ -86,15 +86,15 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
         return inside | anywhere
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
-        """No pod on any node has a say."""
+        """Judge rows without regard to other pods."""
         return PlainRowVerdict(self, state, pod, cluster)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """The labels, and the nodes as they are."""
+        """Return the labels, and the version of the nodes."""
         return (state.data.get(NAME), cluster.node_journal.position)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Nodes, claims and volumes that come or change, and classes whose claims may wait."""
+        """Declare nodes, claims and volumes that come or change, and classes whose claims may wait."""
         changed = Action.ADD | Action.UPDATE
         return (
             interest(EventResource.STORAGE_CLASS, Action.ADD, _class_appears),
@@ -105,7 +105,7 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
 
 
 def topologies_of(volume: PersistentVolume) -> tuple[Topology, ...]:
-    """The topology labels of a volume; a value with an empty part is passed over."""
+    """Return the topology labels of a volume. A value with an empty part is ignored."""
     labels = volume.metadata.labels or {}
     found = []
     for key in TOPOLOGY_LABELS:
@@ -128,7 +128,7 @@ def _topologies(pod: PodInfo, storage: StorageObjects) -> Iterator[Topology]:
 
 
 def _volume_of(claim: PersistentVolumeClaim, storage: StorageObjects) -> PersistentVolume | None:
-    """The claim's volume; None while its class waits for the first consumer."""
+    """Return the claim's volume; None while its class waits for the first consumer."""
     name = claim.spec.volume_name
     if name:
         volume = storage.volumes.get(name)

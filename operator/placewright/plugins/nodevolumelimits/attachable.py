@@ -1,4 +1,4 @@
-"""The volumes that a pod has attached to its node, as their drivers know them: followed through claims and volumes."""
+"""The volumes that a pod attaches to its node, as drivers know them, resolved through claims and volumes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from placewright.plugins.shared import csimigration, podclaims
 
 
 class Attachable(NamedTuple):
-    """A volume, the same for all pods that use it.
+    """A volume, equal for all pods that use it.
 
-    `driver` is the CSI driver, or what else volumes are counted by. `claim` is set, instead of the handle, where there is no volume yet:
-    each such claim will get one of its own.
+    `driver` is the CSI driver, or another class of volumes that are counted together. If there is no volume yet, `claim` is set instead of
+    `handle`: each such claim will get a volume of its own.
     """
 
     driver: str
@@ -26,7 +26,7 @@ class Attachable(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """An object that was asked for, whether it exists or not: its kind and its key."""
+    """An object that was looked up, whether it exists or not: its kind and its key."""
 
     kind: str
     key: str
@@ -43,15 +43,15 @@ class NoSuchClaimError(LookupError):
 
 
 class UnusableVolumeError(ValueError):
-    """A volume of the pod can never be attached as it stands; the message says why."""
+    """A volume of the pod can never be attached as it is; the message says why."""
 
 
 def nobody(_lookup: Lookup) -> None:
-    """Notes nothing."""
+    """Ignore a lookup."""
 
 
 class Resolver(ABC):
-    """Follows volumes through the storage objects; `noted` hears of every object on the way."""
+    """Resolves volumes through the storage objects, and calls `noted` for every object on the way."""
 
     def __init__(self, storage: StorageObjects, noted: Callable[[Lookup], None] = nobody) -> None:
         self._storage = storage
@@ -59,22 +59,22 @@ class Resolver(ABC):
 
     @abstractmethod
     def inline(self, volume: Volume) -> Attachable | None:
-        """The disk that a pod's volume names itself; None when it is not counted. Raises `UnusableVolumeError`."""
+        """Return the disk that a pod's volume names itself; None if it is not counted. Raise `UnusableVolumeError`."""
 
     @abstractmethod
     def existing(self, volume: PersistentVolume) -> Attachable | None:
-        """The volume of a claim; None when it is not counted."""
+        """Return the volume of a claim; None if it is not counted."""
 
     @abstractmethod
     def awaited(self, claim: PersistentVolumeClaim) -> Attachable | None:
-        """The volume of a claim that names none, or one that does not exist; None when it is not counted."""
+        """Return the future volume of a claim without a volume, or with one that does not exist; None if not counted."""
 
     def of_new_pod(self, pod: PodInfo) -> frozenset[Attachable]:
-        """The volumes that a pod would need. Raises `NoSuchClaimError` or `UnusableVolumeError`."""
+        """Return the volumes that a pod would need. Raise `NoSuchClaimError` or `UnusableVolumeError`."""
         return frozenset(found for volume in pod.volumes if (found := self._resolve(pod, volume)) is not None)
 
     def of_placed_pod(self, pod: PodInfo) -> Iterator[Attachable]:
-        """The volumes of a pod on a node; volumes that lead nowhere count for nothing."""
+        """Iterate over the volumes of a pod on a node. Volumes that do not resolve are not counted."""
         for volume in pod.volumes:
             try:
                 found = self._resolve(pod, volume)
@@ -84,7 +84,7 @@ class Resolver(ABC):
                 yield found
 
     def attached(self, node: str) -> Iterator[Attachable]:
-        """Other volumes that are attached to a node."""
+        """Iterate over other volumes that are attached to a node."""
         return iter(())
 
     def _look_up(self, kind: str, table: Table[Any], name: str, namespace: str = "") -> Any:
@@ -115,10 +115,10 @@ class Resolver(ABC):
 
 
 class CsiResolver(Resolver):
-    """Volumes as CSI drivers know them; in-tree ones too, where a driver has taken over."""
+    """Resolves volumes as CSI drivers know them, also in-tree volumes that have migrated to a driver."""
 
     def attached(self, node: str) -> Iterator[Attachable]:
-        """The volumes that VolumeAttachments show on a node. Only volumes that were made for CSI drivers are counted."""
+        """Iterate over the volumes that VolumeAttachments show on a node. Only volumes of CSI drivers are counted."""
         for attachment in self._storage.attachments.where(node):
             self._noted(Lookup(ATTACHMENT, attachment.metadata.name))
             name = attachment.spec.source.persistent_volume_name
@@ -127,7 +127,7 @@ class CsiResolver(Resolver):
                 yield Attachable(attachment.spec.attacher, volume.spec.csi.volume_handle)
 
     def inline(self, volume: Volume) -> Attachable | None:
-        """A disk that a CSI driver serves today."""
+        """Return a disk that a CSI driver serves today."""
         try:
             migrated = csimigration.from_pod(volume)
         except csimigration.TranslationError as problem:
@@ -135,7 +135,7 @@ class CsiResolver(Resolver):
         return None if migrated is None else Attachable(*migrated)
 
     def existing(self, volume: PersistentVolume) -> Attachable | None:
-        """Under its driver's handle."""
+        """Return the volume by its driver's handle."""
         if volume.spec.csi is not None:
             return _complete(Attachable(volume.spec.csi.driver, volume.spec.csi.volume_handle))
         try:
@@ -145,7 +145,7 @@ class CsiResolver(Resolver):
         return None if migrated is None else _complete(Attachable(*migrated))
 
     def awaited(self, claim: PersistentVolumeClaim) -> Attachable | None:
-        """A volume of the driver that will make it."""
+        """Return a volume of the driver that will create it."""
         storage_class = self._class(claim_class(claim))
         if storage_class is None or storage_class.provisioner in csimigration.UNLIMITED or not storage_class.provisioner:
             return None

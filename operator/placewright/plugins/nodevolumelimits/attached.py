@@ -1,7 +1,7 @@
-"""How many volumes of each driver are on each row, and how many may be: columns that follow pods and storage objects.
+"""Columns of the volumes of each driver on each row, and of their limits, which follow pods and storage objects.
 
-A row is counted anew when its pods with volumes changed, or an object that was looked at when it was last counted. So a decision costs what
-changed, and rows without limits are never counted at all.
+A row is counted again when its pods with volumes change, or an object that its last count read. So a decision costs as much as changed, and
+rows without limits are never counted.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from placewright.plugins.nodevolumelimits.attachable import (
     nobody,
 )
 
-#: Kinds of objects that rows are counted by, in the order of `AttachedVolumes._logs`.
+#: Kinds of objects that the count of a row reads, in the order of `AttachedVolumes._logs`.
 _KINDS: Final = (CLAIM, VOLUME, CLASS, ATTACHMENT)
-#: Pods whose volumes are remembered; a pod has one volume or two.
+#: Most pods whose volumes are kept; a pod has one volume or two.
 _MAX_PODS: Final = 65_536
 _NO_LIMIT: Final = np.iinfo(np.int64).max
 
@@ -46,11 +46,11 @@ class _Node:
     """The volumes of one row.
 
     Attributes:
-        pods: the pods that were counted; only pods with volumes.
+        pods: counted pods; only pods with volumes.
         used: volumes of its pods, each once.
         attached: volumes that are attached, whether a pod uses them or not.
         counts: volumes by driver, used or attached.
-        limits: the most that each driver takes; absent for no limit.
+        limits: limit of each driver; absent for no limit.
     """
 
     pods: frozenset[PodInfo] = frozenset()
@@ -71,20 +71,20 @@ class _Columns(NamedTuple):
 
 
 class Limits(Protocol):
-    """Which volumes count, and how many a node takes."""
+    """The volumes that count, and the limits of nodes."""
 
     def of(self, row: int) -> Mapping[str, int]:
-        """The most that the row's node takes, by driver; absent for no limit. Reads the node and its CSINode."""
+        """Return the limits of the row's node by driver; absent for no limit. Reads the node and its CSINode."""
 
     def resolver(self, noted: Callable[[Lookup], None]) -> Resolver:
-        """Finds the volumes that count; `noted` hears of every object that was looked up."""
+        """Return a resolver of the volumes that count; it calls `noted` for every object that it looks up."""
 
 
 class AttachedVolumes:
     """The volumes on the nodes of one cluster.
 
     Attributes:
-        version: grows whenever a row is counted anew; equal versions promise equal answers.
+        version: number that grows when a row is counted again; equal versions promise equal answers.
     """
 
     def __init__(self, cluster: Cluster, limits: Limits) -> None:
@@ -93,17 +93,17 @@ class AttachedVolumes:
         self._limits = limits
         self._nodes: dict[int, _Node] = {}
         self._rows_with: dict[Attachable, set[int]] = {}
-        #: Rows that a lookup bears on. Too many are harmless: such a row is counted once more and then forgotten here.
+        #: Rows that a lookup concerns. Too many are harmless: such a row is counted once more and then removed here.
         self._concerned: dict[Lookup, set[int]] = {}
         self._columns: dict[str, _Columns] = {}
         self._positions: list[int] | None = None
-        #: What pods have, while the objects that this follows from stay the same.
+        #: Volumes of pods, kept while the objects that they follow from stay the same.
         self._of_pods = Memory(_MAX_PODS)
 
     def room(self, wanted: Collection[Attachable], rows: Rows, *, free_riders: bool) -> BoolColumn:
-        """True where the wanted volumes that are not there yet exceed no driver's limit; `catch_up` comes first.
+        """Allow rows where the wanted volumes that are not attached yet exceed no driver's limit. Call `catch_up` first.
 
-        With `free_riders`, a node that is over its limit takes pods whose volumes are all there.
+        With `free_riders`, a node over its limit takes pods whose volumes are all attached.
         """
         passes = np.ones(len(rows), np.bool_)
         for driver, most in Counter(volume.driver for volume in wanted).items():
@@ -119,7 +119,7 @@ class AttachedVolumes:
         return passes
 
     def has_room(self, wanted: AbstractSet[Attachable], row: int, *, free_riders: bool) -> bool:
-        """The volumes of one row with the pods that are on it at this moment, counted or not; everything else as counted last."""
+        """Return whether a row has room, counting its pods at this moment, and everything else as counted last."""
         node = self._nodes.get(row)
         if node is None:
             return True
@@ -136,7 +136,7 @@ class AttachedVolumes:
         return self._of_pods.recall(key, lambda: frozenset(self._limits.resolver(nobody).of_placed_pod(pod)))
 
     def catch_up(self) -> None:
-        """Count the rows anew that changed since the last call."""
+        """Count the rows again that changed since the last call."""
         for row in self._changed():
             self._recount(row)
 
@@ -162,11 +162,11 @@ class AttachedVolumes:
         return rows
 
     def _has_other_pods(self, row: int) -> bool:
-        """False where pods left, or came, only hypothetically, or for a short time."""
+        """Return whether the row's pods differ from the counted ones: they may have changed only in a dry run, or briefly."""
         return self._nodes.get(row, _EMPTY).pods != frozenset(self._cluster.volumes.pods(row))
 
     def _logs(self) -> list[Log[Any]]:
-        """In the order in which `_changed` reads them: two of rows, one of nodes' names, and those of `_KINDS`."""
+        """List the logs in the order in which `_changed` reads them: two of rows, one of node names, and one for each of `_KINDS`."""
         cluster, storage = self._cluster, self._cluster.objects.storage
         by_key = (storage.claims, storage.volumes, storage.classes, storage.attachments)
         return [cluster.node_journal, cluster.volumes.journal, storage.csi_nodes.changes, *(table.changes for table in by_key)]
@@ -208,7 +208,7 @@ class AttachedVolumes:
         return _Node(pods, used, attached, Counter(volume.driver for volume in used | attached), limits)
 
     def _resolved(self, pod: PodInfo, resolver: Resolver) -> frozenset[Attachable]:
-        """Looked up anew, so that the row is told when any of it changes, and remembered for trials."""
+        """Look the volumes up anew, so that a change of any object recounts the row; keep them for trials."""
         found = frozenset(resolver.of_placed_pod(pod))
         return self._of_pods.recall(pod, lambda: found)
 
@@ -228,7 +228,7 @@ class AttachedVolumes:
 
 
 def limits_of(csi_node: CSINode | None) -> dict[str, int]:
-    """How many volumes a node takes, by driver; drivers without a limit are absent."""
+    """Return the volume limits of a node by driver; drivers without a limit are absent."""
     drivers = (csi_node.spec.drivers or ()) if csi_node is not None else ()
     return {d.name: d.allocatable.count for d in drivers if d.allocatable is not None and d.allocatable.count is not None}
 
@@ -240,9 +240,9 @@ class CsiLimits:
         self._cluster = cluster
 
     def of(self, row: int) -> Mapping[str, int]:
-        """By CSI driver."""
+        """Return the limits by CSI driver."""
         return limits_of(self._cluster.objects.storage.csi_nodes.get(self._cluster.names[row] or ""))
 
     def resolver(self, noted: Callable[[Lookup], None]) -> CsiResolver:
-        """Volumes as CSI drivers know them."""
+        """Return a resolver of volumes as CSI drivers know them."""
         return CsiResolver(self._cluster.objects.storage, noted)

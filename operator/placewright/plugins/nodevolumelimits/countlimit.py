@@ -1,4 +1,4 @@
-"""The base of all plugins that limit the volumes of a node: PreFilter, Filter, and preemption's trials."""
+"""The base of all plugins that limit the volumes of a node: PreFilter, Filter, and trials of preemption."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from placewright.plugins.nodevolumelimits.attached import AttachedVolumes, Limit
 
 
 class CountingJudge(RowVerdict):
-    """Looks at the rows one by one, but only at their own volumes."""
+    """Judges rows one by one, by their own volumes alone."""
 
     def __init__(self, counted: AttachedVolumes, wanted: AbstractSet[Attachable], rejection: Status, *, free_riders: bool) -> None:
-        """As for `AttachedVolumes.room`; `rejection` is what is said of rows without room."""
+        """Take the arguments of `AttachedVolumes.room`, and the status for rows without room."""
         self._counted = counted
         self._wanted = wanted
         self._rejection = rejection
         self._free_riders = free_riders
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """True where there is room for the volumes that are not there yet."""
+        """Allow rows with room for the volumes that are not attached yet."""
         has_room, wanted, free_riders = self._counted.has_room, self._wanted, self._free_riders
         return np.fromiter([has_room(wanted, row, free_riders=free_riders) for row in rows.tolist()], np.bool_, len(rows))
 
     def explain(self, rows: Rows) -> list[Rejection]:
-        """One reason for all nodes."""
+        """Reject all rows with one reason."""
         return [Rejection(self._rejection, rows)]
 
 
@@ -57,17 +57,17 @@ _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The volumes that must be attached for the pod, or why that cannot be known: then no node will do."""
+    """The volumes that must be attached for the pod, or why they are unknown: then no node will do."""
 
     volumes: frozenset[Attachable]
     problem: Status | None = None
 
 
 class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
-    """Rejects nodes where the pod's volumes would be too many.
+    """Rejects nodes where the pod's volumes would exceed a limit.
 
     Attributes:
-        free_riders: whether a node that is too full already still takes a pod that brings no volume of its own, see `AttachedVolumes.room`.
+        free_riders: whether a node over its limit takes a pod that brings no new volume, see `AttachedVolumes.room`.
     """
 
     reads = Reads.CLUSTER
@@ -79,20 +79,20 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
 
     @abstractmethod
     def limits(self, cluster: Cluster) -> Limits:
-        """How many, and what counts."""
+        """Return the limits of nodes, and which volumes count."""
 
     def may_bring(self, pod: PodInfo) -> bool:
-        """False for pods that cannot bring volumes that count, with any claims."""
+        """Return False for pods that bring no volume that could count, whichever volumes their claims have."""
         return bool(pod.volumes)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Find out what the pod wants attached; skip pods that bring nothing."""
+        """Find the volumes that the pod needs attached; skip pods that bring none."""
         if not self.may_bring(pod):
             return _NOTHING_TO_CHECK
         try:
             wanted = _Wanted(self.limits(cluster).resolver(nobody).of_new_pod(pod))
         except NoSuchClaimError as problem:
-            # Filter says so, not PreFilter: as upstream, VolumeBinding's PreFilter has the first word about such a claim.
+            # Filter reports it, not PreFilter. As upstream, VolumeBinding's PreFilter reports such a claim first.
             wanted = _Wanted(frozenset(), unresolvable(str(problem)))
         except UnusableVolumeError as problem:
             return PreFilterResult(error(str(problem)))
@@ -103,25 +103,25 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where there is room for the volumes that are not there yet."""
+        """Allow rows with room for the volumes that are not attached yet."""
         wanted = state.read(self.name, _Wanted)
         if wanted.problem is not None:
             return np.zeros(len(rows), np.bool_)
         return self._counted(cluster).room(wanted.volumes, rows, free_riders=self.free_riders)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """One reason for all nodes: a claim that is missing, or too many volumes."""
+        """Reject all rows with one reason: a missing claim, or too many volumes."""
         return [Rejection(state.read(self.name, _Wanted).problem or _FULL, rows)]
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
-        """A row's volumes are those of its own pods."""
+        """Judge rows by the volumes of their own pods."""
         wanted = state.read(self.name, _Wanted)
         if wanted.problem is not None:
             return PlainRowVerdict(self, state, pod, cluster)
         return CountingJudge(self._counted(cluster), wanted.volumes, _FULL, free_riders=self.free_riders)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """The pod's volumes, and the volumes on the nodes as they were counted last."""
+        """Return the pod's volumes, and the version of the counts of the nodes."""
         return (state.data.get(self.name), self._counted(cluster).version)
 
     def _counted(self, cluster: Cluster) -> AttachedVolumes:

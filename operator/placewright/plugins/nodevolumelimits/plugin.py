@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node takes only so many volumes of each CSI driver. Implements PreFilter, Filter."""
+"""NodeVolumeLimits: limits the volumes of each CSI driver on a node. Implements PreFilter, Filter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNLIMITED: Final = float("inf")
 
 
 def after_csi_node_change(_pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
-    """Some driver takes more volumes than before; or all of them take any number, as the CSINode states none."""
+    """Queue if a driver's limit grew, is gone, or is new."""
     if not isinstance(new, CSINode) and not isinstance(old, CSINode):
         return QueueingHint.SKIP
     before = limits_of(old if isinstance(old, CSINode) else None)
@@ -29,53 +29,53 @@ def after_csi_node_change(_pod: PodInfo, old: CSINode | None, new: CSINode | Non
 
 
 def after_pod_deletion(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    """A pod left a node, and with it volumes that a driver may have attached."""
+    """Queue if the deleted pod had a volume on a node that a driver may have attached."""
     if not isinstance(old, PodInfo) or not old.node_name:
         return QueueingHint.SKIP
     return _hint(any(podclaims.claim_name(old, volume) is not None or is_migratable(volume) for volume in old.volumes))
 
 
 def brings_a_volume(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> bool:
-    """Whether a pod came to a node with a volume of the rejected pod's, which comes for free there, however many the node has."""
+    """Return whether a pod came to a node with a volume of the rejected pod, which then needs no further attachment there."""
     return isinstance(new, PodInfo) and bool(new.node_name) and not set(_shareable(pod)).isdisjoint(_shareable(new))
 
 
 def _shareable(pod: PodInfo) -> Iterator[Hashable]:
-    """The pod's volumes that another pod may have, too: claims of its namespace, and disks."""
+    """Yield the pod's volumes that other pods may use, too: claims of its namespace, and disks."""
     if pod.volumes:
         yield from ((pod.namespace, claim) for claim in podclaims.named_claims(pod))
         yield from _own_disks(pod)
 
 
 def keys_of_arrival(_old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
-    """The volumes that a pod brings to its node."""
+    """Iterate over the volumes that a pod brings to its node."""
     return iter(()) if new is None else _shareable(new)
 
 
-#: Bindings are as frequent as pods, and most bring no volume: so a pod that came finds the rejected pods that it may help, and no others.
+#: Keys by which a pod that came finds the rejected pods that it may help. Bindings are frequent, and most bring no volume.
 ARRIVAL_KEYS: Final = EventKeys(_shareable, keys_of_arrival)
 
 
 def _own_disks(pod: PodInfo) -> set[Migrated]:
-    """The disks that the pod itself names and that CSI drivers serve."""
+    """Return the disks that the pod itself names and that CSI drivers serve."""
     try:
         return {migrated for volume in pod.volumes if (migrated := from_pod(volume)) is not None}
-    except TranslationError:  # the pod itself must change
+    except TranslationError:  # only a change of the pod itself can help
         return set()
 
 
 def after_pod_arrival(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    """QUEUE for a pod that came to a node with one of the rejected pod's volumes."""
+    """Queue if a pod came to a node with one of the rejected pod's volumes."""
     return _hint(brings_a_volume(pod, old, new))
 
 
 def after_claim_added(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
-    """A claim behind one of the pod's volumes is there now."""
+    """Queue if the new claim belongs to one of the pod's volumes."""
     return _hint(podclaims.names(pod, new, ephemeral=True))
 
 
 def after_detachment(pod: PodInfo, old: VolumeAttachment | None, _new: VolumeAttachment | None) -> QueueingHint:
-    """A volume was detached that may have been of a driver that the pod needs; where claims lead is not looked up."""
+    """Queue if the detached volume may be of a driver that the pod needs. Claims are not resolved for that."""
     if not isinstance(old, VolumeAttachment):
         return QueueingHint.SKIP
     if any(podclaims.claim_name(pod, volume) is not None for volume in pod.volumes):
@@ -93,26 +93,26 @@ NAME: Final = "NodeVolumeLimits"
 class NodeVolumeLimits(VolumeCountLimit):
     """Rejects nodes where the pod's volumes would exceed a limit that the node's CSINode states.
 
-    Volumes count that the node's pods use, each once, and further volumes that VolumeAttachments show. A volume of the pod that a pod
-    on the node uses already comes for free.
+    Volumes that the node's pods use count once each, and so do further volumes that VolumeAttachments show. A volume of the pod that a pod
+    on the node already uses does not count again.
     """
 
     name = NAME
     free_riders = True
 
     def limits(self, cluster: Cluster) -> CsiLimits:
-        """The limits of the CSINodes."""
+        """Return the limits of the CSINodes."""
         return CsiLimits(cluster)
 
     def may_bring(self, pod: PodInfo) -> bool:
-        """True for pods with claims, or with disks that a CSI driver serves."""
+        """Return whether the pod has claims, or disks that a CSI driver serves."""
         return any(_may_be_attached(volume) for volume in pod.volumes)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Limits that grow or go, volumes that leave a node, a claim that the pod waits for, and a class by which claims were counted.
+        """Declare limits that grow or go, volumes that leave a node, claims of the pod, and deleted storage classes.
 
-        And a new node: until its CSINode is there, it has no limit. And a pod that brings a volume of the rejected one to a node.
-        kube-scheduler hears neither of these two, nor of limits that go, nor of classes.
+        Also new nodes, which have no limit without a CSINode, and pods that bring a volume of the rejected one.
+        kube-scheduler ignores these two, limits that go, and classes.
         """
         return (
             interest(EventResource.NODE, Action.ADD),

@@ -1,8 +1,8 @@
-"""In-tree volumes that CSI drivers have taken over: which driver, under which handle it knows the volume, and from where it reaches it.
+"""In-tree volumes that have migrated to CSI drivers: the driver, its handle of the volume, and the nodes that reach it.
 
-After the CSI translation library of Kubernetes. NodeVolumeLimits takes the migration of these plugins as done on every node that has a
-CSINode, with any annotation (nodes without one have no limits anyway). VolumeBinding looks at the annotation: where it does not
-name the plugin, a volume's node affinity is taken as it is written. So do both in kube-scheduler.
+It follows the CSI translation library of Kubernetes. NodeVolumeLimits assumes that these plugins have migrated on every node with a
+CSINode, with any annotation (nodes without one have no limits anyway). VolumeBinding reads the annotation: if it does not name the plugin,
+a volume's node affinity is taken as written. kube-scheduler does both the same way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GCE_PD: Final = "kubernetes.io/gce-pd"
 _AZURE_DISK: Final = "kubernetes.io/azure-disk"
 _CINDER: Final = "kubernetes.io/cinder"
 _PORTWORX: Final = "kubernetes.io/portworx-volume"
-#: Driver by in-tree provisioner; the ones that count towards limits.
+#: Drivers that count towards limits, by in-tree provisioner.
 DRIVERS: Final[Mapping[str, str]] = {
     _EBS: "ebs.csi.aws.com",
     _GCE_PD: "pd.csi.storage.gke.io",
@@ -37,10 +37,10 @@ DRIVERS: Final[Mapping[str, str]] = {
     _CINDER: "cinder.csi.openstack.org",
     _PORTWORX: "pxd.portworx.com",
 }
-#: Translated too, but without limits.
+#: Provisioners that are translated, too, but have no limits.
 UNLIMITED: Final[frozenset[str]] = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
 
-#: The label that a driver puts on nodes in place of the zone's, by in-tree provisioner; the others' volumes keep their node affinity.
+#: The label that a driver puts on nodes instead of the zone's, by in-tree provisioner; the others' volumes keep their node affinity.
 _DRIVER_ZONE: Final[Mapping[str, str]] = {
     _EBS: "topology.ebs.csi.aws.com/zone",
     _GCE_PD: "topology.gke.io/zone",
@@ -67,26 +67,26 @@ class Migrated(NamedTuple):
 
 
 class TranslationError(ValueError):
-    """An in-tree volume that no CSI driver could know; the message names what is wrong with it."""
+    """No CSI driver can know this in-tree volume; the message says why."""
 
 
 def is_migratable(volume: Volume) -> bool:
-    """True for a volume of a pod that names an in-tree disk or share that a CSI driver serves today."""
+    """Return whether a pod's volume names an in-tree disk or share that a CSI driver serves today."""
     return in_tree_plugin(volume) is not None or volume.azure_file is not None or volume.vsphere_volume is not None
 
 
 def from_pod(volume: Volume) -> Migrated | None:
-    """The volume that a pod names itself; None for other volumes. Raises `TranslationError`."""
+    """Translate a volume that a pod names itself; None for other volumes. Raise `TranslationError`."""
     return _translated(volume, None)
 
 
 def from_volume(volume: PersistentVolume) -> Migrated | None:
-    """An in-tree PersistentVolume; None for other volumes. Raises `TranslationError`."""
+    """Translate an in-tree PersistentVolume; None for other volumes. Raise `TranslationError`."""
     return _translated(volume.spec, volume.metadata.labels)
 
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str | None:
-    """The in-tree plugin whose volume this is, where volumes of its driver have limits; None for all others."""
+    """Return the in-tree plugin of a volume if volumes of its driver have limits; None for all others."""
     if source.aws_elastic_block_store is not None:
         return _EBS
     if source.gce_persistent_disk is not None:
@@ -99,7 +99,7 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str | None:
 
 
 def migrated_plugins(csi_node: object) -> frozenset[str]:
-    """The in-tree plugins that CSI drivers have taken over from on a node; none for anything that is no CSINode."""
+    """Return the in-tree plugins that have migrated to CSI drivers on a node; none if the object is no CSINode."""
     named = (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "") if isinstance(csi_node, CSINode) else ""
     return frozenset(named.split(",")) if named else frozenset()
 
@@ -128,7 +128,7 @@ def _azure_handle(source: AzureDiskSource) -> str:
 
 
 def _ebs_handle(source: AwsElasticBlockStoreSource) -> str:
-    """`vol-1`, also when written as `aws://zone/vol-1`."""
+    """Return `vol-1`, also if it is written as `aws://zone/vol-1`."""
     if not source.volume_id.startswith("aws://"):
         return source.volume_id
     handle = source.volume_id.removeprefix("aws://").partition("/")[2].strip("/")
@@ -138,7 +138,7 @@ def _ebs_handle(source: AwsElasticBlockStoreSource) -> str:
 
 
 def _gce_place(labels: Labels) -> str:
-    """The zone, or the region of several zones, that the labels of a volume name."""
+    """Return the zone, or the region of several zones, that the labels of a volume name."""
     zones = next((labels[key] for key in (_BETA_ZONE, _ZONE) if labels.get(key)), _UNSPECIFIED).split(_SEPARATOR)
     if len(zones) == 1:
         return f"zones/{zones[0]}"
@@ -149,13 +149,13 @@ def _gce_place(labels: Labels) -> str:
     return f"regions/{regions.pop()}"
 
 
-# --- from where a volume is reached -------------------------------------------------------------------------------------------------
+# --- nodes that reach a volume -------------------------------------------------------------------------------------------------
 
 
 def driver_affinity(volume: PersistentVolume) -> NodeSelector | None:
-    """The node affinity that an in-tree volume has on nodes where its CSI driver has taken over; None for any node.
+    """Return the node affinity of an in-tree volume on nodes where it has migrated; None for any node.
 
-    The zone, from the affinity or else from the volume's labels, becomes the driver's own label. Raises `TranslationError`.
+    The zone, from the affinity or otherwise from the volume's labels, becomes the driver's own label. Raise `TranslationError`.
     """
     from_volume(volume)
     required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
@@ -180,7 +180,7 @@ def _in_words_of_driver(terms: _Terms, labels: Labels, own_zone: str) -> _Terms:
 
 
 def _zone_label(terms: _Terms, labels: Labels) -> str:
-    """The label by which the volume names its zone; what its affinity says goes before what its own labels say."""
+    """Return the label by which the volume names its zone: from its affinity first, then from its own labels."""
     keys = {each.key for term in terms for each in term.match_expressions or ()}
     return next((key for known in (keys, labels) for key in (_ZONE, _BETA_ZONE) if key in known), _ZONE)
 

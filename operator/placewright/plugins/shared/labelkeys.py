@@ -1,4 +1,4 @@
-"""Label selectors with `matchLabelKeys`: the pod's own values complete the selector, and pods that agree in the labels read share it."""
+"""Label selectors with `matchLabelKeys`: the pod's own values complete the selector. Pods with equal values share it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from placewright.api.selectors import Selector, compile_label_selector, selector
 
 
 def keys_read(selector: LabelSelector | None, match_label_keys: Iterable[str] | None) -> Iterator[str]:
-    """Return the keys of pod labels that a selector and its `matchLabelKeys` read, some of them twice.
-
-    Args:
-        selector: as decoded; None reads nothing.
-        match_label_keys: keys whose values are the pod's own.
-
-    Yields:
-        Keys. Pods that differ in other labels alone have the same completed selector.
-    """
+    """Yield the keys of pod labels that a selector and its `matchLabelKeys` read, some of them twice."""
     yield from match_label_keys or ()
     if selector is not None:
         yield from selector.match_labels or ()
@@ -25,19 +17,7 @@ def keys_read(selector: LabelSelector | None, match_label_keys: Iterable[str] | 
 
 
 def completed(selector: LabelSelector | None, match_label_keys: Iterable[str] | None, labels: Mapping[str, str]) -> Selector | None:
-    """Compile a selector, and add the pod's own values for those of `matchLabelKeys` that the pod has.
-
-    Args:
-        selector: as decoded; None picks nothing by itself.
-        match_label_keys: keys whose values are the pod's own.
-        labels: of the pod.
-
-    Returns:
-        The selector; None picks nothing.
-
-    Raises:
-        SelectorError: the selector does not parse.
-    """
+    """Compile a selector, and add the pod's own values of `matchLabelKeys`; None selects nothing. Raise `SelectorError`."""
     written = None if selector is None else compile_label_selector(selector)
     own = {key: labels[key] for key in match_label_keys or () if key in labels}
     if not own:

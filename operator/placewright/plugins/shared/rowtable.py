@@ -1,4 +1,4 @@
-"""Columns that follow from nodes and the pods on them, whichever pod is asked about: filled once, then mended in the rows that changed."""
+"""Columns that do not depend on the pod to be placed: filled once, then updated in rows that changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from placewright.framework.runtime.changedrows import NOTHING_READ, ChangedRows
 class RowTable(ABC):
     """Some columns over all rows.
 
-    They follow the journals, which say nothing of what is only supposed: who is asked about single rows reads the cluster itself.
+    They follow the journals, which do not have the changes of a dry run. Callers that ask about single rows read the cluster itself.
     """
 
     def __init__(self) -> None:
@@ -28,10 +28,10 @@ class RowTable(ABC):
 
     @abstractmethod
     def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[NDArray[Any]]:
-        """The columns of these rows, each a new array."""
+        """Compute the columns of these rows, each a new array."""
 
     def current(self, cluster: Cluster) -> Sequence[NDArray[Any]]:
-        """The columns as things stand, each of shape (size,); not to be written."""
+        """Return the current columns, each of shape (size,); not to be written."""
         now = self._changes.look(cluster)
         if self._read is not now or cluster is not self._cluster:
             alike = cluster is self._cluster and cluster.size == self._size

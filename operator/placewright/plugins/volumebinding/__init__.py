@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod's claims must be bound, or be able to be bound, to volumes that its node can reach."""
+"""VolumeBinding: a pod's claims must be bound to volumes that its node reaches, or must be able to be."""
 
 from placewright.plugins.volumebinding.plugin import VolumeBinding
 

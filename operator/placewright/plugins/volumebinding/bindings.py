@@ -1,7 +1,7 @@
-"""From the choice of a node to bound claims: what is to be written, and when it is done.
+"""Writes of VolumeBinding, from the choice of a node to bound claims, and the check that they are done.
 
-A static volume is told its claim (`claimRef`); a claim whose volume is to be made is told its node (an annotation). The volume controller
-and the provisioners do the rest, and show in both when they have done it. Source: kube-scheduler `volumebinding/binder.go`,
+A static volume gets a reference to its claim (`claimRef`). A claim whose volume is to be provisioned gets its node (an annotation). The
+volume controller and the provisioners do the rest, and update both when they are done. Source: kube-scheduler `volumebinding/binder.go`,
 `AssumePodVolumes`, `BindPodVolumes`, `checkBindings`.
 """
 
@@ -23,7 +23,7 @@ from placewright.plugins.shared.csimigration import TranslationError, driver_aff
 from placewright.plugins.volumebinding.claims import fully_bound
 from placewright.plugins.volumebinding.freevolumes import bound_to
 
-#: On a volume: it was not a person who chose its claim.
+#: Annotation of a volume whose claim was not chosen by a user.
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 
@@ -32,9 +32,9 @@ class ReservedVolumes:
     """The writes for a pod on its way to a node.
 
     Attributes:
-        bindings: volumes that name their claim now, with that claim.
-        provisions: claims that name the node now.
-        assumed: what of these was not so before: pods that share a claim assume it once.
+        bindings: volumes that now name their claim, with that claim.
+        provisions: claims that now name the node.
+        assumed: objects of these that changed; pods that share a claim assume it once.
     """
 
     bindings: tuple[tuple[PersistentVolume, PersistentVolumeClaim], ...]
@@ -43,7 +43,7 @@ class ReservedVolumes:
 
 
 def naming_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume as it is once it is bound to the claim; the same object when it is already."""
+    """Return the volume as bound to the claim; the same object if it is bound already."""
     meta, reference = claim.metadata, volume.spec.claim_ref
     bound = volume
     if reference is None or (reference.namespace, reference.name, reference.uid) != (meta.namespace, meta.name, meta.uid):
@@ -62,7 +62,7 @@ def naming_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pers
 
 
 def naming_node(claim: PersistentVolumeClaim, node: str) -> PersistentVolumeClaim:
-    """The claim as it is once its volume is to be made for the node; the same object when it is already."""
+    """Return the claim with the node for which its volume is to be provisioned; the same object if it has it already."""
     if (claim.metadata.annotations or {}).get(SELECTED_NODE) == node:
         return claim
     return replace(claim, metadata=_annotated(claim.metadata, SELECTED_NODE, node))
@@ -75,7 +75,7 @@ def _annotated(meta: ObjectMeta, key: str, value: str) -> ObjectMeta:
 def assume(
     bindings: Iterable[tuple[PersistentVolume, PersistentVolumeClaim]], provisions: Iterable[PersistentVolumeClaim], storage: StorageObjects
 ) -> ReservedVolumes:
-    """Let the next pods see what is going to be written."""
+    """Assume the objects that will be written, so that the next pods see them."""
     reserved = ReservedVolumes(tuple(bindings), tuple(provisions))
     assumed: list[PersistentVolume | PersistentVolumeClaim] = []
     for volume, _ in reserved.bindings:
@@ -90,7 +90,7 @@ def assume(
 
 
 def restore(reserved: ReservedVolumes, storage: StorageObjects) -> None:
-    """Take back what has not been shown by the API server meanwhile."""
+    """Restore the objects that the API server has not shown meanwhile."""
     for item in reserved.assumed:
         table: Table[Any] = storage.tables[type(item)]
         if table.get(item.metadata.name, item.metadata.namespace) is item:
@@ -98,7 +98,7 @@ def restore(reserved: ReservedVolumes, storage: StorageObjects) -> None:
 
 
 def all_bound(written: ReservedVolumes, node: Node, storage: StorageObjects) -> bool:
-    """Whether every claim has its volume, as far as the API server has shown; raise `VolumeError` when that will not happen any more."""
+    """Return whether the API server has shown every claim bound. Raise `VolumeError` if that can no longer happen."""
     bound = [_binding_done(volume, claim, node, storage) for volume, claim in written.bindings]
     bound += [_provision_done(claim, node, storage) for claim in written.provisions]
     return all(bound)
@@ -134,7 +134,7 @@ def _provision_done(written: PersistentVolumeClaim, node: Node, storage: Storage
     if claim.spec.volume_name:
         volume = storage.volumes.shown(claim.spec.volume_name)
         if volume is None:
-            return False  # it is on its way
+            return False  # the watch has not shown it yet
         _require_reach(volume, node, storage)
     return fully_bound(claim)
 
@@ -151,7 +151,7 @@ def _require_reach(volume: PersistentVolume, node: Node, storage: StorageObjects
 
 
 def _affinity_on(volume: PersistentVolume, node: Node, storage: StorageObjects) -> NodeSelector | None:
-    """The volume's node affinity, in the words of its CSI driver where that has taken over on the node."""
+    """Return the volume's node affinity, translated for its CSI driver if it has migrated on the node."""
     if in_tree_plugin(volume.spec) not in migrated_plugins(storage.csi_nodes.get(node.metadata.name)):
         return volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
     try:
@@ -161,6 +161,6 @@ def _affinity_on(volume: PersistentVolume, node: Node, storage: StorageObjects) 
 
 
 def _older(shown: ObjectMeta, written: ObjectMeta) -> bool:
-    """Whether the watch has not come to what was written yet; versions that are no numbers cannot be compared."""
+    """Return whether the watch has not reached the written version yet. Versions that are no numbers cannot be compared."""
     mine, theirs = written.resource_version, shown.resource_version
     return mine.isdecimal() and theirs.isdecimal() and int(theirs) < int(mine)

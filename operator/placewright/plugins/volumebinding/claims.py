@@ -1,4 +1,4 @@
-"""A pod's claims: which it has, whether they can be used at all, and which of them still need a volume.
+"""A pod's claims: which exist, whether they can be used, and which of them still need a volume.
 
 Source of the rules and messages: kube-scheduler `volumebinding/{volume_binding,binder}.go`, `podHasPVCs` and `GetPodVolumeClaims`.
 """
@@ -24,13 +24,13 @@ STORAGE: Final = "storage"
 
 
 class VolumeDemand(NamedTuple):
-    """A claim that waits for its first consumer, and what a volume must have to serve it.
+    """A claim that waits for its first consumer, and the requirements for its volume.
 
     Attributes:
-        size: nano-bytes; 0 where the claim names no size.
-        sized: whether the claim names a size.
+        size: nano-bytes; 0 if the claim requests no size.
+        sized: whether the claim requests a size.
         modes: access modes that the volume must have.
-        selector: what the volume's labels must satisfy; None for anything.
+        selector: selector that the volume's labels must match; None for any volume.
     """
 
     claim: PersistentVolumeClaim
@@ -63,7 +63,7 @@ class _Refused(Exception):
 
 
 def claim_names(pod: PodInfo) -> Iterator[tuple[str, Volume]]:
-    """The claims that a pod names, or that are made for it, with the volume that does."""
+    """Yield the names of the pod's claims, also of claims made for it, each with its volume."""
     for volume in pod.pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name, volume
@@ -72,7 +72,7 @@ def claim_names(pod: PodInfo) -> Iterator[tuple[str, Volume]]:
 
 
 def claims_of(pod: PodInfo, storage: StorageObjects) -> PodVolumeClaims | Status | None:
-    """The pod's claims, sorted out; a status when it cannot go anywhere with them; None when it has none."""
+    """Sort the pod's claims; a status if no node will do, None if it has no claims."""
     try:
         found = [_usable(pod, name, volume, storage) for name, volume in claim_names(pod)]
         if not found:
@@ -90,7 +90,7 @@ def claims_of(pod: PodInfo, storage: StorageObjects) -> PodVolumeClaims | Status
 
 
 def fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """True when the claim has its volume, and the volume's binder is done with it."""
+    """Return whether the claim has its volume, and its binding is complete."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in (claim.metadata.annotations or {})
 
 
@@ -114,7 +114,7 @@ def _usable(pod: PodInfo, name: str, volume: Volume, storage: StorageObjects) ->
 
 
 def _require_few_requirements(unbound: list[PersistentVolumeClaim]) -> None:
-    """The selectors of all claims of a pod are compiled and compared in one decision, so they are counted together."""
+    """Refuse too many requirements, counted over all claims of a pod, because one decision compiles and compares them all."""
     selectors = [claim.spec.selector for claim in unbound if claim.spec.selector is not None]
     written = [requirement for selector in selectors for requirement in selector.match_expressions or ()]
     pairs = sum(len(selector.match_labels or ()) for selector in selectors)
@@ -129,7 +129,7 @@ def _made_for(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
 
 
 def _waits_for_consumer(claim: PersistentVolumeClaim, storage: StorageObjects) -> bool:
-    """Whether the claim gets its volume with the pod's node; one that names a volume itself is for others to bind."""
+    """Return whether the claim gets its volume with the pod's node. A claim that names a volume is for others to bind."""
     name = claim_class(claim)
     storage_class = storage.classes.get(name) if name else None
     if storage_class is None:
@@ -140,7 +140,7 @@ def _waits_for_consumer(claim: PersistentVolumeClaim, storage: StorageObjects) -
 
 
 def _require_known_to_drivers(bound: tuple[PersistentVolumeClaim, ...], storage: StorageObjects) -> None:
-    """A CSI driver that has taken over on some node must be able to know the volumes; upstream breaks off where it comes to such a node."""
+    """Require that a CSI driver to which a volume has migrated on some node can know it. Upstream fails at the first such node."""
     for claim in bound:
         volume = storage.volumes.get(claim.spec.volume_name)
         if volume is None:

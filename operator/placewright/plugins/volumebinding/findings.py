@@ -1,4 +1,4 @@
-"""A pod's claims against all nodes: what is wrong with each, which volumes would be taken there, and how full its storage would get.
+"""A pod's claims on all nodes: faults of each node, volumes that would be taken, and the use of storage.
 
 Source of the rules and their order: kube-scheduler `volumebinding/binder.go`, `FindPodVolumes`, and `volumebinding/scorer.go`.
 """
@@ -34,7 +34,7 @@ from placewright.plugins.volumebinding.volumematches import NONE, Matches, match
 
 
 class Wrong(IntFlag):
-    """The faults of a node; flags in the order in which kube-scheduler lists their reasons."""
+    """The faults of a node, as flags in kube-scheduler's order of reasons."""
 
     AFFINITY = 1
     NO_VOLUME = 2
@@ -55,9 +55,9 @@ class VolumeFindings:
     """The findings for all rows.
 
     Attributes:
-        wrong: flags of `Wrong` a row; shape (size,) int64. 0: the pod's volumes are, or can be had, there.
+        wrong: flags of `Wrong` for each row; shape (size,) int64. 0: the row reaches, or can get, all volumes.
         chosen: claims that wait for their consumer and take part in matching, by rising size.
-        matches: by demand of `chosen`, the volume that it would take.
+        matches: volume that each demand of `chosen` would take.
         provisioned: claims that are provisioned in any case, because their node is selected already.
     """
 
@@ -67,18 +67,18 @@ class VolumeFindings:
     provisioned: tuple[VolumeDemand, ...]
 
     def bindings(self, row: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
-        """Claims and the existing volumes that they would take on a row."""
+        """Return claims and the existing volumes that they would take on a row."""
         picks = zip(self.chosen, self.matches.choices, strict=True)
         return [(demand.claim, self.matches.volumes[choice[row]]) for demand, choice in picks if choice[row] != NONE]
 
     def to_provision(self, row: int) -> list[PersistentVolumeClaim]:
-        """Claims for which a volume would be made on a row."""
+        """Return claims for which a volume would be provisioned on a row."""
         picks = zip(self.chosen, self.matches.choices, strict=True)
         return [demand.claim for demand in (*self.provisioned, *(d for d, choice in picks if choice[row] == NONE))]
 
 
 def find_volumes(claims: PodVolumeClaims, cluster: Cluster, reach: StorageReach) -> VolumeFindings:
-    """Look at every row."""
+    """Find volumes on every row."""
     reach.look(cluster)
     wrong = _bound_elsewhere(claims, cluster, reach)
     selected = tuple(demand for demand in claims.to_bind if _selected_node(demand) is not None)
@@ -98,7 +98,7 @@ def _selected_node(demand: VolumeDemand) -> str | None:
 
 
 def _bound_elsewhere(claims: PodVolumeClaims, cluster: Cluster, reach: StorageReach) -> NDArray[np.int64]:
-    """The faults of bound claims: on each row the first claim that has one there."""
+    """Return the faults of bound claims: on each row that of the first claim with one."""
     wrong = np.zeros(cluster.size, np.int64)
     for claim in claims.bound:
         volume = cluster.objects.storage.volumes.get(claim.spec.volume_name)
@@ -120,7 +120,7 @@ def _provision(
     cluster: Cluster,
     reach: StorageReach,
 ) -> None:
-    """Say where volumes that do not exist yet cannot be made: on each row the first claim that has a problem there speaks."""
+    """Flag rows where a missing volume cannot be provisioned, by the first claim with a problem there."""
     open_ = looked_at.copy()
     needed = [(demand, looked_at) for demand in selected]
     needed += [(demand, choice == NONE) for demand, choice in zip(chosen, matches.choices, strict=True)]
@@ -136,7 +136,7 @@ def _provision(
 
 
 def _provisionable(demand: VolumeDemand, cluster: Cluster, reach: StorageReach) -> BoolColumn:
-    """True where the class makes volumes."""
+    """Return the rows for which the class provisions volumes."""
     storage_class = cluster.objects.storage.classes.get(demand.storage_class)
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return np.zeros(cluster.size, np.bool_)
@@ -144,7 +144,7 @@ def _provisionable(demand: VolumeDemand, cluster: Cluster, reach: StorageReach) 
 
 
 def _roomy(demand: VolumeDemand, cluster: Cluster, reach: StorageReach) -> BoolColumn:
-    """True where the driver has room for the volume, or does not say how much it has."""
+    """Return the rows where the driver has room for the volume, or reports no capacity."""
     if not demand.sized or not counting_driver(demand, cluster):
         return np.ones(cluster.size, np.bool_)
     roomy = np.zeros(cluster.size, np.bool_)
@@ -154,7 +154,7 @@ def _roomy(demand: VolumeDemand, cluster: Cluster, reach: StorageReach) -> BoolC
 
 
 def counting_driver(demand: VolumeDemand, cluster: Cluster) -> bool:
-    """Whether volumes of the claim's class are made by a driver that says how much room it has."""
+    """Return whether a driver that reports its capacity provisions volumes of the claim's class."""
     storage = cluster.objects.storage
     storage_class = storage.classes.get(demand.storage_class)
     driver = storage.csi_drivers.get(storage_class.provisioner) if storage_class is not None else None
@@ -169,7 +169,7 @@ _NOT_COUNTED: Final = -1
 
 
 class _Share(NamedTuple):
-    """The use of one claim, by row: bytes asked for and bytes there, where `counted`."""
+    """The use of one claim by row: requested bytes and existing bytes, where `counted`."""
 
     storage_class: str
     requested: int
@@ -178,7 +178,7 @@ class _Share(NamedTuple):
 
 
 def fullness_scores(findings: VolumeFindings, shape: Sequence[ShapePoint], cluster: Cluster, reach: StorageReach) -> IntColumn:
-    """The score of every row, 0..100; 0 where nothing can be said. Shape (size,)."""
+    """Score every row from 0 to 100; 0 if there is nothing to count. Shape (size,)."""
     static = list(_static(findings))
     any_static = np.zeros(cluster.size, np.bool_)
     for share in static:
@@ -225,7 +225,7 @@ def _made(findings: VolumeFindings, cluster: Cluster, reach: StorageReach) -> It
 
 
 def _room(demand: VolumeDemand, cluster: Cluster, reach: StorageReach) -> IntColumn:
-    """Bytes in the first capacity object that could serve the claim; shape (size,)."""
+    """Return the bytes of the first capacity object that could serve the claim; shape (size,)."""
     column = np.full(cluster.size, _NOT_COUNTED, np.int64)
     if demand.sized and counting_driver(demand, cluster):
         room = reach.room(cluster, demand.storage_class)

@@ -1,4 +1,4 @@
-"""The volumes of one storage class that a claim could get, found by label, kind and size without a look at each volume for each claim."""
+"""The volumes of one storage class that a claim could get, indexed by label, kind and size."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NONE: Final[_Positions] = np.zeros(0, np.intp)
 
 
 class Candidates(NamedTuple):
-    """The volumes that would serve a demand.
+    """The volumes that could serve a demand.
 
     Attributes:
         prebound: volumes that name the claim, by name.
-        free: by rising capacity, then by name; of volumes that the same nodes reach, no more than can matter.
+        free: other volumes by rising capacity, then by name; of volumes that the same nodes reach, no more than can matter.
     """
 
     prebound: list[PersistentVolume]
@@ -38,7 +38,7 @@ class Candidates(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """The properties of a free volume that a claim may ask for, without its size and labels."""
+    """The properties of a free volume that a claim may ask for, except size and labels."""
 
     volume_mode: str
     attributes_class: str
@@ -46,7 +46,7 @@ class _Kind(NamedTuple):
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """True when the volume names this claim; without a uid it names any claim of that name."""
+    """Return whether the volume names this claim. Without a uid it names any claim of that name."""
     reference, meta = volume.spec.claim_ref, claim.metadata
     if reference is None or (reference.name, reference.namespace) != (meta.name, meta.namespace):
         return False
@@ -54,7 +54,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def capacity_of(volume: PersistentVolume) -> int | None:
-    """Nano-bytes; None when the amount cannot be read. A volume that states none has none."""
+    """Return nano-bytes; None if the quantity does not parse. A volume without a capacity has 0."""
     try:
         return nano((volume.spec.capacity or {}).get(STORAGE, 0))
     except QuantityError:
@@ -84,19 +84,11 @@ class FreeVolumes:
 
     @property
     def empty(self) -> bool:
-        """True for a class without volumes."""
+        """Whether the class has no volumes."""
         return not (self._free or self._prebound)
 
     def candidates(self, demand: VolumeDemand, earlier: int) -> Candidates:
-        """Find the volumes that would do for a demand.
-
-        Args:
-            demand: of a claim.
-            earlier: number of demands that may have taken a volume before.
-
-        Returns:
-            The volumes.
-        """
+        """Find the volumes that could serve a demand, if `earlier` demands may have taken a volume before."""
         claim = demand.claim
         named = self._prebound.get((claim.metadata.namespace, claim.metadata.name), ())
         prebound = [volume for size, volume in named if size >= demand.size and bound_to(volume, claim) and _alike(demand, _kind(volume))]
@@ -126,7 +118,7 @@ class FreeVolumes:
         return among
 
     def _enough(self, positions: _Positions, earlier: int) -> _Positions:
-        """The volumes that can matter: of volumes that the same nodes reach, one more than earlier demands can have taken."""
+        """Return the volumes that can matter: of volumes that the same nodes reach, one more than earlier demands may have taken."""
         groups = self._reached[positions]
         order = np.argsort(groups, kind="stable")
         begins = np.flatnonzero(np.diff(groups[order], prepend=-1))
@@ -135,7 +127,7 @@ class FreeVolumes:
 
 
 class VolumesByClass:
-    """The `FreeVolumes` of each class, as long as no volume changes."""
+    """The `FreeVolumes` of each class, kept while no volume changes."""
 
     def __init__(self) -> None:
         self._classes: dict[str, FreeVolumes] = {}
@@ -143,15 +135,7 @@ class VolumesByClass:
         self._version = -1
 
     def of(self, storage_class: str, storage: StorageObjects) -> FreeVolumes:
-        """Return the volumes of a class.
-
-        Args:
-            storage_class: its name.
-            storage: where the volumes are.
-
-        Returns:
-            The volumes, sorted and indexed.
-        """
+        """Return the sorted and indexed volumes of a class."""
         if self._storage is not storage or self._version != storage.volumes.version:
             self._classes, self._storage, self._version = {}, storage, storage.volumes.version
         found = self._classes.get(storage_class)
@@ -169,7 +153,7 @@ def _kind(volume: PersistentVolume) -> _Kind:
 
 
 def _alike(demand: VolumeDemand, kind: _Kind) -> bool:
-    """The tests that even a volume that is pre-bound to the claim must pass."""
+    """Test the properties that even a volume pre-bound to the claim must have."""
     wanted = demand.claim.spec
     return (wanted.volume_mode or _FILESYSTEM) == kind.volume_mode and (wanted.volume_attributes_class_name or "") == kind.attributes_class
 
@@ -182,7 +166,7 @@ def _grouped(kinds: Mapping[int, _Kind]) -> dict[_Kind, _Positions]:
 
 
 def _numbered(volumes: Iterable[PersistentVolume]) -> NDArray[np.intp]:
-    """A number for each volume; equal for volumes that the same nodes reach."""
+    """Return a number for each volume, equal if the same nodes reach them."""
     numbers: dict[NodeSelector | None, int] = {}
     affinities = [volume.spec.node_affinity for volume in volumes]
     return np.array([numbers.setdefault(None if each is None else each.required, len(numbers)) for each in affinities], np.intp)
@@ -197,7 +181,7 @@ def _by_label(volumes: Iterable[PersistentVolume]) -> dict[str, dict[str, _Posit
 
 
 def _having(requirement: CompiledRequirement, by_value: Mapping[str, _Positions]) -> _Positions:
-    """Positions of the volumes whose label has one of the requirement's values; of any value where it names none."""
+    """Return positions of volumes whose label has one of the requirement's values; any value if it names none."""
     named = requirement.operator in ("In", "NotIn")
     values = requirement.values & by_value.keys() if named else by_value.keys()
     return np.concatenate([_NONE, *(by_value[value] for value in values)])

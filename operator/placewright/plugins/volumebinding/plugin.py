@@ -1,8 +1,8 @@
-"""VolumeBinding, its arguments as in KubeSchedulerConfiguration v1, and the changes that could help a pod that it rejected.
+"""VolumeBinding, its arguments as in KubeSchedulerConfiguration v1, and its events.
 
-Implements PreFilter, Filter, PreScore, Score, Reserve, PreBind. A pod's claims must be bound to volumes that its node can reach; claims
-that wait for their first consumer must find a volume there, or have one made: that is assumed in Reserve, so that the next pod sees it, and
-written in PreBind. Source of the changes: kube-scheduler `volumebinding/volume_binding.go`.
+Implements PreFilter, Filter, PreScore, Score, Reserve, PreBind. A pod's claims must be bound to volumes that its node reaches. Claims that
+wait for their first consumer must find a volume there, or get one provisioned. Reserve assumes that, so that the next pod sees it, and
+PreBind writes it. Source of the events: kube-scheduler `volumebinding/volume_binding.go`.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ Problem = tuple[str, str, str]
 
 
 class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How long a pod may wait for its volumes (seconds), and how nodes are scored by how full their storage gets.
+    """Timeout of a pod's wait for its volumes in seconds, and the shape that scores how full a node's storage gets.
 
-    Without a shape nodes are not scored, which is the default of kube-scheduler 1.36, where a shape needs the feature gate
-    StorageCapacityScoring. Here it needs nothing.
+    Without a shape nodes are not scored, which is the default of kube-scheduler 1.36. There a shape needs the feature gate
+    StorageCapacityScoring; here it needs none.
     """
 
     bind_timeout_seconds: Annotated[int, within(0)] = 600
     shape: tuple[ShapePoint, ...] | None = None
 
     def validate(self) -> list[Problem]:
-        """A shape has corners, and they rise."""
+        """Refuse a shape without points, or with points that do not rise."""
         return [] if self.shape is None else _shape_problems(self.shape)
 
 
@@ -94,32 +94,32 @@ def _shape_problems(shape: tuple[ShapePoint, ...]) -> list[Problem]:
     return problems
 
 
-# --- changes that could help -----------------------------------------------------------------------------------------------------
+# --- events -----------------------------------------------------------------------------------------------------
 
 
 def _class_changed(_pod: PodInfo, old: StorageClass | None, new: StorageClass | None) -> QueueingHint:
-    """A new class; another choice of nodes in an old one."""
+    """Queue for a new class, or other allowed topologies of an old one."""
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
         return QueueingHint.QUEUE
     return QueueingHint.QUEUE if (old.allowed_topologies or ()) != (new.allowed_topologies or ()) else QueueingHint.SKIP
 
 
 def _claim_changed(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
-    """A claim of the pod's own."""
+    """Queue for a claim of the pod itself."""
     if not isinstance(new, PersistentVolumeClaim) or new.metadata.namespace != pod.namespace:
         return QueueingHint.SKIP
     return QueueingHint.QUEUE if any(name == new.metadata.name for name, _ in claim_names(pod)) else QueueingHint.SKIP
 
 
 def _csi_node_changed(_pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
-    """A new one; another set of in-tree plugins whose volumes a driver handles."""
+    """Queue for a new CSINode, or another set of migrated in-tree plugins."""
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return QueueingHint.QUEUE
     return QueueingHint.QUEUE if migrated_plugins(old) != migrated_plugins(new) else QueueingHint.SKIP
 
 
 def _driver_changed(pod: PodInfo, old: CSIDriver | None, new: CSIDriver | None) -> QueueingHint:
-    """A driver of one of the pod's inline volumes stopped to count capacity."""
+    """Queue if a driver of one of the pod's inline volumes stopped to count capacity."""
     if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
         return QueueingHint.SKIP
     stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
@@ -128,7 +128,7 @@ def _driver_changed(pod: PodInfo, old: CSIDriver | None, new: CSIDriver | None) 
 
 
 def _capacity_changed(_pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> QueueingHint:
-    """Room where there was none known, or more than before."""
+    """Queue for capacity where none was known, or for more than before."""
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
         return QueueingHint.QUEUE
     before, now = volume_limit(old), volume_limit(new)
@@ -148,17 +148,17 @@ EVENTS: Final[Sequence[ClusterEventWithHint]] = (
 
 
 def interests(storage: Callable[[], StorageObjects]) -> Sequence[ClusterEventWithHint]:
-    """The plugin's events. `storage`: claims as they are when an event comes."""
+    """Declare the plugin's events. `storage` returns the claims at the time of an event."""
 
     def pod_left(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
         return _pod_left(old, storage())
 
-    # Upstream is not told of pods for which volumes were taken and never written, and tries pods that want them again after minutes.
+    # Upstream ignores deleted pods whose volumes were reserved but never written, and tries pods that wait for them after minutes.
     return (*EVENTS, interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left))
 
 
 def _pod_left(gone: PodInfo | None, storage: StorageObjects) -> QueueingHint:
-    """A pod was on its way to a node: where one of its claims has no volume, the volume that was taken for it may be free."""
+    """Queue if a claim of the deleted pod is unbound, because the volume that was reserved for it may be free."""
     if not isinstance(gone, PodInfo):
         return QueueingHint.SKIP
     claims = (storage.claims.get(name, gone.namespace) for name, _ in claim_names(gone))
@@ -174,7 +174,7 @@ TIMED_OUT: Final = "context deadline exceeded"
 
 
 class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
-    """Keeps pods to nodes that reach their volumes."""
+    """Restricts pods to nodes that reach their volumes."""
 
     name = NAME
     reads = Reads.CLUSTER
@@ -182,7 +182,7 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._reach = StorageReach()
-        #: What was found last: a cycle asks for the same several times, and preemption once a node.
+        #: The last findings: a cycle asks for the same several times, and preemption once a node.
         self._last: tuple[Hashable, VolumeFindings] | None = None
         forgets_unasked(self)
 
@@ -192,11 +192,11 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         return bytes_of(self._last)
 
     def forget_unasked(self) -> None:
-        """Forget what was found last: its claims may be gone."""
+        """Forget the last findings, because their claims may be gone."""
         self._last = None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Skip pods without claims; refuse those whose claims cannot be used now, wherever the pod goes."""
+        """Skip pods without claims; reject pods whose claims cannot be used on any node now."""
         claims = claims_of(pod, cluster.objects.storage)
         if claims is None:
             return PreFilterResult(SKIP)
@@ -206,17 +206,17 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where every claim has, or can get, a volume that the node reaches."""
+        """Allow rows where every claim has, or can get, a volume that the node reaches."""
         fits: BoolColumn = self._find(state, cluster).wrong[rows] == 0
         return fits
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """All that is wrong with a node, in kube-scheduler's order."""
+        """Name all faults of a node, in kube-scheduler's order."""
         wrong = self._find(state, cluster).wrong[rows]
         return [Rejection(_rejection(int(flags)), rows[wrong == flags]) for flags in np.unique(wrong)]
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """The claims, and how often anything changed that is looked at for them."""
+        """Return the claims, and the versions of all tables that the findings depend on."""
         claims, storage = state.read(NAME, PodVolumeClaims), cluster.objects.storage
         names = tuple((claim.metadata.namespace, claim.metadata.name) for claim in claims.bound)
         waiting = tuple((demand.claim.metadata.namespace, demand.claim.metadata.name) for demand in claims.to_bind)
@@ -224,7 +224,7 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         return (names, waiting, *(table.version for table in tables), cluster.node_journal.position)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
-        """No pod on any node has a say."""
+        """Judge rows without regard to other pods."""
         return PlainRowVerdict(self, state, pod, cluster)
 
     def _find(self, state: CycleState, cluster: Cluster) -> VolumeFindings:
@@ -234,41 +234,41 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         return self._last[1]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Skip where the profile gives no shape, and pods whose claims take nothing new."""
+        """Skip if the profile gives no shape, or the pod's claims need no new volume."""
         claims = state.data.get(NAME)
         return SUCCESS if self.args.shape and isinstance(claims, PodVolumeClaims) and claims.to_bind else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """By how full the storage would get."""
+        """Score rows by how full their storage would get."""
         scores: IntColumn = fullness_scores(self._find(state, cluster), self.args.shape or (), cluster, self._reach)[rows]
         return scores
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """Let what the pod's claims take on this node be taken, for pods that come after it."""
+        """Reserve the volumes of the pod's claims on this node, so that later pods do not take them."""
         cluster = self.handle.cluster
         claims, row = state.data.get(NAME), cluster.row(node)
         if row is None or not isinstance(claims, PodVolumeClaims) or not claims.to_bind:
             return SUCCESS
         findings = self._find(state, cluster)
         bindings = [(naming_claim(volume, claim), claim) for claim, volume in findings.bindings(row)]
-        # A pod may name a claim twice; written twice, the second write would find its version gone.
+        # A pod may name a claim twice. A second write would fail, because the first one changed the version.
         made = {claim.metadata.name: claim for claim in findings.to_provision(row)}
         provisions = [naming_node(claim, node) for claim in made.values()]
         state.write(_RESERVED, assume(bindings, provisions, cluster.objects.storage))
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Give back what is not written, or not shown yet: where it is written, the API server will show it."""
+        """Undo what is not written, or not shown yet; the API server will show the rest."""
         reserved = state.data.pop(_RESERVED, None)
         if isinstance(reserved, ReservedVolumes):
             restore(reserved, self.handle.cluster.objects.storage)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """SKIP where nothing was reserved."""
+        """Skip pods without a reservation."""
         return SUCCESS if isinstance(state.data.get(_RESERVED), ReservedVolumes) else SKIP
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """Write, and wait until every claim has its volume."""
+        """Write the reservation, and wait until every claim has its volume."""
         reserved = state.data.get(_RESERVED)
         if not isinstance(reserved, ReservedVolumes):
             return SUCCESS
@@ -280,7 +280,7 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         return SUCCESS if done else error(f"binding volumes: {TIMED_OUT}")
 
     async def _write(self, reserved: ReservedVolumes) -> ReservedVolumes:
-        """Write in turn; what was written stays written when the next fails, as upstream, and is found again at the next try."""
+        """Write one after another. If one fails, earlier writes stay, as upstream, and the next try finds them."""
         bindings = [(await self.handle.volumes.bind(volume), claim) for volume, claim in reserved.bindings]
         return ReservedVolumes(tuple(bindings), tuple([await self.handle.volumes.select_node(claim) for claim in reserved.provisions]))
 
@@ -294,7 +294,7 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         return all_bound(written, cluster.node(row), cluster.objects.storage)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Claims of the pod's, volumes, classes, nodes, and room in storage."""
+        """Declare the pod's claims, volumes, classes, nodes, and storage capacity."""
         return interests(lambda: self.handle.cluster.objects.storage)
 
 

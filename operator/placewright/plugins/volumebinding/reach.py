@@ -1,8 +1,8 @@
-"""From which rows storage can be reached, and how much of it CSI drivers can still make there.
+"""The rows that reach storage, and how much of it CSI drivers can still provision there.
 
-Node selectors and topologies are evaluated once for as long as the labels stay as they are. A driver with local disks has a
-CSIStorageCapacity a node: what is in one is parsed when it changes, its rows are looked up when labels change, and a claim is then held
-against all of a class at once.
+Node selectors and topologies are evaluated once while the labels stay the same. A driver with local disks has a CSIStorageCapacity for each
+node. An object is parsed when it changes, and its rows are looked up when labels change. A claim is then compared with all objects of a
+class at once.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from placewright.plugins.volumebinding.freevolumes import VolumesByClass
 
 
 _NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
-#: So many entries may be kept of objects that are gone.
+#: Most entries that are kept of deleted objects.
 _SPARE: Final = 1000
 
-#: The rows whose labels a selector matches.
+#: Returns the rows whose labels a selector matches.
 Select = Callable[[Selector], Rows]
 
 
 class StorageRoom(NamedTuple):
-    """All that is said of a class: an entry for each object and row that it speaks of, objects in the order of the cluster's table.
+    """The capacity of a class: an entry for each object and each of its rows, in the order of the cluster's table.
 
     Attributes:
-        rows: shape (entries,).
-        limits: bytes of the largest volume that can be made; shape (entries,).
-        free: bytes that are left; shape (entries,).
+        rows: row of each entry; shape (entries,).
+        limits: bytes of the largest volume that can be provisioned; shape (entries,).
+        free: remaining bytes; shape (entries,).
     """
 
     rows: Rows
@@ -59,7 +59,7 @@ class StorageRoom(NamedTuple):
 
 @dataclass(slots=True)
 class _Read:
-    """One capacity object, read; `limit` is -1 where it allows no volume, `rows` hold while `epoch` does."""
+    """One parsed capacity object; `limit` is -1 if it allows no volume, and `rows` are those of `epoch`."""
 
     source: CSIStorageCapacity
     selector: Selector | None
@@ -78,7 +78,7 @@ class StorageCapacities:
         self._seen: tuple[int, int] | None = None
 
     def of(self, storage_class: str, table: Table[CSIStorageCapacity], select: Select, epoch: int) -> StorageRoom:
-        """The room for volumes of a class. While `epoch` stays, `select` answers the same."""
+        """Return the room for volumes of a class. Answers of `select` are kept while `epoch` stays the same."""
         if self._seen != (table.version, epoch):
             self._seen = (table.version, epoch)
             self._rooms.clear()
@@ -100,7 +100,7 @@ class StorageCapacities:
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """The largest volume that can be made there, in bytes; None when it does not say, or the amount cannot be read."""
+    """Return the bytes of the largest volume that can be provisioned; None if unknown, or the quantity does not parse."""
     return _bytes(capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size)
 
 
@@ -118,7 +118,7 @@ def _read(capacity: CSIStorageCapacity) -> _Read:
 
 
 def _selector(capacity: CSIStorageCapacity) -> Selector | None:
-    """The nodes that the capacity speaks of; None for none at all, and where they cannot be read."""
+    """Return the selector of the capacity's nodes; None for no node, and if it does not parse."""
     try:
         return None if capacity.node_topology is None else compile_label_selector(capacity.node_topology)
     except SelectorError:
@@ -135,7 +135,7 @@ def _bytes(quantity: str | float | None) -> int | None:
 # --- rows ------------------------------------------------------------------------------------------------------------------------
 
 
-#: Selectors whose rows are kept, and how many bytes of them; a cluster with local disks has one a node.
+#: Most selectors whose rows are kept, and most bytes of them; a cluster with local disks has one a node.
 _MAX_KEPT: Final = 100_000
 _MAX_KEPT_BYTES: Final = 128 * 2**20
 
@@ -143,8 +143,8 @@ _MAX_KEPT_BYTES: Final = 128 * 2**20
 class StorageReach:
     """Rows by selector, for one cluster.
 
-    Local volumes come with a selector each, which names one host. So values are looked up by their code, and the rows of a selector are
-    kept until a label that any selector reads changes on any node, not until any node changes.
+    Local volumes have a selector each, which names one host. So values are looked up by their code. The rows of a selector are kept until a
+    node changes a label that some selector reads, not until any node changes.
 
     Attributes:
         free: volumes that claims can get, by class.
@@ -156,14 +156,14 @@ class StorageReach:
         self._labels: dict[str, tuple[list[str | None], NDArray[np.int32]]] = {}
         self._everywhere: Rows = np.zeros(0, np.intp)
         self._capacities = StorageCapacities()
-        #: Grows when anything was forgotten.
+        #: Number that grows when kept rows are dropped.
         self._epoch = 0
-        #: By in-tree plugin, where a CSI driver has taken over, as of the versions of nodes and CSINodes.
+        #: Rows where a CSI driver has taken over, by in-tree plugin, for the versions of nodes and CSINodes.
         self._taken_over: dict[str, BoolColumn] = {}
         self._taken_over_at: tuple[int, int] | None = None
 
     def look(self, cluster: Cluster) -> None:
-        """Forget what does not hold any more; to be called before the rows of selectors are asked for."""
+        """Drop what no longer holds. Call it before asking for rows of selectors."""
         everywhere = np.arange(cluster.size)
         if len(everywhere) == len(self._everywhere) and all(self._unchanged(cluster, key) for key in self._labels):
             return
@@ -178,17 +178,17 @@ class StorageReach:
         return column.values == values and np.array_equal(column.codes(self._everywhere), codes)
 
     def volume(self, cluster: Cluster, volume: PersistentVolume) -> Rows:
-        """Rows that a volume's node affinity allows, ascending; not to be written.
+        """Return the ascending rows that a volume's node affinity allows; not to be written.
 
-        kube-scheduler gives this check a node's labels without its name, and so passes over `matchFields`.
+        kube-scheduler gives this check a node's labels without its name, and so ignores `matchFields`.
         """
         affinity = volume.spec.node_affinity
         return self._selected(cluster, affinity.required if affinity is not None else None)
 
     def claimed_volume(self, cluster: Cluster, volume: PersistentVolume) -> Rows:
-        """The rows that reach a claim's volume. Where a CSI driver has taken over from its in-tree plugin, the driver's words count.
+        """Return the rows that reach a claim's volume, by the driver's translation where its in-tree plugin has migrated.
 
-        Volumes without a claim are not looked at in this way, neither here nor in kube-scheduler. Raises `TranslationError`.
+        Volumes without a claim are not translated, neither here nor in kube-scheduler. Raise `TranslationError`.
         """
         plugin = in_tree_plugin(volume.spec)
         taken_over = None if plugin is None else self._where_taken_over(cluster).get(plugin)
@@ -202,7 +202,7 @@ class StorageReach:
         return np.flatnonzero(reached)
 
     def room(self, cluster: Cluster, storage_class: str) -> StorageRoom:
-        """The room that drivers report for volumes of a class."""
+        """Return the room that drivers report for volumes of a class."""
         table = cluster.objects.storage.capacities
         return self._capacities.of(storage_class, table, lambda selector: self._matching(cluster, selector), self._epoch)
 
@@ -230,7 +230,7 @@ class StorageReach:
         return self._taken_over
 
     def topologies(self, cluster: Cluster, terms: tuple[TopologySelectorTerm, ...] | None) -> BoolColumn:
-        """True where a class allows volumes; shape (size,). No terms allow every node, an empty term none."""
+        """Return the rows where a class allows volumes; shape (size,). No terms allow every node, an empty term none."""
         if not terms:
             return np.ones(len(self._everywhere), np.bool_)
         allowed = np.zeros(len(self._everywhere), np.bool_)

@@ -1,8 +1,8 @@
-"""Which existing volume would serve a claim on which node.
+"""The existing volume that would serve a claim on each node.
 
-For each node: a volume that is pre-bound to the claim or, where there is none, the smallest that fits. Source of the rules:
-component-helpers `storage/volume/pv_helpers.go`, `FindMatchingVolume`. Volumes of equal size: the first by name, where upstream takes
-the first of a map.
+For each node: a volume that is pre-bound to the claim or, if there is none, the smallest that fits. Source of the rules: component-helpers
+`storage/volume/pv_helpers.go`, `FindMatchingVolume`. Of volumes of equal size the first by name is taken; upstream takes the first of a
+map.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from placewright.plugins.volumebinding.claims import VolumeDemand
 from placewright.plugins.volumebinding.freevolumes import Candidates
 from placewright.plugins.volumebinding.reach import StorageReach
 
-#: Stands for no volume in a column of choices.
+#: Marks a row without a volume in a column of choices.
 NONE: Final = -1
-#: By row, the index of a volume, or NONE; shape (size,).
+#: Index of a volume by row, or NONE; shape (size,).
 Choice = NDArray[np.int32]
 
 
@@ -30,8 +30,8 @@ class Matches(NamedTuple):
     """The volumes that could serve the demands.
 
     Attributes:
-        volumes: every volume that some row chose from.
-        choices: one column a demand, in the demands' order.
+        volumes: all volumes that some row chose.
+        choices: a column for each demand, in their order.
     """
 
     volumes: Sequence[PersistentVolume]
@@ -39,7 +39,7 @@ class Matches(NamedTuple):
 
 
 def match_volumes(demands: Sequence[VolumeDemand], cluster: Cluster, reach: StorageReach) -> Matches:
-    """Give every demand, by rising size, a volume on every row where one is left."""
+    """Choose a volume for every demand, by rising size, on every row where one is left."""
     matching = _Matching(cluster, reach)
     for earlier, demand in enumerate(demands):
         matching.serve(reach.free.of(demand.storage_class, cluster.objects.storage).candidates(demand, earlier))
@@ -47,10 +47,10 @@ def match_volumes(demands: Sequence[VolumeDemand], cluster: Cluster, reach: Stor
 
 
 class _Matching:
-    """The choices so far: what one demand took on a row, the next cannot have there.
+    """The choices so far. A volume that one demand took on a row is not there for the next.
 
-    Each row that a volume reaches has a place in `_taken`, which says whether an earlier demand took the volume there. So a demand looks at
-    the volumes that it may have, and not at what each earlier one chose.
+    Each row that a volume reaches has a place in `_taken`: whether an earlier demand took the volume there. So a demand reads its own
+    candidate volumes only, and not the choices of earlier demands.
     """
 
     def __init__(self, cluster: Cluster, reach: StorageReach) -> None:
@@ -65,7 +65,7 @@ class _Matching:
         self._used = 0
 
     def serve(self, candidates: Candidates) -> None:
-        """Add the next demand's choice."""
+        """Add the choice of the next demand."""
         choice = np.full(self._cluster.size, NONE, np.int32)
         unsettled = np.ones(self._cluster.size, np.bool_)
         for volume in candidates.prebound:
@@ -76,13 +76,13 @@ class _Matching:
             here = settled[rows]
             choice[rows[here]] = index
             self._taken[places[here]] = True
-            unsettled &= ~settled  # where a pre-bound volume cannot be reached, no other will do
+            unsettled &= ~settled  # if a pre-bound volume is out of reach, no other will do
         if candidates.free and unsettled.any():
             self._take_smallest(candidates.free, unsettled, choice)
         self.choices.append(choice)
 
     def _take_smallest(self, free: Sequence[PersistentVolume], unsettled: BoolColumn, choice: Choice) -> None:
-        """Write into unsettled rows of `choice` the first volume that reaches the row and that no earlier demand took there."""
+        """Write into unsettled rows of `choice` the first volume that reaches the row and was not taken there."""
         indices = [self._index(volume) for volume in free]
         rows = np.concatenate([self._rows[index] for index in indices])
         places = np.concatenate([self._places[index] for index in indices])
