@@ -37,7 +37,7 @@ from placewright.plugins.volumezone import VolumeZone
 
 
 def in_tree() -> Registry:
-    """A registry of the plugins in this package."""
+    """Return a registry of the plugins in this package."""
     return Registry(
         (
             SchedulingGates,

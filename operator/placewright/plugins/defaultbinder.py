@@ -18,7 +18,7 @@ class DefaultBinder(BindPlugin):
     name = NAME
 
     async def bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
-        """SUCCESS, or an error with the API server's words; raises `BindError` when the outcome of the Binding is unknown."""
+        """Create the Binding: SUCCESS, or an error with the API server's words. Raise `BindError` if the outcome is unknown."""
         try:
             await self.handle.binder.bind(pod, node, annotations)
         except BindError as refusal:

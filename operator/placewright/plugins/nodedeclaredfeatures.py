@@ -1,8 +1,8 @@
-"""NodeDeclaredFeatures: the kubelet must be able to do what the pod asks of it. Implements PreFilter, Filter.
+"""NodeDeclaredFeatures: the kubelet must have the features that the pod needs. Implements PreFilter, Filter.
 
-A node says in `status.declaredFeatures` which newer abilities its kubelet has; which of them a pod needs follows from its spec. The rules
-are those of Kubernetes 1.36 (component-helpers `nodedeclaredfeatures`). It knows further features that only matter to an update of a pod
-that already runs; placing a pod never asks for them.
+A node declares in `status.declaredFeatures` which newer features its kubelet has. The features that a pod needs follow from its spec. The
+rules are those of Kubernetes 1.36 (component-helpers `nodedeclaredfeatures`). Kubernetes has further features that matter only to updates
+of running pods; placing a pod never needs them.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from placewright.framework.status import SKIP, unresolvable
 NAME: Final = "NodeDeclaredFeatures"
 REASON: Final = "node(s) didn't match Pod's required features"
 
-#: A container's end may restart all containers of its pod.
+#: The end of a container may restart all containers of its pod.
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 _RESTART_ALL_ACTION: Final = "RestartAllContainers"
-#: A user namespace of its own on the host's network.
+#: The pod has its own user namespace on the host's network.
 USER_NAMESPACE_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
-    """Rejects nodes that do not declare every feature the pod needs."""
+    """Rejects nodes that do not declare every feature that the pod needs."""
 
     name = NAME
     reads = Reads.NODE
     rejection = unresolvable(REASON)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The features that the pod needs."""
+        """Sign the pod by the features that it needs."""
         return required_features(pod.pod.spec)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
@@ -47,11 +47,11 @@ class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
         return PreFilterResult() if required_features(pod.pod.spec) else PreFilterResult(SKIP)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where all of them are declared."""
+        """Allow rows whose nodes declare all of them."""
         return cluster.declared_features.where(rows, required_features(pod.pod.spec).issubset)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """A node that now declares what the pod needs; the pod's own need changed."""
+        """Declare nodes that now have what the pod needs, and changes of the pod's own need."""
         return (
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _node_became_able),
             interest(EventResource.POD, Action.UPDATE, _own_need_changed, is_itself),
@@ -59,7 +59,7 @@ class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
 
 
 def required_features(spec: PodSpec) -> frozenset[str]:
-    """The features that a kubelet must have to run such a pod."""
+    """Return the features that a kubelet must have to run such a pod."""
     restarts_all = _restarts_all(spec)
     own_users = spec.host_network and spec.host_users is False
     if not (restarts_all or own_users):

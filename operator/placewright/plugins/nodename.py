@@ -25,16 +25,16 @@ class NodeName(ConstantReasonFilter):
     rejection = unresolvable(REASON)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The requested name."""
+        """Sign the pod by the requested name."""
         return pod.node_name
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True for the requested row; for all when none is requested."""
+        """Allow the requested row; all rows if none is requested."""
         if not pod.node_name:
             return np.ones(len(rows), np.bool_)
         row = cluster.row(pod.node_name)
         return np.zeros(len(rows), np.bool_) if row is None else rows == row
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Only a new node can have the name."""
+        """Declare new nodes, because only a new node can have the name."""
         return (interest(EventResource.NODE, Action.ADD),)

@@ -26,7 +26,7 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
     rejection = unschedulable(REASON)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The requested host ports."""
+        """Sign the pod by the requested host ports."""
         return pod.host_ports
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
@@ -34,11 +34,11 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
         return PreFilterResult() if pod.host_ports else PreFilterResult(SKIP)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where all requested ports are free."""
+        """Allow rows where all requested ports are free."""
         return cluster.ports.free(pod.host_ports, rows)
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """The pods on the node that hold the ports go, if they are few."""
+        """Propose to remove the pods on the node that hold the ports, if they are few."""
         mine = ClaimedPorts(pod.host_ports)
         there = cluster.pods_on(NodeName(str(cluster.names[row])))
         holders = [each for each in there if mine.conflict_with(each.host_ports)]
@@ -50,7 +50,7 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
         return [Remedy(self.name, RemedyKind.REMOVE_PODS, text, pods=keys(holders))]
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """A pod that frees one of the ports; a new node."""
+        """Declare pods that free one of the ports, and new nodes."""
         return (
             interest(EventResource.POD, Action.DELETE, _frees_a_port),
             interest(EventResource.NODE, Action.ADD),
@@ -58,7 +58,7 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
 
 
 class ClaimedPorts:
-    """Claims by port, to be compared with other claims without comparing each with each."""
+    """Requested host ports by port, to be compared with others without comparing each with each."""
 
     def __init__(self, ports: Sequence[HostPort]) -> None:
         self._addresses: dict[tuple[str, int], set[str]] = {}
@@ -66,7 +66,7 @@ class ClaimedPorts:
             self._addresses.setdefault((protocol, port), set()).add(address)
 
     def conflict_with(self, others: Sequence[HostPort]) -> bool:
-        """True when any of the other claims cannot hold beside these on one node."""
+        """Return whether any of the other ports conflicts with these on one node."""
         return any(self._conflicts(other) for other in others)
 
     def _conflicts(self, other: HostPort) -> bool:

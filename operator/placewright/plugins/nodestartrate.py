@@ -1,9 +1,9 @@
-"""NodeStartRate: a node, and optionally a rack or zone, starts only so many pods at a time. Implements Filter.
+"""NodeStartRate: limits how many pods start at the same time on a node, rack or zone. Implements Filter.
 
-A node that gets fifty pods at once pulls fifty images and runs fifty probes, and all of them are late. Pods of the profile that were
-bound and are not Ready yet are counted (`plugins/startingpods.py`); where there are `maxStarting`, the next one goes elsewhere or waits.
-Pods wait for one of these to become Ready, to leave, or to have been bound for `startSeconds`. Evicting pods cannot help, as it starts no
-pod sooner.
+A node that gets fifty pods at once pulls fifty images and runs fifty probes, and all of them are late. The plugin counts pods of the
+profile that are bound and not Ready yet (`plugins/startingpods.py`). If there are `maxStarting`, the next one goes elsewhere or waits. It
+waits until one of them becomes Ready, leaves, or has been bound for `startSeconds`. Evicting pods cannot help, because it starts no pod
+sooner.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from placewright.framework.topology import MISSING, Codes, domains
 from placewright.plugins.startingpods import StartingPods
 
 NAME: Final = "NodeStartRate"
-#: Happens when a pod has been bound for so long that it does not count any more.
+#: Event that a pod has been bound for so long that it no longer counts.
 TIME_PASSED: Final = ClusterEvent(NAME, Action.UPDATE, "NodeStartTimePassed")
 _MOST_STARTING: Final = 10_000
 _LONGEST_START: Final = 86_400
@@ -64,8 +64,8 @@ class StartDomain(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
 class NodeStartRateArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Arguments of NodeStartRate.
 
-    At most `maxStarting` pods of the profile are bound to a node and not Ready yet, and `domains` have limits of their own; nodes without
-    the label are not limited by a domain. A pod that is not Ready after `startSeconds` does not count any longer.
+    At most `maxStarting` pods of the profile are bound to a node and not Ready yet. `domains` have limits of their own; a node without the
+    label is in no domain. A pod that is not Ready after `startSeconds` no longer counts.
     """
 
     max_starting: Annotated[int, within(1, _MOST_STARTING)] = 10
@@ -73,7 +73,7 @@ class NodeStartRateArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkn
     domains: tuple[StartDomain, ...] = ()
 
     def validate(self) -> list[Problem]:
-        """No label has two limits."""
+        """Refuse two limits for one label."""
         keys = [domain.topology_key for domain in self.domains]
         return [
             (f"domains[{index}].topologyKey", f'"{key}" a second time', "a label that no other domain has")
@@ -94,10 +94,10 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
         self._limits = StartLimits(self._starting, (of_a_node, *map(_limit_of, args.domains)))
         self._rings_at = -np.inf
         if args.domains:  # a pod that starts on one node of a rack fills it for all of them
-            self.reads = Reads.CLUSTER  # type: ignore[misc]  # of nearly all plugins it is the class's
+            self.reads = Reads.CLUSTER  # type: ignore[misc]  # nearly all plugins have it on the class
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The schedulerName, whose pods are counted. Called before each attempt, so pods stop counting here when their time has passed."""
+        """Sign the pod by its schedulerName, whose pods are counted. Each attempt begins here, so expired pods stop counting here."""
         now = self.handle.now()
         if self._starting.may_expire(now):
             self._starting.expire()
@@ -106,11 +106,11 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
         return pod.scheduler_name
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """With domains: how often a node or a domain filled or had room again. Nearly all pods that start change neither."""
+        """Return how often a node or domain filled or got room again. Most pods that start change neither."""
         return self._limits.crossings(cluster), cluster.node_journal.position
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where the node and all its domains start fewer pods than they may."""
+        """Allow rows whose node and domains have fewer starting pods than allowed."""
         if self.reads is not Reads.CLUSTER:
             starting = self._starting.on_rows(pod.scheduler_name)
             if len(rows) == 1:  # after nearly every decision: numpy takes five times as long for one row
@@ -123,16 +123,16 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
         return passes
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Names the first limit that is reached: the node's, then the domains' in their order."""
+        """Name the first limit that is reached: the node's, then the domains' in their order."""
         found = self._limits.domains(pod.scheduler_name, cluster)
         return _first_reached([(each.limit.status, each.allow(rows)) for each in found], rows)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
-        """Judges rows with the starting pods that are on them at call time."""
+        """Judge rows with the starting pods that are on them at call time."""
         return _StartVerdict(self._starting, self._limits, pod.scheduler_name, cluster)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """A pod of the profile that becomes Ready or leaves; a node that comes; time. With domains also nodes that change their label."""
+        """Declare pods of the profile that become Ready or leave, new nodes, time, and with domains node labels."""
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL if self.args.domains else Action.ADD
         of_profile = EventKeys(_name_of, _names_that_start_less)
         return (
@@ -142,23 +142,23 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
         )
 
     def _wake_in_time(self, now: float) -> None:
-        """Have waiting pods woken when the next pod stops counting. One alarm at a time is enough, as it leads to the next attempt."""
+        """Wake waiting pods when the next pod stops counting. One alarm is enough, because it leads to the next attempt."""
         if (end := self._starting.next_end()) is not None:
             self._rings_at = end
             self.handle.wake_after(end - now + ROUNDING_SECONDS, TIME_PASSED)
 
 
 class StartLimit:
-    """How many pods may start at a time on the nodes that share a label's value, or on each node.
+    """The limit of pods that start at the same time on nodes with one value of a label, or on each node.
 
     Args:
-        topology_key: the label; empty for each node by itself.
-        most: pods of one profile in one domain.
-        reason: of the nodes of a full domain.
+        topology_key: label; empty for each node by itself.
+        most: most pods of one profile in one domain.
+        reason: reason for rejecting the nodes of a full domain.
 
     Attributes:
         most: as given.
-        status: of the nodes of a full domain.
+        status: rejection of the nodes of a full domain.
     """
 
     def __init__(self, topology_key: str, most: int, reason: str) -> None:
@@ -168,18 +168,13 @@ class StartLimit:
         self._memory = NodeMemory()
 
     def codes(self, cluster: Cluster) -> Codes:
-        """Return the domain of each row, `MISSING` for a node without the label; shape (size,). Rows of their own have no missing one."""
+        """Return the domain of each row, `MISSING` without the label; shape (size,). If each row is a domain, none is missing."""
         return domains(self._memory, cluster, self._topology_key).codes if self._topology_key else cluster.all_rows
 
     def allowed(self, codes: Codes, counts: IntColumn) -> BoolColumn:
-        """Judge domains.
+        """Return which domains allow one more pod, given codes of rows and starting pods, each of shape (k,).
 
-        Args:
-            codes: of the judged rows, shape (k,).
-            counts: starting pods in their domains, shape (k,).
-
-        Returns:
-            True where one more may start, shape (k,); a node without the label is in no domain.
+        A node without the label is in no domain, and allowed.
         """
         below: BoolColumn = counts < self.most
         return below | (codes == MISSING) if self._topology_key else below
@@ -189,9 +184,9 @@ class _Domains(NamedTuple):
     """The domains of one limit.
 
     Attributes:
-        limit: that they have.
-        codes: of each row, shape (size,).
-        starting: pods of one profile that start, by code; not to be written.
+        limit: limit of the domains.
+        codes: domain of each row, shape (size,).
+        starting: starting pods of one profile, by code; not to be written.
     """
 
     limit: StartLimit
@@ -199,14 +194,14 @@ class _Domains(NamedTuple):
     starting: IntColumn
 
     def allow(self, rows: Rows) -> BoolColumn:
-        """Return where a further pod of the profile may start; shape (len(rows),)."""
+        """Allow rows where a further pod of the profile may start; shape (len(rows),)."""
         codes = self.codes[rows]
         return self.limit.allowed(codes, self.starting[codes])
 
 
 @dataclass(slots=True)
 class _Followed:
-    """The domains of all limits for one profile, and up to where their pods were followed."""
+    """The domains of all limits for one profile, and the position up to which their pods were followed."""
 
     domains: Sequence[_Domains] = ()
     position: int = -1
@@ -215,11 +210,11 @@ class _Followed:
 
 
 class StartLimits:
-    """All limits of a plugin, whose domains are followed together: each pod that starts or is Ready is looked at once.
+    """All limits of a plugin. It follows their domains together, so that each pod that starts or is Ready is read once.
 
     Args:
         starting: the pods that are counted.
-        limits: in the order in which they are named as reasons.
+        limits: limits in the order of their reasons.
     """
 
     def __init__(self, starting: StartingPods, limits: Sequence[StartLimit]) -> None:
@@ -237,7 +232,7 @@ class StartLimits:
         return followed.domains
 
     def crossings(self, cluster: Cluster) -> int:
-        """Return how often a domain filled or had room again; equal numbers mean equal answers, as long as no node changes."""
+        """Return how often a domain filled or got room again. Equal numbers mean equal answers while no node changes."""
         total = 0
         for name, followed in self._followed.items():
             self._follow(followed, name, cluster)
@@ -268,7 +263,7 @@ class StartLimits:
 
 
 class _StartVerdict(RowVerdict):
-    """Judges rows for one profile: starting pods of the judged row as they are now, of all others as they were when this was made."""
+    """Judges rows for one profile. Starting pods of the judged row are read at call time, of other rows at creation."""
 
     def __init__(self, starting: StartingPods, limits: StartLimits, scheduler_name: str, cluster: Cluster) -> None:
         self._starting = starting
@@ -282,14 +277,14 @@ class _StartVerdict(RowVerdict):
             yield limit.status, limit.allowed(codes[rows], starting[codes[rows]] + change)
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """Implements `RowVerdict.passes`."""
+        """Allow rows where all limits allow one more pod."""
         passes = np.ones(len(rows), np.bool_)
         for _, allowed in self._verdicts(rows):
             passes &= allowed
         return passes
 
     def explain(self, rows: Rows) -> list[Rejection]:
-        """Implements `RowVerdict.explain`."""
+        """Name the first limit that is reached on each row."""
         return _first_reached(self._verdicts(rows), rows)
 
 
@@ -318,7 +313,7 @@ def _name_of(pod: PodInfo) -> Iterable[Hashable]:
 
 
 def _names_that_start_less(old: PodInfo | None, new: PodInfo | None) -> Iterable[Hashable]:
-    """The profile that has one starting pod less after the event; none for nearly all events."""
+    """Return the profile that has one starting pod less after the event; none for nearly all events."""
     return (old.scheduler_name,) if old is not None and _starts_less(old, new) else ()
 
 

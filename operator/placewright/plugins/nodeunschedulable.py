@@ -20,7 +20,7 @@ from placewright.framework.status import unresolvable
 
 NAME: Final = "NodeUnschedulable"
 REASON: Final = "node(s) were unschedulable"
-#: The taint that a cordoned node stands for.
+#: The taint that a cordoned node counts as.
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
@@ -33,21 +33,21 @@ class NodeUnschedulable(ConstantReasonFilter, RemedyPlugin):
     remedies_are_cheap = True
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Only whether the pod tolerates cordoned nodes matters."""
+        """Sign the pod by whether it tolerates cordoned nodes."""
         return _tolerates_cordon(pod)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where the node is schedulable, or everywhere for a pod that tolerates it."""
+        """Allow schedulable nodes; all nodes if the pod tolerates the cordon."""
         if _tolerates_cordon(pod):
             return np.ones(len(rows), np.bool_)
         return ~cluster.unschedulable[rows]
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """The node takes pods again."""
+        """Propose to uncordon the node."""
         return [Remedy(self.name, RemedyKind.UNCORDON, "an end of its cordon (kubectl uncordon)")]
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """A node that is or becomes schedulable; a toleration that the pod gains."""
+        """Declare nodes that are or become schedulable, and tolerations that the pod gains."""
         return (
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable),
             interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _pod_gained_toleration, is_itself),

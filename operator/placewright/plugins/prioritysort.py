@@ -1,4 +1,4 @@
-"""PrioritySort: higher priority first, then who has waited longer. Implements QueueSort."""
+"""PrioritySort: higher priority first, then longer waiting time. Implements QueueSort."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class PrioritySort(QueueSortPlugin):
     name = NAME
 
     def sort_key(self, pod: PodInfo, timestamp: Seconds) -> tuple[int, float]:
-        """Ascending: negated priority, then the time the pod entered the queue."""
+        """Return the negated priority, then the time at which the pod entered the queue, in ascending order."""
         return (-pod.priority, timestamp)

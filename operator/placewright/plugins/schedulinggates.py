@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod with `spec.schedulingGates` is not tried. Implements PreEnqueue."""
+"""SchedulingGates: holds back a pod with `spec.schedulingGates`. Implements PreEnqueue."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class SchedulingGates(PreEnqueuePlugin):
     name = NAME
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Reject while any gate is left; the reason lists them."""
+        """Reject while any gate is left, with the gates as the reason."""
         told = gates_line(pod)
         return unresolvable(told) if told else SUCCESS
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Only the removal of the pod's own gates helps."""
+        """Declare the removal of the pod's own gates, because nothing else helps."""
         return (interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod, is_itself),)
 
 
 def gates_line(pod: PodInfo) -> str:
-    """Return the reason of a pod that its scheduling gates keep, which lists them; empty for a pod without gates."""
+    """Return the reason of a gated pod, which lists its scheduling gates; empty without gates."""
     gates = pod.pod.spec.scheduling_gates
     return f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]" if gates else ""
 

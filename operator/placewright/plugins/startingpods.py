@@ -1,7 +1,7 @@
 """Pods that were put on a node a short while ago and are not Ready yet, counted by row for each schedulerName.
 
-A pod counts from its assumption until it is Ready, is being deleted, has left, or `seconds` have passed since its Binding: a pod that never
-becomes Ready must not hold a place for ever. Of a pod that was bound before this process knew it, the condition `PodScheduled` tells when.
+A pod counts from its assumption until it is Ready, is terminating, has left, or `seconds` have passed since its Binding. A pod that never
+becomes Ready must not count for ever. If a pod was bound before this process knew it, its condition `PodScheduled` has the time.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ from placewright.cluster.podfollowers import PodFollower
 from placewright.cluster.resources import grown
 
 _FIRST_ROOM: Final = 64
-#: A reader looks at each attempt, and few pods start or become Ready in between.
+#: Most changes that are kept. A reader reads them at each attempt, and few pods start or become Ready in between.
 _KEPT_CHANGES: Final = 1024
-#: Ends of pods that are Ready by now stay in the heap until there are so many times as many as pods that start.
+#: Ends of pods that are Ready by now stay in the heap until it has this many times as many as starting pods.
 _STALE: Final = 2
 
 
 class StartingPods(PodFollower):
     """The starting pods of a cluster.
 
-    Invariant: a count of a row is the number of pods of its schedulerName that stand there and are in `_since`, with the changes of dry
-    runs.
+    Invariant: the count of a row is the number of its pods in `_since` with that schedulerName, plus the changes of dry runs.
 
     Args:
-        cluster: followed from now on.
-        seconds: how long a pod counts at most.
-        now: seconds since 1970.
+        cluster: cluster to follow from now on.
+        seconds: longest time for which a pod counts.
+        now: returns the seconds since 1970.
 
     Attributes:
         changes: (schedulerName, row, 1 or -1) for each change of a count, in order; without nodes that come or go.
@@ -50,22 +49,18 @@ class StartingPods(PodFollower):
         self._seconds = seconds
         self._now = now
         self._counts: dict[str, NDArray[np.int64]] = {}
-        #: When each starting pod was bound, by uid.
+        #: The time at which each starting pod was bound, by uid.
         self._since: dict[str, float] = {}
-        #: (when a pod counts no longer, its uid); also of pods that stopped counting before.
+        #: (end of the time for which a pod counts, its uid); also of pods that stopped counting before.
         self._ends: list[tuple[float, str]] = []
         cluster.pod_followers.add(self)
 
     # --- reading -------------------------------------------------------------------------------------------------------------
 
     def on_rows(self, scheduler_name: str) -> NDArray[np.int64]:
-        """Return the starting pods of a schedulerName by row. The first call counts the pods that stand there already.
+        """Return the starting pods of a schedulerName by row, shape (size,); not to be written.
 
-        Args:
-            scheduler_name: a profile's.
-
-        Returns:
-            Counts, shape (size,); not to be written.
+        The first call counts the pods that stand there already.
         """
         counts = self._counts.get(scheduler_name)
         if counts is None:
@@ -79,7 +74,7 @@ class StartingPods(PodFollower):
         return counts[:size]
 
     def expire(self) -> None:
-        """Count pods no longer whose time has passed, and journal their rows. Not in a dry run, which takes back what it did by pod."""
+        """Stop counting pods whose time has passed, and journal their rows. Does nothing in a dry run, which reverts by pod."""
         if not self.may_expire(now := self._now()) or self._cluster.dry_run_rows():
             return
         while self._ends and self._ends[0][0] <= now:
@@ -89,11 +84,11 @@ class StartingPods(PodFollower):
                 self._end_of(uid)
 
     def may_expire(self, now: float) -> bool:
-        """Return whether `expire` may have something to do; it is cheap, as it is asked before each attempt."""
+        """Return whether `expire` may have something to do; cheap, because each attempt asks."""
         return bool(self._ends) and self._ends[0][0] <= now
 
     def next_end(self) -> float | None:
-        """Return when the next pod counts no longer if it is not Ready before, in seconds since 1970; None where no pod is starting."""
+        """Return when the next pod stops counting unless it is Ready before, in seconds since 1970; None without starting pods."""
         while self._ends and self._since.get(self._ends[0][1], -np.inf) + self._seconds != self._ends[0][0]:
             heapq.heappop(self._ends)
         return self._ends[0][0] if self._ends else None
@@ -109,12 +104,12 @@ class StartingPods(PodFollower):
     # --- following -----------------------------------------------------------------------------------------------------------
 
     def pod_enters(self, pod: PodInfo, row: int | None) -> None:
-        """Implements `PodFollower.pod_enters`."""
+        """Count a pod that may be starting."""
         if pod.scheduler_name in self._counts and may_be_starting(pod):
             self._begin(pod, row)
 
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
-        """Implements `PodFollower.pod_changes`: a pod that is not Ready any more may still be starting."""
+        """Count or drop a pod that changed. A pod that is no longer Ready may still be starting."""
         if new.scheduler_name not in self._counts:
             return
         if new.uid not in self._since:
@@ -124,31 +119,31 @@ class StartingPods(PodFollower):
             self._drop(new, row)
 
     def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
-        """Implements `PodFollower.pod_leaves`."""
+        """Drop a pod that was counted."""
         if pod.uid in self._since:
             self._drop(pod, row)
 
     def row_appears(self, row: int, pods: Iterable[PodInfo]) -> None:
-        """Implements `PodFollower.row_appears`."""
+        """Count the starting pods of a new row."""
         for pod in pods:
             if pod.uid in self._since:
                 self._add(pod.scheduler_name, row, 1)
 
     def row_ends(self, row: int, node: NodeName) -> None:
-        """Implements `PodFollower.row_ends`."""
+        """Set the counts of a deleted row to 0."""
         for counts in self._counts.values():
             if row < len(counts):
                 counts[row] = 0
 
     def dry_run_counts(self, pods: Moves, sign: int) -> None:
-        """Implements `PodFollower.dry_run_counts`: a pod that stands nowhere yet would start where it is added."""
+        """Change counts in a dry run. A pod that stands nowhere yet would start where it is added."""
         for row, pod in pods:
             if pod.scheduler_name in self._counts and (pod.uid in self._since or self._cluster.placement(pod.uid) is None):
                 self._add(pod.scheduler_name, row, sign)
 
     def _begin(self, pod: PodInfo, row: int | None) -> None:
         now = since = self._now()
-        if pod.pod.status.conditions:  # none of a pod that is assumed
+        if pod.pod.status.conditions:  # an assumed pod has none
             since = min(now, bound_at(pod) or now)
             if since + self._seconds <= now:
                 return

@@ -1,4 +1,4 @@
-"""TaintToleration: taints keep pods off that do not tolerate them; soft taints cost score. Implements Filter, PreScore, Score."""
+"""TaintToleration: taints repel pods that do not tolerate them; soft taints lower the score. Implements Filter, PreScore, Score."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
     default_weight = 3
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The tolerations, in order."""
+        """Sign the pod by its tolerations, in order."""
         return tuple(pod.pod.spec.tolerations or ())
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Asked once per distinct taint set."""
+        """Allow rows whose taints the pod tolerates, computed once per distinct set of taints."""
         return cluster.taints.where(rows, TolerationSet(pod.pod.spec.tolerations or ()).tolerates_all)
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Tolerations for the taints, without that of a cordon."""
+        """Propose tolerations for the taints, except for that of a cordon."""
         tolerations = TolerationSet(pod.pod.spec.tolerations or ())
         taints = _untolerated(cluster.taints.get(row), tolerations, cordoned=bool(cluster.unschedulable[row]))
         if not taints:
@@ -50,20 +50,20 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
         return [Remedy(self.name, RemedyKind.TOLERATION, text, tolerations=needed)]
 
     def passes_after(self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows) -> BoolColumn:
-        """The taint of a cordoned node goes with its cordon."""
+        """Allow rows also with remedies, without the taint of a node that one uncordons."""
         cordoned, tolerations = RemedyKind.UNCORDON in kinds, TolerationSet(pod.pod.spec.tolerations or ())
         return cluster.taints.where(rows, lambda taints: not _untolerated(taints, tolerations, cordoned=cordoned))
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Implements `PreScorePlugin.pre_score`: there is no fact to find out; the point is there because profiles may name it."""
+        """Pass: the point exists only because profiles may name it."""
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Number of soft taints not tolerated; fewer is better."""
+        """Count the soft taints that the pod does not tolerate; fewer is better."""
         return cluster.taints.gather(rows, TolerationSet(pod.pod.spec.tolerations or ()).intolerable_preferences)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """A node whose taints the pod now tolerates; tolerations the pod gains."""
+        """Declare nodes whose taints the pod now tolerates, and tolerations that the pod gains."""
         return (
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _taints_became_tolerable),
             interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _own_tolerations_changed, is_itself),
@@ -71,7 +71,7 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
 
 
 def _untolerated(taints: Iterable[Taint], tolerations: TolerationSet, *, cordoned: bool) -> list[Taint]:
-    """Hard taints that the pod does not tolerate; that of a cordoned node is left out."""
+    """Return the hard taints that the pod does not tolerate, without that of a cordoned node."""
     found = [taint for taint in taints if taint.effect in HARD_EFFECTS and not tolerations.covers(taint)]
     return [taint for taint in found if not (cordoned and taint.key == UNSCHEDULABLE_TAINT.key)]
 

@@ -1,8 +1,8 @@
 """Pods that kubelets turned away, counted by owner and node, in a bounded number of entries.
 
-The entries are facts of the cluster: all profiles, their next generations and their shadows read the same ones, and each makes of them
-what its arguments say. Tenants decide how many there are, so an entry is forgotten after an hour without another, and the oldest go where
-there are too many, of a namespace or in all.
+The entries are facts of the cluster. All profiles, their next generations and their shadows read the same entries, and each applies its own
+arguments. Tenants decide how many there are. So an entry is dropped an hour after its last pod. If there are too many, of a namespace or in
+all, the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from placewright.framework.sources import ObjectFollower, ObjectSource
 
 #: Seconds after the last pod that a node turned away until the node has a clean record with that owner.
 QUIET_SECONDS: Final = 3600.0
-#: Pods that are turned away within so many seconds of the first one are one round: they were bound before the scheduler could know.
+#: Pods turned away within this many seconds of the first are one round: they were bound before the scheduler could know.
 ROUND_SECONDS: Final = 10.0
-#: Entries kept at most; some 600 bytes each with the longest names.
+#: Most entries that are kept; each takes about 600 bytes with the longest names.
 MOST_ENTRIES: Final = 16_384
-#: Entries of one namespace at most, so that a tenant's failing pods push out its own.
+#: Most entries of one namespace, so that a tenant's failing pods displace its own.
 MOST_OF_A_NAMESPACE: Final = 2_048
 
 
@@ -31,11 +31,11 @@ class TurnedAway(NamedTuple):
     """The pods of one owner that one node turned away.
 
     Attributes:
-        pods: how many, since the record was clean.
-        rounds: how often in a row; pods that were turned away within ten seconds count as once.
-        began: when the last round began, in seconds since 1970.
-        last: when the last pod was turned away, likewise.
-        reason: the kubelet's, of the last pod.
+        pods: number of pods since the record was clean.
+        rounds: number of rounds in a row; pods that were turned away within ten seconds are one round.
+        began: start of the last round, in seconds since 1970.
+        last: time at which the last pod was turned away, in seconds since 1970.
+        reason: kubelet's reason for the last pod.
     """
 
     pods: int
@@ -49,8 +49,8 @@ class OwnerRecord:
     """The nodes that turned pods of one owner away.
 
     Attributes:
-        nodes: what each of them did; only `TurnedAwayPods` writes it.
-        version: grows with every change, over all records.
+        nodes: record of each node; only `TurnedAwayPods` writes it.
+        version: number that grows with every change, over all records.
     """
 
     __slots__ = ("__weakref__", "nodes", "version")
@@ -64,24 +64,19 @@ _Key = tuple[Owner, NodeName]
 
 
 class TurnedAwayPods(ObjectFollower[FailedPod]):
-    """The record of one cluster. While it follows the cluster, pods that become Ready clean it, and nodes that go.
+    """The record of one cluster. Pods that become Ready, and deleted nodes, clean it.
 
     Attributes:
-        owners: their records; an owner without nodes has none. Only this class writes it.
+        owners: records by owner; an owner without nodes has none. Only this class writes it.
     """
 
     def __init__(self, most: int = MOST_ENTRIES, most_of_a_namespace: int = MOST_OF_A_NAMESPACE) -> None:
-        """Start empty.
-
-        Args:
-            most: entries at most.
-            most_of_a_namespace: entries of one namespace at most.
-        """
+        """Start empty, with at most `most` entries, and at most `most_of_a_namespace` of one namespace."""
         self._most = most
         self._most_of_a_namespace = most_of_a_namespace
         self._changes = 0
         self.owners: dict[Owner, OwnerRecord] = {}
-        #: All entries, and those of each namespace; in both the one that changed longest ago comes first.
+        #: All entries, and those of each namespace, both in the order of their last change.
         self._order: OrderedDict[_Key, None] = OrderedDict()
         self._by_namespace: dict[str, OrderedDict[_Key, None]] = {}
         self._by_node: dict[NodeName, set[Owner]] = {}
@@ -90,19 +85,12 @@ class TurnedAwayPods(ObjectFollower[FailedPod]):
         return len(self._order)
 
     def object_arrives(self, item: FailedPod, now: float) -> None:
-        """Implements `ObjectFollower.object_arrives`: counts a failed pod that a kubelet turned away."""
+        """Count a failed pod that a kubelet turned away."""
         if item.turned_away:
             self.note(owner_of(item.metadata), NodeName(item.spec.node_name), item.status.reason, now)
 
     def note(self, owner: Owner, node: NodeName, reason: str, now: float) -> None:
-        """Count a pod that a node turned away.
-
-        Args:
-            owner: of the pod.
-            node: whose kubelet turned it away.
-            reason: of the pod's status.
-            now: seconds since 1970.
-        """
+        """Count a pod that a node turned away; `now` is in seconds since 1970."""
         self.forget_old(now)
         record = self.owners.setdefault(owner, OwnerRecord())
         before = record.nodes.get(node)
@@ -121,36 +109,24 @@ class TurnedAwayPods(ObjectFollower[FailedPod]):
         self._keep_within_bounds(owner.namespace)
 
     def forget(self, owner: Owner, node: NodeName) -> bool:
-        """Clean a node's record with an owner.
-
-        Args:
-            owner: whose pods the node turned away.
-            node: takes them again.
-
-        Returns:
-            False where the record was clean.
-        """
+        """Clean a node's record with an owner. Return False if it was clean."""
         if (owner, node) not in self._order:
             return False
         self._drop((owner, node))
         return True
 
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
-        """Implements `PodFollower.pod_changes`: a node where a pod of the owner became Ready has a clean record."""
+        """Clean the record of a node where a pod of the owner became Ready."""
         if self._order and is_ready(new) and not is_ready(old):
             self.forget(owner_of(new.pod.metadata), new.node_name)
 
     def row_ends(self, row: int, node: NodeName) -> None:
-        """Implements `PodFollower.row_ends`: drops the entries of a node that was deleted."""
+        """Drop the entries of a node that was deleted."""
         for owner in tuple(self._by_node.get(node, ())):
             self._drop((owner, node))
 
     def forget_old(self, now: float) -> None:
-        """Drop entries of nodes that turned nothing away for an hour.
-
-        Args:
-            now: seconds since 1970.
-        """
+        """Drop entries of nodes that turned no pod away for an hour; `now` is in seconds since 1970."""
         while self._order:
             owner, node = oldest = next(iter(self._order))
             if self.owners[owner].nodes[node].last + QUIET_SECONDS > now:
@@ -190,7 +166,7 @@ class TurnedAwayPods(ObjectFollower[FailedPod]):
 
 
 def record_of(cluster: Cluster) -> TurnedAwayPods:
-    """Return the record of a cluster. A shadow's cluster has that of the live one."""
+    """Return the record of a cluster. A shadow's cluster shares that of the live one."""
     return cluster.extension(TurnedAwayPods, TurnedAwayPods)
 
 
