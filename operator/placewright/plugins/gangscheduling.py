@@ -1,7 +1,7 @@
-"""GangScheduling: pods that name a group are placed all or none. Implements `PodGroupPlugin`; `scheduler.podgroups` decides.
+"""GangScheduling: places the pods of a group all or none. Implements `PodGroupPlugin`; `scheduler.podgroups` decides.
 
-A pod that names a group is not tried before an object declares the group and enough of its members are there. Once a member of a group
-stands on a node, the others are pods like any other: they join.
+A pod that names a group is not tried before an object declares the group and enough of its members exist. Once a member of the group runs
+on a node, the others join it like any other pod.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ NAME: Final = "GangScheduling"
 
 
 class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How groups are decided, and what they may keep others from.
+    """Arguments of GangScheduling: how groups are decided, and what they may keep from others.
 
     Attributes:
-        reservation_after_seconds: a group that has been tried in vain for so long may have nodes kept for it; 0: at once.
-        reservations: so many groups may have nodes kept for them at a time; 0: none ever. A kept node is closed to pods of the same or a
-            lower priority that do not fit beside the group. Nodes are only kept where each pod has an end: its restartPolicy is not
-            Always, or it has activeDeadlineSeconds.
+        reservation_after_seconds: wait of a group, since it was first tried in vain, until nodes may be kept for it; 0: at once.
+        reservations: most groups with kept nodes at the same time; 0: none ever. A kept node is closed to pods of the same or a lower
+            priority that do not fit beside the group. Nodes are kept only if each pod there ends: its restartPolicy is not Always, or it
+            has activeDeadlineSeconds.
         reservation_percent: share of all nodes that may be kept for groups; at least one node.
         reservation_percent_of_namespace: share of all nodes that may be kept for the groups of one namespace; at least one node.
-        reservation_seconds: nodes are kept for a group so long at most. Afterwards none is kept for its namespace for as long as they were.
-        schedule_timeout_seconds: so long may members wait for each other between their decision and the first Binding, where the group
-            does not say; 0: as long as their volumes and devices take.
-        domains_to_compare: of the topology domains that hold the whole group, so many are compared.
+        reservation_seconds: longest time that nodes are kept for a group. Then none is kept for its namespace for as long.
+        schedule_timeout_seconds: longest wait of members for each other between their decision and the first Binding, unless the group sets
+            one; 0: as long as their volumes and devices take.
+        domains_to_compare: most topology domains that hold the whole group and are compared.
     """
 
     reservation_after_seconds: Annotated[int, within(0)] = 60
@@ -59,7 +59,7 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
 
     @property
     def settings(self) -> GangSchedulingArgs:
-        """The arguments."""
+        """Arguments of the plugin."""
         return self.args
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
@@ -83,9 +83,9 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
         return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({told})")
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """The group is declared, or otherwise, or a node's label puts it into another domain of the group's topology.
+        """Declare new and changed groups, and node labels that put a node into another domain of the group's topology.
 
-        The coming of members needs no event: the last one brings all (see `queue.pod_groups`). Of new nodes the filters hear.
+        New members need no event, because the last one activates all (see `queue.pod_groups`). Filters handle new nodes.
         """
         return (
             interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),

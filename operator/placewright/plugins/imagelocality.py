@@ -22,21 +22,21 @@ MAX_CONTAINER_THRESHOLD: Final = 1000 * _MIB
 
 
 class ImageLocality(ScorePlugin):
-    """Scores the bytes that need not be pulled, discounted for images that few nodes have."""
+    """Scores bytes that need no pull, discounted for images that few nodes have."""
 
     name = NAME
     reads = Reads.CLUSTER
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The images, with repetitions."""
+        """Sign the pod by its images, with repetitions."""
         return _images(pod), _container_count(pod)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """Scores move only when an image or a node comes or goes."""
+        """Return the versions of images and nodes, because scores depend on nothing else."""
         return cluster.images.version, cluster.node_count
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """0..100 a row."""
+        """Score each row from 0 to 100."""
         known = [image for name in _images(pod) if (image := cluster.images.get(name)) is not None]
         if not known:
             return np.zeros(len(rows), np.int64)
@@ -50,7 +50,7 @@ class ImageLocality(ScorePlugin):
 
 
 def normalised_image_name(name: str) -> str:
-    """`nginx` is `nginx:latest`; a colon before the last slash is a registry's port, not a tag."""
+    """Return the name with a tag: `nginx` is `nginx:latest`. A colon before the last slash is a registry's port."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 

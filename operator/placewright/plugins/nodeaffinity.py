@@ -1,6 +1,6 @@
 """NodeAffinity: node selectors, required and preferred node affinity. Implements PreFilter, Filter, PreScore, Score.
 
-`addedAffinity` in the profile is ANDed with, respectively added to, what the pod itself says.
+`addedAffinity` in the profile is ANDed with the pod's required terms, and added to its preferred terms.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ NAME: Final = "NodeAffinity"
 REASON_POD: Final = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED: Final = "node(s) didn't match scheduler-enforced node affinity"
 _REQUIRED_PATH: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
-#: Labels that mean more than a node's own: another value moves pods to another domain.
+#: Labels that assign a node to a domain: another value moves its pods to another domain.
 _TOPOLOGY_KEYS: Final = frozenset({"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 REASON_CONFLICT: Final = "pod affinity terms conflict"
 
 
 class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Arguments: affinity that holds for every pod of the profile."""
+    """Affinity that holds for every pod of the profile."""
 
     added_affinity: kube.NodeAffinity | None = None
 
     def validate(self) -> list[tuple[str, str, str]]:
-        """Checks a pod's affinity as an API server does, because here none has: operators, and how many values they take."""
+        """Check operators and numbers of values, as an API server checks a pod's affinity, because none checks arguments."""
         problems = []
         for path, term in _terms_by_path(self.added_affinity or kube.NodeAffinity()):
             try:
@@ -74,33 +74,25 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodeAffinity:
-    """Compiled node selection of one pod, or of the profile: pairs AND any of the terms (None: no terms demanded)."""
+    """Compiled node selection of one pod or profile: pairs AND any of the terms (None: no terms demanded)."""
 
     pairs: Selector = EVERYTHING
     terms: tuple[NodeTerm, ...] | None = None
 
     @property
     def empty(self) -> bool:
-        """True when every node will do."""
+        """Whether every node matches."""
         return self.pairs.empty and self.terms is None
 
     def matches(self, node: Node) -> bool:
-        """The plain rule, for one node."""
+        """Apply the rule to one node."""
         labels = node.metadata.labels or NO_LABELS
         if not self.pairs.matches(labels):
             return False
         return self.terms is None or any(term.matches(labels, node.metadata.name) for term in self.terms)
 
     def column(self, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Evaluate the required node affinity on rows.
-
-        Args:
-            cluster: as it stands.
-            rows: shape (k,), in any order.
-
-        Returns:
-            True for each row that matches; shape (len(rows),).
-        """
+        """Return which rows match; shape (len(rows),)."""
         matched = _all_match(self.pairs.expressions, cluster, rows)
         if self.terms is not None:
             anywhere = np.zeros(len(rows), np.bool_)
@@ -124,7 +116,7 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         self._added_preferences = _compile_preferences(_preferred(added))
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Selector and affinity as canonical text, or its digest: they hold lists and maps."""
+        """Sign the pod by its selector and affinity as canonical text or digest, because they hold lists and maps."""
         spec = pod.pod.spec
         affinity = spec.affinity.node_affinity if spec.affinity else None
         if not spec.node_selector and affinity is None:
@@ -132,9 +124,9 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         return short_key(msgspec.json.encode((spec.node_selector, affinity), order="deterministic"))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Implements `PreFilterPlugin.pre_filter`: narrows the attempt to named nodes where every term names nodes.
+        """Narrow the attempt to named nodes if every term names nodes.
 
-        Pods that demand nothing are skipped, unless the profile demands something.
+        Skip pods that demand nothing, unless the profile demands something.
         """
         demand = _demand(pod)
         if demand.empty and self._enforced.empty:
@@ -146,40 +138,40 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         return PreFilterResult(nodes=named)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Implements `FilterPlugin.filter`: True where both the profile's and the pod's demands are met."""
+        """Allow rows that meet the demands of both profile and pod."""
         matched = self._enforced.column(cluster, rows)
         matched &= state.read(NAME, RequiredNodeAffinity).column(cluster, rows)
         return matched
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Implements `FilterPlugin.explain`: the profile's demand first, then the pod's.
+        """Reject by the profile's demand first, then by the pod's.
 
-        The pod's terms that cannot be read are named. kube-scheduler keeps them to itself.
+        The reason names the pod's terms that do not parse. kube-scheduler does not report them.
         """
         enforced = self._enforced.column(cluster, rows)
         groups = (((REASON_ENFORCED,), rows[~enforced]), ((REASON_POD, *_unreadable_terms(pod)), rows[enforced]))
         return [Rejection(unresolvable(*reasons), group) for reasons, group in groups if len(group)]
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Implements `RemedyPlugin.remedies`: labels with which the node meets the demands of pod and profile.
+        """Propose labels with which the node meets the demands of pod and profile.
 
-        A label that no node has is named as such.
+        The text says if no node has such a label.
         """
         wanted = _labels_wanted(pod, self.args.added_affinity, cluster.node(row), cluster)
         if wanted is None:
             return []
-        # What no node has is the same for every row, so it is found out once a pod.
+        # The labels that no node has are the same for every row, so they are computed once a pod.
         said: dict[tuple[str, frozenset[str]], str] = state.data.setdefault(f"{NAME}/nowhere", {})
         text = " and ".join(_in_words(each, said, cluster) for each in wanted.values())
         if wanted.keys() & (_TOPOLOGY_KEYS | {each.topology_key for each in pod.pod.spec.topology_spread_constraints or ()}):
-            # Another value would move the node's pods to another domain, so this is not tried out; but it is what the pod asks for.
+            # Another value would move the node's pods to another domain, so it is not tried; but the pod asks for it.
             return [Remedy(self.name, RemedyKind.TOLD, f"needs {text}")]
         return [Remedy(self.name, RemedyKind.LABELS, text, labels={key: each.value for key, each in wanted.items()})]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Implements `PreScorePlugin.pre_score`: compiles the preferences of pod and profile.
+        """Compile the preferences of pod and profile.
 
-        Pods that prefer nothing are skipped. A preference that cannot be read fails the cycle, as in kube-scheduler.
+        Pods that prefer nothing are skipped. A preference that does not parse fails the cycle, as in kube-scheduler.
         """
         affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
         try:
@@ -192,14 +184,14 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Implements `ScorePlugin.score`: the sum of the weights of matching preferences."""
+        """Sum up the weights of matching preferences."""
         total = np.zeros(len(rows), np.int64)
         for weight, term in state.read(f"{NAME}/preferences", tuple):
             total += weight * _term_column(term, cluster, rows)
         return total
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """A node that matches now and did not before."""
+        """Declare nodes that match now and did not before."""
         return (interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now),)
 
     def _node_matches_now(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
@@ -212,10 +204,10 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
 
 @dataclass(frozen=True, slots=True)
 class WantedLabel:
-    """A label that a node would need.
+    """A label that a node lacks.
 
     Attributes:
-        value: one that would do; None: the node must not have the label.
+        value: a value that would match; None: the node must not have the label.
     """
 
     expression: CompiledRequirement
@@ -223,12 +215,12 @@ class WantedLabel:
 
     @property
     def values(self) -> frozenset[str] | None:
-        """All values that would do, empty for any; None where they are not a list (Gt, Lt, and labels that must go)."""
+        """All values that would match, empty for any; None without a list (Gt, Lt, and labels that must go)."""
         return self.expression.values if self.expression.operator in ("In", "Exists") else None
 
 
 def _labels_wanted(pod: PodInfo, added: kube.NodeAffinity | None, node: Node, cluster: Cluster) -> dict[str, WantedLabel] | None:
-    """By key, labels with which the node meets what pod and profile demand of it; None where no label helps."""
+    """Return by key the labels with which the node meets the demands of pod and profile; None if no label helps."""
     spec = pod.pod.spec
     own = spec.affinity.node_affinity if spec.affinity else None
     labels = dict(node.metadata.labels or NO_LABELS)
@@ -247,13 +239,13 @@ def _labels_wanted(pod: PodInfo, added: kube.NodeAffinity | None, node: Node, cl
 
 
 def _nearest_term(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> NodeTerm | None:
-    """The term with the fewest unmet labels, among terms that the node's name does not rule out."""
+    """Find the term with the fewest unmet labels, among terms that the node's name does not rule out."""
     possible = [term for term in terms if all(each.matches(name) for each in term.names)]
     return min(possible, key=lambda term: sum(not each.matches(labels.get(each.key)) for each in term.labels), default=None)
 
 
 def _value(expression: CompiledRequirement, cluster: Cluster) -> str | None:
-    """A label value that the expression is content with, of several one that a node has; None: no such label."""
+    """Choose a label value that satisfies the expression, if possible one that a node has; None: no such label."""
     match expression.operator:
         case "In":
             column = cluster.label(expression.key)
@@ -285,7 +277,7 @@ def _demand(pod: PodInfo) -> RequiredNodeAffinity:
 
 
 def _demands_met(pod: PodInfo, node: Node) -> bool:
-    """Whether one node meets what the pod demands: each waiting pod is asked at each change of a node, so hardly any term is compiled."""
+    """Return whether one node meets the pod's demands. Each event asks for each waiting pod, so hardly any term is compiled."""
     labels, spec = node.metadata.labels or NO_LABELS, pod.pod.spec
     if any(labels.get(key) != value for key, value in (spec.node_selector or NO_LABELS).items()):
         return False
@@ -331,7 +323,7 @@ def _compile_preferences(terms: Iterable[PreferredSchedulingTerm]) -> tuple[tupl
 
 
 def _named_nodes(pod: PodInfo) -> frozenset[NodeName] | None:
-    """Nodes that the required terms name, or None when some term leaves the name open."""
+    """Return the nodes that the required terms name; None if some term leaves the name open."""
     affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     if required is None or not required.node_selector_terms:

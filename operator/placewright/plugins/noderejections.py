@@ -1,12 +1,12 @@
-"""NodeRejections: a node whose kubelet turned pods of an owner away is left alone for a while. Implements Filter.
+"""NodeRejections: avoids for a while nodes whose kubelet rejected pods of the same owner. Implements Filter.
 
-A kubelet knows more than the scheduler: which CPUs and devices lie together, which disk is full, which device plugin is broken. Where it
-turns a pod away, the pod has failed, its owner creates another, and a scheduler without memory sends that one to the same node at once.
-Here the node is left out for pods of this owner, for `initialSeconds` at first, twice as long each further time, at most `maxSeconds`. Its
-record is clean again after an hour without another, or when a pod of the owner becomes Ready there.
+A kubelet knows more than the scheduler: which CPUs and devices are aligned, which disk is full, which device plugin is broken. If it turns
+a pod away, the pod fails and its owner creates another. A scheduler without memory sends that one to the same node at once. This plugin
+leaves the node out for pods of this owner. The first time lasts `initialSeconds`, each further time twice as long, but at most
+`maxSeconds`. Its record is clean after an hour without another rejection, or when a pod of the owner becomes Ready there.
 
 Pods that kubelets turned away are facts of the cluster (`plugins/turnedaway.py`), which all profiles share. The owner is the pod's
-controller, and for a pod without one the pod itself, by its name.
+controller, or the pod itself, by name, if it has none.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from placewright.framework.status import unresolvable
 from placewright.plugins.turnedaway import FAILED_PODS, QUIET_SECONDS, OwnerRecord, TurnedAway, record_of
 
 NAME: Final = "NodeRejections"
-#: Happens when a node is to be tried again for an owner, which is the event's subject.
+#: Event that a node is to be tried again for an owner, which is the event's subject.
 TIME_PASSED: Final = ClusterEvent(NAME, Action.UPDATE, "NodeRejectionTimePassed")
 _NO_NODES: Final[frozenset[NodeName]] = frozenset()
-#: Doublings beyond which any wait has reached its bound.
+#: Doublings after which any wait has reached its bound.
 _MOST_DOUBLINGS: Final = 20
-#: Nodes that are named in the reasons of one pod; the others have one reason together, or messages would grow with the cluster.
+#: Most nodes that the reasons of one pod name. The others share one reason, or messages would grow with the cluster.
 _NAMED: Final = 8
 _SHORTEST: Final = 10
 
@@ -62,24 +62,24 @@ Problem = tuple[str, str, str]
 
 
 class NodeRejectionsArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Arguments of NodeRejections: how many seconds a node is left out the first time, and at most."""
+    """Arguments of NodeRejections: seconds for which a node is left out, the first time and at most."""
 
     initial_seconds: Annotated[int, within(_SHORTEST, int(QUIET_SECONDS))] = 30
     max_seconds: Annotated[int, within(_SHORTEST, int(QUIET_SECONDS))] = 900
 
     def validate(self) -> list[Problem]:
-        """The bound is not below the first wait."""
+        """Refuse a bound below the first wait."""
         if self.max_seconds < self.initial_seconds:
             return [("maxSeconds", str(self.max_seconds), f"initialSeconds ({self.initial_seconds}) or more")]
         return []
 
 
 class _LeftOut(NamedTuple):
-    """The nodes that are left out for an owner, until one of them is not any more.
+    """The nodes that are left out for an owner, until the first of them may be tried again.
 
     Attributes:
-        version: of the owner's record.
-        until: seconds since 1970; infinite where no node is left out.
+        version: version of the owner's record.
+        until: seconds since 1970; infinite if no node is left out.
     """
 
     version: int
@@ -88,7 +88,7 @@ class _LeftOut(NamedTuple):
 
 
 class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
-    """Leaves nodes out for a growing while that turned away pods of the same owner."""
+    """Leaves nodes out for a growing time that turned away pods of the same owner."""
 
     name = NAME
     reads = Reads.NODE
@@ -98,11 +98,11 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
         super().__init__(args, handle)
         self._record = record_of(handle.cluster)
         self._left_out: WeakKeyDictionary[OwnerRecord, _LeftOut] = WeakKeyDictionary()
-        #: When the alarm of an owner rings.
+        #: The time at which the alarm of an owner rings.
         self._alarms: WeakKeyDictionary[OwnerRecord, float] = WeakKeyDictionary()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The nodes that are left out now; nothing for nearly all pods. Time is looked at here and nowhere else, once for each attempt."""
+        """Return the nodes that are left out now, empty for nearly all pods. Only this reads the time, once for each attempt."""
         if not self._record.owners:
             return ()
         owner = owner_of(pod.pod.metadata)
@@ -110,7 +110,7 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
         return () if record is None else self._brought_up_to_date(owner, record).nodes
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where the node did not turn away pods of the same owner, or its time has passed."""
+        """Allow rows whose node turned no pod of the owner away, or may be tried again."""
         nodes = self._nodes_for(pod)
         if not nodes:
             return np.ones(len(rows), np.bool_)
@@ -122,7 +122,7 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
         return passes[rows]
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Names each node with its pods, the kubelet's reason and the seconds that are left, where they are few."""
+        """Name each node with its pods, the kubelet's reason and the remaining seconds, if they are few."""
         owner = owner_of(pod.pod.metadata)
         record, now = self._record.owners.get(owner), self.handle.now()
         named = rows[:_NAMED]
@@ -132,7 +132,7 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
         return [*found, Rejection(unresolvable(f"node(s) turned away {_pods_of(owner, 2)}"), others)] if len(others) else found
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """A node that comes; a pod of the owner that becomes Ready; time."""
+        """Declare new nodes, pods of the owner that become Ready, and the end of a wait."""
         return (
             interest(EventResource.NODE, Action.ADD),
             interest(EventResource.ASSIGNED_POD, Action.UPDATE, _owner_is_welcome, keys=EventKeys(_owners_of, _owners_that_are_welcome)),
@@ -144,7 +144,7 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
         return min(self.args.initial_seconds * 2.0 ** min(entry.rounds - 1, _MOST_DOUBLINGS), self.args.max_seconds)
 
     def _nodes_for(self, pod: PodInfo) -> frozenset[NodeName]:
-        """The nodes that `sign` last found for the pod's owner, so that a column belongs to its signature though time has passed since."""
+        """Return the nodes that `sign` last found for the owner, so that columns fit their signature although time has passed."""
         record = self._record.owners.get(owner_of(pod.pod.metadata))
         if record is None:
             return _NO_NODES
@@ -185,7 +185,7 @@ def _owners_of(pod: PodInfo) -> Iterable[Hashable]:
 
 
 def _owners_that_are_welcome(old: PodInfo | None, new: PodInfo | None) -> Iterable[Hashable]:
-    """The owner of a pod that has become Ready; none for nearly all changes of pods."""
+    """Return the owner of a pod that has become Ready; none for nearly all changes of pods."""
     return _owners_of(new) if old is not None and new is not None and is_ready(new) and not is_ready(old) else ()
 
 

@@ -39,24 +39,24 @@ Problem = tuple[str, str, str]
 
 
 class DefaultPreemptionArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How many nodes to try before choosing: this percentage of those where preemption may help, but at least so many."""
+    """Candidate nodes to collect before choosing: a percentage of the nodes where preemption may help, and a minimum."""
 
     min_candidate_nodes_percentage: Annotated[int, within(0, 100)] = 10
     min_candidate_nodes_absolute: Annotated[int, within(0)] = 100
 
     def candidates_wanted(self, nodes: int) -> int:
-        """How many candidates to collect where preemption may help on this many nodes."""
+        """Return how many candidates to collect if preemption may help on this many nodes."""
         return min(nodes, max(nodes * self.min_candidate_nodes_percentage // 100, self.min_candidate_nodes_absolute))
 
     def validate(self) -> list[Problem]:
-        """Not both 0, which would try no node at all."""
+        """Refuse 0 for both, which would try no node at all."""
         if self.min_candidate_nodes_percentage == self.min_candidate_nodes_absolute == 0:
             return [("minCandidateNodesPercentage", "0, with minCandidateNodesAbsolute 0", "one of the two above 0")]
         return []
 
 
 NAME: Final = "DefaultPreemption"
-#: Kept by row: the outcomes of trials, and the refusals of rules.
+#: Names of notes that are kept by row: outcomes of trials, and refusals of rules.
 _OUTCOMES: Final = "outcomes"
 _REFUSALS: Final = "refusals"
 #: Clears an earlier nomination.
@@ -67,7 +67,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
     """Finds the node where the fewest and least important pods would have to leave.
 
     Attributes:
-        rng: where the search for candidates begins; seeded, so that a run can be repeated.
+        rng: random source of the row at which the search begins; seeded, so that a run can be repeated.
     """
 
     name = NAME
@@ -77,16 +77,16 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         self.rng = random.Random(0)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """A pod is not tried again before its victims have been told to leave: it could choose others."""
+        """Hold the pod back while evictions of its victims are under way, because a new attempt could choose other victims."""
         if self.handle.making_room_for(pod):
             return unresolvable("waiting for the preemption for this pod to be finished")
         return SUCCESS
 
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
-        """SUCCESS with a node and its victims, most important first; else UNSCHEDULABLE with why no eviction helps.
+        """Nominate a node and its victims, most important first; UNSCHEDULABLE with the reason if no eviction helps.
 
-        Victims that are leaving already count when nodes are compared, but need no eviction: they are left out of the result.
-        No state is changed: the caller evicts the victims and keeps the nomination.
+        Terminating victims count when nodes are compared. The result omits them, because they need no eviction. This changes no state: the
+        caller evicts the victims and keeps the nomination.
         """
         if reason := why_not_eligible(pod, cluster, diagnosis):
             return PostFilterResult(unschedulable(f"preemption: {reason}"))
@@ -107,7 +107,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         return replace(_evicting(cluster, search.candidates), alternatives=alternatives)
 
     def dry_run(self, state: CycleState, pod: PodInfo) -> DryRun:
-        """The question to nodes in this attempt, with what is known from pods like this one and still true."""
+        """Prepare the trials of this attempt, with the outcomes that still hold from pods like this one."""
         rules = self.handle.preemption_rules
         if rules is None:
             budgets = Budgets(self.handle.cluster.objects)
@@ -119,7 +119,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         return DryRun(self.handle, pod, limits.budgets, known[0], limits, known[1])
 
     def _known(self, notes: str, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
-        """Notes about trials for pods like this one; None where groups stand on nodes, because a victim may take other pods along."""
+        """Recall the notes on trials of pods like this one; None if they may be out of date."""
         cluster = self.handle.cluster
         budgets = [budget.metadata for budget in cluster.objects.disruption_budgets.values()]
         if cluster.pod_groups.placed_groups or not all(budget.resource_version for budget in budgets):
@@ -128,12 +128,12 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         return self.handle.kept_of_rows((NAME, notes, versions), state, pod)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that leave, but none of them brings the pod back: the scheduler activates it itself when its victims are gone."""
+        """Declare deleted pods, with a hint that always skips. The scheduler itself activates the pod once its victims are gone."""
         return (interest(EventResource.POD, Action.DELETE, _never),)
 
 
 def _among(cluster: Cluster, pod: PodInfo, limits: VictimLimits | None, victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
-    """The result when extenders left these nodes, perhaps with other victims. Pods that cannot stay without these leave, too."""
+    """Return the result for the nodes that extenders kept. Pods that cannot stay without the victims leave, too."""
     if not victims:
         return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
     together = Together(cluster, pod)
@@ -147,7 +147,7 @@ def _among(cluster: Cluster, pod: PodInfo, limits: VictimLimits | None, victims:
             candidates.append(candidate)
         else:
             refusals.append(refusal)
-    if not candidates:  # the extenders chose other victims than the rules allow
+    if not candidates:  # the extenders chose victims that the rules refuse
         reasons = ", ".join(sorted({refusal.reason for refusal in refusals}))
         return PostFilterResult(unschedulable(f"preemption: {reasons}"), retry_after=soonest(each.retry_after for each in refusals))
     return _evicting(cluster, candidates)

@@ -15,7 +15,7 @@ from placewright.framework.constraints import not_empty, within
 #: (path inside args, what was found, what is allowed)
 Problem = tuple[str, str, str]
 
-#: Devices of one node that are told apart; further ones are not used.
+#: Most devices of one node that the plugin tells apart. It does not use further ones.
 MOST_DEVICES: Final = 256
 _MOST_UNITS: Final = 1_000_000
 _MOST_PODS: Final = 1_000_000
@@ -23,7 +23,7 @@ _MOST_SHAPES: Final = 1024
 
 
 class TypicalPod(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A shape of pods that the profile expects, and how popular it is beside the others."""
+    """A shape of pods that the profile expects, and its weight among the shapes."""
 
     requests: Mapping[str, str]
     node_selector: Mapping[str, str] | None = None
@@ -33,8 +33,8 @@ class TypicalPod(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
 class DeviceFragmentationArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Arguments of DeviceFragmentation.
 
-    `resource` counts the units of all devices of a node together, `unitsPerDevice` for each. The mix of pods is that of the last `window`
-    pods that asked for the resource, the `shapes` most frequent ones; or, where `typicalPods` are given, those and nothing else.
+    `resource` counts the units of all devices of a node together; each device has `unitsPerDevice` of them. The mix is the `shapes` most
+    frequent shapes of the last `window` pods that requested the resource. If `typicalPods` are given, they alone are the mix.
     """
 
     resource: Annotated[str, not_empty("the name of an extended resource")] = "openb/gpu-milli"
@@ -44,12 +44,12 @@ class DeviceFragmentationArgs(msgspec.Struct, frozen=True, rename="camel", forbi
     typical_pods: tuple[TypicalPod, ...] = ()
 
     def validate(self) -> list[Problem]:
-        """The resource is one that nodes can offer, and every typical pod asks for as much of it as a pod may."""
+        """Check that nodes can offer the resource, and that each typical pod requests an amount that a pod may."""
         return list(_problems(self))
 
 
 def may_be_asked(units: int, units_per_device: int) -> bool:
-    """True for a share of one device, and for whole devices."""
+    """Return whether the units are a share of one device, or whole devices."""
     return 0 < units <= units_per_device or (units > 0 and units % units_per_device == 0)
 
 

@@ -1,13 +1,13 @@
 """DeviceFragmentation. Implements PreEnqueue, PreFilter, Filter, PreScore, Score, Reserve.
 
-A resource counts the units of all devices of a node together, thousandths of GPUs for example. A pod that asks for up to one device's units
-gets them on one device, one that asks for more gets whole devices; the plugin rejects nodes where that cannot be, though the sum would do.
-Nodes are preferred where the pod strands least for the mix of pods seen (`measure`), and inside the node the device is chosen by
-the same measure. The choice is written on the pod, with its Binding.
+A resource counts the units of all devices of a node together, thousandths of GPUs for example. A pod that requests up to one device's units
+gets them on one device. A pod that requests more gets whole devices. The plugin rejects nodes where that is impossible, although the sum of
+free units suffices. It prefers nodes where the pod strands least for the mix of pods (`measure`). The same measure chooses the device on
+the node. The Binding writes the choice on the pod.
 
-Score: 100 / (1 + e^g), rounded down, for a growth of the node's fragmentation by g devices: 50 where nothing changes. The scale is the one
-of the paper's authors' own simulator. It is coarse, one point for a twenty-fifth of a device around 50, and better for that: where nodes
-are ranked by every unit, fewer devices are filled in the end (docs/fragmentation.md has both figures).
+Score: 100 / (1 + e^g), rounded down, for a growth of the node's fragmentation by g devices: 50 if nothing changes. The paper's authors use
+the same scale in their simulator. It is coarse, one point for a twenty-fifth of a device around 50. A finer rank of nodes fills fewer
+devices in the end (docs/fragmentation.md has both figures).
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ from placewright.plugins.devicefragmentation.noteddevices import noted_devices
 
 NAME: Final = "DeviceFragmentation"
 _WORKLOAD: Final = f"{NAME}/workload"
-#: A growth, in devices, beyond which the score is 0 or 100 anyway.
+#: Growth in devices beyond which the score is 0 or 100 anyway.
 _FAR: Final = 50
 
 
 class DeviceFragmentation(
     PreEnqueuePlugin[DeviceFragmentationArgs], PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin
 ):
-    """Keeps shares of devices whole, and devices of use."""
+    """Places pods where the devices stay most useful to later pods."""
 
     name = NAME
     reads = Reads.NODE_AND_ITS_PODS
 
     @classmethod
     def counted_resources(cls, args: DeviceFragmentationArgs) -> tuple[str, ...]:
-        """Implements `Plugin.counted_resources`: the one whose units it counts."""
+        """Name the one resource whose units the plugin counts."""
         return (args.resource,)
 
     def __init__(self, args: DeviceFragmentationArgs, handle: Handle) -> None:
@@ -78,17 +78,17 @@ class DeviceFragmentation(
         self._standing = UsefulColumn()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The pod's requests, and the mix that columns are computed for."""
+        """Sign the pod by its requests and the version of the mix, on which its columns depend."""
         self._current()
         return self._mix.version, self._ask(pod)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Lets every pod in; it is seen here, whether or not it will find a node."""
+        """Admit every pod, and count it in the mix whether or not it will find a node."""
         self._mix.see(pod)
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Skip pods that ask for no device; refuse pods that ask for neither a share of one nor whole ones."""
+        """Skip pods that request no device; reject pods that request neither a share of one nor whole ones."""
         state.write(_WORKLOAD, self._workload)
         asked, units = self._ask(pod).units, self.args.units_per_device
         if not asked:
@@ -99,11 +99,11 @@ class DeviceFragmentation(
         return PreFilterResult(unresolvable(what))
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where one device has room for the share, or enough whole devices are free."""
+        """Allow rows where one device has room for the share, or enough whole devices are free."""
         return self._has_room(self._devices.at(cluster, rows), self._ask(pod).units)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Unschedulable where the free amount is spread over devices; unresolvable where the node has too few devices in all."""
+        """Reject as unschedulable where free units are spread over devices, as unresolvable where the node has too few."""
         units, asked = self.args.units_per_device, self._ask(pod).units
         wanted = "on one device" if asked <= units else "in whole devices"
         reason = f"Insufficient {self.args.resource} {wanted}"
@@ -112,11 +112,11 @@ class DeviceFragmentation(
         return [Rejection(status, rejected) for status, rejected in verdicts if len(rejected)]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Skip while no pod that asks for devices has been seen: then no device can be stranded for a later pod."""
+        """Skip while no pod that requests devices has been seen: no device can be stranded for a later pod."""
         return SUCCESS if self._of(state).total else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """By how much the fragmentation of each node would grow, 100 for the least."""
+        """Score nodes by how little their fragmentation would grow; 100 is the least."""
         workload = self._of(state)
         nodes = self._nodes(workload, cluster, rows, self._devices.at(cluster, rows))
         growth = workload.growth(nodes, self._ask(pod), self._useful(workload, cluster, rows))
@@ -135,7 +135,7 @@ class DeviceFragmentation(
             return unschedulable(f"node(s) had no device left for {ask.units} {self.args.resource}")
         workload = self._of(state)
         nodes = self._nodes(workload, cluster, np.array([row], np.intp), free)
-        # The pod is assumed by now: what it asks for is counted.
+        # The pod is assumed by now, so the columns count its request.
         before = nodes._replace(cpu=nodes.cpu + ask.cpu, memory=nodes.memory + ask.memory)
         chosen = choose(workload, before, ask, self.args.units_per_device)
         state.annotations[DEVICES] = write_devices(self.args.resource, chosen)
@@ -144,25 +144,25 @@ class DeviceFragmentation(
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """The pod has no devices any more."""
+        """Remove the choice of devices from the pod."""
         if state.annotations.pop(DEVICES, None) is not None:
             self._notes.withdraw(pod)
             self.handle.cluster.annotate(pod.uid, {DEVICES: None})
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that leave or shrink and had some of the resource; nodes that come or offer something else."""
+        """Declare pods that leave or shrink and had some of the resource, and nodes that come or change their allocatable."""
         return (
             interest(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._may_free_devices),
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
         )
 
     def _may_free_devices(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-        """A pod that shrinks itself may be looked at again, too."""
+        """Queue for a pod that frees some of the resource, and for the waiting pod itself if it shrinks."""
         frees = isinstance(old, PodInfo) and (old.uid == pod.uid or (old.node_name and old.requests.get(self.args.resource, 0)))
         return QueueingHint.QUEUE if frees else QueueingHint.SKIP
 
     def _current(self) -> FragmentationMeasure:
-        """The workload of the mix as it is now; rebuilt when that became another."""
+        """Return the prepared mix as it is now; rebuild it if the classes changed."""
         typical = self._mix.typical(self.handle.cluster)
         if typical is not self._taken:
             self._taken = typical
@@ -171,7 +171,7 @@ class DeviceFragmentation(
         return self._workload
 
     def _of(self, state: CycleState) -> FragmentationMeasure:
-        """The workload that the pod's columns are computed for: pods may be seen between a cycle's steps."""
+        """Return the mix that this cycle began with, because other pods may be counted between its steps."""
         known = state.data.get(_WORKLOAD)
         return known if isinstance(known, FragmentationMeasure) else self._workload
 
@@ -185,7 +185,7 @@ class DeviceFragmentation(
         return room
 
     def _useful(self, workload: FragmentationMeasure, cluster: Cluster, rows: Rows) -> IntColumn:
-        """The usable amount on these rows as they stand."""
+        """Return the usable amount on these rows as they are."""
 
         def work_out(some: Rows) -> IntColumn:
             return workload.useful(self._nodes(workload, cluster, some, self._devices.at(cluster, some)))

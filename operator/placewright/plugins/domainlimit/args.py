@@ -18,24 +18,24 @@ REQUIRED: Final = "Required"
 PREFERRED: Final = "Preferred"
 #: No domain holds more pods; the bound keeps sums within int64.
 _MOST_PODS: Final = 1_000_000
-#: Limits of a profile. Each limit that picks a pod costs its decision about as much as a spread constraint.
+#: Most limits of a profile. Each limit that selects a pod costs its decision about as much as a spread constraint.
 _MOST_LIMITS: Final = 32
 _MOST_NAMESPACES: Final = 256
 _A_LABEL: Final = "the key of a label"
 
 
 class LimitSelector(LabelSelector, frozen=True, forbid_unknown_fields=True):
-    """A label selector whose misspelt fields are refused: without them it would pick every pod."""
+    """A label selector that refuses misspelt fields, because without them it would pick every pod."""
 
 
 class StatedLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """One limit as it is written.
 
     Attributes:
-        selector: the pods that count, in the pod's own namespace; an empty selector picks all.
-        match_label_keys: of these, only pods with the pod's own values of these labels count, so that each application counts by itself.
+        selector: pods that count, in the pod's own namespace; an empty selector picks all.
+        match_label_keys: pod labels; only pods with the pod's own values of them count, so that each application counts by itself.
         topology_key: a node label; the nodes that share its value are one domain.
-        max: pods in a domain, at most.
+        max: most pods in a domain.
         mode: Required keeps the pod out of full domains, Preferred only prefers others.
     """
 
@@ -50,19 +50,19 @@ class ProfileLimit(StatedLimit, frozen=True, kw_only=True):
     """A limit for all pods of a profile that its selector picks.
 
     Attributes:
-        namespaces: the limit holds for the pods of these namespaces, which count together; empty: for each namespace by itself.
+        namespaces: namespaces whose pods the limit holds for and counts together; empty: each namespace by itself.
     """
 
     namespaces: tuple[str, ...] = ()
 
 
 class DomainLimitArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """At most so many of the pods that a selector picks in each domain of a node label. Pods may state limits of their own besides."""
+    """Limits for the pods that selectors pick, by domains of a node label. Pods may state limits of their own in addition."""
 
     limits: tuple[ProfileLimit, ...] = ()
 
     def validate(self) -> list[Problem]:
-        """Selectors parse, keys are keys of labels, and there are no more limits and namespaces than a decision looks at."""
+        """Check the selectors, the keys of labels, and the numbers of limits and namespaces."""
         if len(self.limits) > _MOST_LIMITS:
             return [("limits", f"{len(self.limits)} limits", f"at most {_MOST_LIMITS}")]
         problems = [problem for i, limit in enumerate(self.limits) for problem in problems_of(limit, f"limits[{i}]")]
@@ -73,15 +73,7 @@ class DomainLimitArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
 
 
 def problems_of(limit: StatedLimit, path: str) -> Iterator[Problem]:
-    """Check a limit beyond the types of its fields.
-
-    Args:
-        limit: as decoded.
-        path: of the limit.
-
-    Yields:
-        Path, what was found, and what is allowed.
-    """
+    """Check a limit at `path` beyond the types of its fields. Yield path, value found, and values allowed."""
     if not 1 <= limit.max <= _MOST_PODS:
         yield f"{path}.max", str(limit.max), f"1 to {_MOST_PODS}"
     if not _is_label_key(limit.topology_key):

@@ -1,7 +1,7 @@
 """DynamicResources: devices for pods that claim them. Its arguments are those of KubeSchedulerConfiguration v1.
 
-Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, PreBind. `devices` says what a claim can get on a node,
-`claims` which claims a pod has, and `binding` how they are written once a node is chosen.
+Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, PreBind. `devices` finds what a claim can get on a node,
+`claims` the claims of a pod, and `binding` writes them once a node is chosen.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _DURATION: Final = msgspec.Meta(
 
 
 class DynamicResourcesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How long a search for devices on one node may take (0s: no limit), and how long a pod may wait until its devices are ready."""
+    """Timeouts: of the search for devices on one node (0s: none), and of a pod's wait until its devices are ready."""
 
     filter_timeout: Annotated[str, _DURATION] = "10s"
     binding_timeout: Annotated[str, _DURATION] = "600s"
@@ -101,7 +101,7 @@ class DynamicResourcesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
         return seconds(self.binding_timeout) or 0.0
 
     def validate(self) -> list[tuple[str, str, str]]:
-        """Devices get a second at least."""
+        """Refuse a binding timeout of less than a second."""
         waits = seconds(self.binding_timeout)
         return [] if waits is None or waits >= _LEAST_BINDING_SECONDS else [("bindingTimeout", self.binding_timeout, "1s or more")]
 
@@ -131,7 +131,7 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
 ):
-    """Keeps pods to nodes where their claims have, or can get, devices."""
+    """Restricts pods to nodes where their claims have, or can get, devices."""
 
     name = NAME
     reads = Reads.CLUSTER
@@ -147,7 +147,7 @@ class DynamicResources(
         return self.handle.cluster.objects.devices.claims
 
     def _searching(self, cluster: Cluster, demand: PodDeviceClaims) -> RowAnswers:
-        """The search as this pod may have it: without the devices that are kept for others."""
+        """Return the search for this pod, without the devices that are kept for others."""
         search = self._all_devices(cluster)
         search.devices.keep(demand.kept)
         return search
@@ -160,7 +160,7 @@ class DynamicResources(
     # --- before nodes ----------------------------------------------------------------------------------------------------------
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The shapes of the pod's claims: pods whose claims were made from one template look alike."""
+        """Sign the pod by the shapes of its claims, so that pods of one claim template are equal."""
         extension = extension_of(pod, self.handle.cluster)
         if not pod.pod.spec.resource_claims and extension is None:
             return ()
@@ -171,7 +171,7 @@ class DynamicResources(
         return asked if extension is None else (asked, shape_of(extension.whole.claim))
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Every claim must be there, and be the pod's to use."""
+        """Hold the pod back until each of its claims exists and is the pod's to use."""
         if not pod.pod.spec.resource_claims:
             return SUCCESS
         try:
@@ -181,7 +181,7 @@ class DynamicResources(
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Skip pods without claims; refuse those whose claims cannot be used now, wherever the pod goes."""
+        """Skip pods without claims; reject pods whose claims cannot be used on any node now."""
         state.write(NAME, NOTHING_CLAIMED)
         extension = extension_of(pod, cluster)
         if not pod.pod.spec.resource_claims and extension is None:
@@ -241,7 +241,7 @@ class DynamicResources(
     # --- nodes -----------------------------------------------------------------------------------------------------------------
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where all claims can be used, and those without devices can get some."""
+        """Allow rows that reach all allocated claims and can serve the others."""
         demand = state.read(NAME, PodDeviceClaims)
         fits = self._available(demand, cluster, rows)
         if demand.extension is None:
@@ -258,10 +258,10 @@ class DynamicResources(
         return self._searching(cluster, demand).fits(claims, signature, rows) if claims else np.ones(len(rows), np.bool_)
 
     def failure(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Status:
-        """A selector without an answer on any node that the pod could go to otherwise ends the attempt, as upstream.
+        """End the attempt, as upstream, if a selector has no answer on any node that other plugins allow.
 
-        So does a search that ran out of steps before any node was found, as upstream's ends when it runs out of time: the pod is tried
-        again after its backoff, not only when something changes.
+        A search that ran out of steps before it found a node ends it, too, as upstream's does on a timeout. The pod is then tried again
+        after its backoff, without waiting for an event.
         """
         demand, search = state.read(NAME, PodDeviceClaims), self._all_devices(cluster)
         search.devices.keep(demand.kept)
@@ -274,7 +274,7 @@ class DynamicResources(
         return SUCCESS
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Unallocatable claims come before claims with devices elsewhere, as upstream."""
+        """Reject rows with one reason each. As upstream, unallocatable claims come before claims with devices elsewhere."""
         demand = state.read(NAME, PodDeviceClaims)
         by_reason: dict[str, list[int]] = {}
         for row in rows.tolist():
@@ -292,7 +292,7 @@ class DynamicResources(
         return NOT_AVAILABLE if demand.allocated else CANNOT_ALLOCATE
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Remedy: more devices of the classes that the node has too few of."""
+        """Propose more devices of the classes that the node has too few of."""
         more = self._shortage(state, cluster, row)
         if not more:
             return []
@@ -300,12 +300,12 @@ class DynamicResources(
         return [Remedy(self.name, RemedyKind.MORE_DEVICES, text, devices=dict(more))]
 
     def nearest_first(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows:
-        """By how many devices of the class that the pod wants are free, where that can be said."""
+        """Order rows by how many devices of the wanted class are free, if that is known."""
         simple = self.free(state, cluster)
         return rows if simple is None else rows[np.argsort(-simple[2][rows], kind="stable")]
 
     def _shortage(self, state: CycleState, cluster: Cluster, row: int) -> Mapping[str, int] | None:
-        """By class, how many more devices the node of a row that was rejected would need; None where that is not what is lacking."""
+        """Return by class how many more devices a rejected row's node needs; None if something else is lacking."""
         demand = state.read(NAME, PodDeviceClaims)
         stale = demand.extension is not None and demand.extension.stale is not None
         if stale or not self._available(demand, cluster, np.array([row], np.intp))[0]:
@@ -314,12 +314,12 @@ class DynamicResources(
         return self._searching(cluster, demand).devices.shortage(row, claims) if claims else None
 
     def wants_devices(self, state: CycleState) -> bool:
-        """Whether the pod has claims that get their devices with its node."""
+        """Return whether the pod has claims that are allocated with its node."""
         demand = state.data.get(NAME)
         return isinstance(demand, PodDeviceClaims) and (bool(demand.wanted) or demand.extension is not None)
 
     def free(self, state: CycleState, cluster: Cluster) -> tuple[str, int, IntColumn] | None:
-        """(class, how many are wanted, how many each row has free, shape (size,)), where the pod's claims are as simple as that."""
+        """Return class, number wanted, and free devices of each row, shape (size,); None if the demand is not that simple."""
         demand = state.data.get(NAME)
         if not isinstance(demand, PodDeviceClaims) or not demand.wanted or demand.extension is not None:
             return None
@@ -329,7 +329,7 @@ class DynamicResources(
 
     @staticmethod
     def _code(demand: PodDeviceClaims, cluster: Cluster, row: int) -> int:
-        """Which of the pod's extended resources the node of this row lacks."""
+        """Return the code of the pod's extended resources that the node of this row lacks."""
         return 0 if demand.extension is None else demand.extension.code_of(cluster, row)
 
     def _available(self, demand: PodDeviceClaims, cluster: Cluster, rows: Rows) -> BoolColumn:
@@ -341,7 +341,7 @@ class DynamicResources(
         return fits
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """The claims, and how often anything changed that is looked at for them."""
+        """Return the claims, and the versions of all tables that their answers depend on."""
         demand, tables = state.read(NAME, PodDeviceClaims), cluster.objects.devices.tables.values()
         uids = tuple([claim.metadata.uid for claim in demand.allocated])
         special = None if demand.extension is None else (shape_of(demand.extension.whole.claim), demand.extension.stale is None)
@@ -361,14 +361,14 @@ class DynamicResources(
         )
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
-        """No pod on any node has a say: what victims have stays theirs until they are gone."""
+        """Judge rows without regard to pods, because victims keep their devices until they are gone."""
         return PlainRowVerdict(self, state, pod, cluster)
 
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
-        """UNSCHEDULABLE, after releasing one claim that binds the pod to nodes where it does not fit, and that no other pod uses.
+        """Release one claim that ties the pod to nodes where it does not fit, and that no other pod uses. Always UNSCHEDULABLE.
 
-        An error when another plugin had refused the pod before this one's PreFilter could look at it: kube-scheduler then attempts no
-        preemption, so neither do we.
+        It is an error if another plugin rejected the pod before this one's PreFilter ran. kube-scheduler then attempts no preemption, and
+        neither do we.
         """
         try:
             demand = state.read(NAME, PodDeviceClaims)
@@ -392,19 +392,19 @@ class DynamicResources(
         return PostFilterResult(unschedulable(STILL_NOT))
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Skip pods none of whose claims can be served in several ways."""
+        """Skip pods without a claim that has alternatives."""
         demand = state.data.get(NAME)
         return SUCCESS if isinstance(demand, PodDeviceClaims) and any(map(has_preferences, demand.wanted)) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """The better served, the higher."""
+        """Score rows higher that serve requests by earlier alternatives."""
         demand = state.read(NAME, PodDeviceClaims)
         return self._searching(cluster, demand).points(demand.wanted, demand.signature, rows)
 
     # --- once a node is chosen -------------------------------------------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """Let the pod's claims have their devices, for pods that come after it."""
+        """Reserve devices for the pod's claims, so that later pods do not get them."""
         cluster, demand = self.handle.cluster, state.data.get(NAME)
         row = cluster.row(node)
         if row is None or not isinstance(demand, PodDeviceClaims) or demand.empty:
@@ -415,7 +415,7 @@ class DynamicResources(
             answer = self._searching(cluster, demand).answer(claims, signature, row)
             if isinstance(answer, Refusal):
                 return unresolvable(answer.message)
-            for claim in demand.wanted:  # while extenders were asked, another pod may have been faster
+            for claim in demand.wanted:  # another pod may have taken the devices while extenders were asked
                 now = self._table.get(claim.metadata.name, claim.metadata.namespace)
                 if now is None or now.metadata.uid != claim.metadata.uid or now.status.allocation is not None:
                     self._table.wait_for(claim)
@@ -429,17 +429,17 @@ class DynamicResources(
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Give back what was not written; what was is written back beside everything else."""
+        """Undo reservations that were not written at once, and written ones in the background."""
         reserved = state.data.pop(_RESERVED, None)
         if isinstance(reserved, ReservedClaims):
             give_back(reserved, pod, self._table, self.handle.claims)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """SKIP where nothing was reserved."""
+        """Skip pods without a reservation."""
         return SUCCESS if isinstance(state.data.get(_RESERVED), ReservedClaims) else SKIP
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """Write, and wait until every device is ready."""
+        """Write the claims, and wait until every device is ready."""
         reserved = state.data.get(_RESERVED)
         if not isinstance(reserved, ReservedClaims):
             return SUCCESS
@@ -456,7 +456,7 @@ class DynamicResources(
         return SUCCESS
 
     async def _devices_ready(self, state: CycleState, reserved: ReservedClaims, pod: PodInfo, node: NodeName) -> None:
-        """Wait for them, and say how that ended."""
+        """Wait until all devices are ready, and report the outcome and its duration."""
         drivers = drivers_awaited(reserved.claims)
         if not drivers:
             return
@@ -484,12 +484,12 @@ class DynamicResources(
         return await self.handle.claims.until(all_ready, self.args.binding_seconds)
 
     def _now(self, claim: ResourceClaim) -> ResourceClaim:
-        """The claim with what its driver says by now; raise `ClaimError` when it is gone."""
+        """Return the claim as its driver last reported it. Raise `ClaimError` if it is gone."""
         shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
         if shown is None or shown.metadata.uid != claim.metadata.uid:
             raise ClaimError(f"resourceclaim {called(claim)} does not exist any more")
         return shown
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Claims of the pod's, devices that become free, classes, slices, nodes."""
+        """Declare the pod's claims, devices that become free, classes, slices and nodes."""
         return interests(lambda: self.handle.cluster.objects.devices)

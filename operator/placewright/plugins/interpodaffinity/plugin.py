@@ -1,7 +1,7 @@
-"""InterPodAffinity: pods that want to be, or must not be, near other pods. Implements PreFilter, Filter, PreScore, Score.
+"""InterPodAffinity: pods attract and repel each other. Implements PreFilter, Filter, PreScore, Score.
 
-Both sides speak: the incoming pod's terms about the pods already placed, and their terms about the incoming pod (required anti-affinity in
-Filter; required and preferred affinity in Score). The arguments are those of KubeSchedulerConfiguration v1.
+Both the incoming pod's terms and the terms of existing pods count. Filter reads required anti-affinity of existing pods, Score their
+required and preferred affinity. The arguments are those of KubeSchedulerConfiguration v1.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _MAX_WEIGHT: Final = 100
 
 
 class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How much the required affinity of existing pods counts in a newcomer's score, and whether their preferences count at all.
+    """Weight of existing pods' required affinity in the score of an incoming pod, and whether their preferences count.
 
-    `ignore_preferred_terms_of_existing_pods` has an effect only for newcomers without preferred terms, as upstream.
+    `ignore_preferred_terms_of_existing_pods` has an effect only on incoming pods without preferred terms, as upstream.
     """
 
     hard_pod_affinity_weight: Annotated[int, within(0, _MAX_WEIGHT)] = 1
@@ -91,7 +91,7 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Pulls:
-    """The sum of all scoring terms: the points of each label's domains, of one label at least."""
+    """The sum of all scoring terms: points of the domains of each label, at least one."""
 
     fields: tuple[DomainPoints, ...]
 
@@ -111,11 +111,11 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         self._averse = Memory(_MAX_AVERSE)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """An empty signature: the fingerprint has everything that a kept column depends on, so pods of all labels share other columns."""
+        """Return an empty signature, so that pods with other labels share columns. The fingerprint has all that terms depend on."""
         return ()
 
     def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
-        """Count the pods that each term means, then those whose terms mean the pod."""
+        """Count the pods that each term selects, then the pods whose terms select the pod."""
         try:
             own = self._matcher.own(pod, cluster)
         except TermsError:
@@ -133,7 +133,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
     # --- required terms ------------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Work out which domains are wanted and which are barred; skip pods that no required term concerns."""
+        """Compute which domains are wanted and which are barred; skip pods that no required term concerns."""
         if not pod.pairwise_key.affinity and not cluster.pairwise_counts.carriers:
             return _NOTHING_TO_CHECK
         try:
@@ -151,15 +151,15 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where the pod is near all it needs and near nothing that excludes it or that it excludes."""
+        """Allow rows near all that the pod needs, and near no pod of either side's anti-affinity."""
         return obey(state.read(NAME, _Rules).rules, rows)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """The pod's affinity is looked at first, then its anti-affinity, then that of existing pods."""
+        """Reject rows by the pod's affinity first, then by its anti-affinity, then by that of existing pods."""
         return first_broken(state.read(NAME, _Rules).rules, rows)
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Pods that come where the pod's affinity finds none, and pods that go because of either side's anti-affinity."""
+        """Propose pods to add where the pod's affinity finds none, and pods to remove because of either side's anti-affinity."""
         try:
             own = self._matcher.own(pod, cluster)
         except TermsError:
@@ -167,7 +167,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return DomainRemedies(self.name, pod, cluster, row).all(own, self._matcher.facing(pod, cluster))
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
-        """Rules that judge one changed row at a time. A ban without a pod behind it may apply once pods are nominated to a row."""
+        """Judge one changed row at a time. A ban without a pod may apply once pods are nominated to a row."""
         own = self._matcher.own(pod, cluster)
 
         def distances(bans: Iterable[Ban], verdict: Status) -> list[TopologyRule]:
@@ -179,9 +179,9 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return RuleJudge([*near, *distances(own.bans, _UNWANTED), *distances(facing, _BANNED)])
 
     def _wanted(self, own: OwnTerms, cluster: Cluster) -> list[tuple[str, FixedRule]]:
-        """A rule for each required affinity term.
+        """Make a rule for each required affinity term.
 
-        Where no pod in the cluster is wanted, a pod that wants its like may be the first of them, on any node with all the labels.
+        If the cluster has no wanted pod, a pod that its own terms select may be the first. It may go to any node with all the labels.
         """
         tally = None if own.wanted is None else tally_of(cluster, own.wanted)
         places = [domains(self._memory, cluster, key) for key in own.keys]
@@ -192,12 +192,12 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return list(zip(own.keys, rules, strict=True))
 
     def _barred(self, bans: Iterable[Ban], verdict: Status, cluster: Cluster) -> list[tuple[str, FixedRule]]:
-        """A rule for each label that some node has: over any other label, no pod is near."""
+        """Make a rule for each label that some node has. No pod is near over any other label."""
         found = [ban for ban in bans if ban.key in cluster.label_keys]
         return [(key, far(domains(self._memory, cluster, key), tally_of(cluster, pods), verdict)) for key, pods in found]
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
-        """The allowed domains. Scores are never kept: nearly every pod that is placed changes them for its like."""
+        """Return the allowed domains. Scores are never kept, because nearly each placed pod changes them for similar pods."""
         if f"{NAME}/pulls" in state.data:
             return None
         rules = state.data.get(NAME)
@@ -207,7 +207,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Add up what preferred terms, and existing pods' required affinity, give to each domain; skip when that is nothing."""
+        """Add up the points of each domain from preferred terms and existing pods' required affinity; skip if there are none."""
         if not pod.pairwise_key.affinity and not cluster.pairwise_counts.carriers:
             return SKIP
         try:
@@ -220,7 +220,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         known = cluster.label_keys
         for key, weight, pods in (*own.pulls, *self._matcher.facing(pod, cluster).pulls):
             if key not in known:
-                continue  # over a label that no node has, no pod is near
+                continue  # no pod is near over a label that no node has
             field = fields.get(key) or DomainPoints(domains(self._memory, cluster, key))
             if field.add(weight, tally_of(cluster, pods)):
                 fields[key] = field
@@ -230,7 +230,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """The sum of the points of the node's domains; may be negative."""
+        """Return the sum of the points of the node's domains, which may be negative."""
         first, *more = state.read(f"{NAME}/pulls", _Pulls).fields
         total = first.of(rows)
         for field in more:
@@ -238,11 +238,11 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return total
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
-        """Lowest and highest score."""
+        """Return the lowest and the highest score."""
         return (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
 
     def normalise(self, state: CycleState, raw: IntColumn, summary: tuple[int, int]) -> IntColumn:
-        """100·((raw−min)/(max−min)), in floats and then cut off, as upstream; 0 where all nodes score alike."""
+        """Return 100·((raw−min)/(max−min)) in floats, truncated as upstream; 0 if all scores are equal."""
         low, high = summary
         if high == low:
             return np.zeros_like(raw)
@@ -256,9 +256,9 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
     # --- events --------------------------------------------------------------------------------------------------------------
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that the terms on either side concern, nodes that gain, lose or change a label of these terms, and namespaces' labels.
+        """Declare pods that terms of either side concern, nodes that gain, lose or change their labels, and labels of namespaces.
 
-        kube-scheduler hears neither of nodes that go, whose pods bar no pod any more, nor of namespaces: there pods wait for the timeout.
+        kube-scheduler ignores deleted nodes, whose pods no longer bar, and namespaces. There pods wait for the timeout.
         """
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.DELETE
@@ -279,7 +279,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return hints.after_node_change(own, self._matcher.facing(pod, cluster), old, new)
 
     def _aversions(self, other: PodInfo) -> tuple[Term, ...]:
-        """Its required anti-affinity; kept, because each pod that waits asks about the same other pod."""
+        """Return a pod's required anti-affinity; kept, because each waiting pod asks about the same other pod."""
         affinity = other.pod.spec.affinity
         if affinity is None or not other.pairwise_key.affinity:
             return ()
@@ -289,5 +289,5 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
     def _own_or_none(self, pod: PodInfo) -> OwnTerms:
         try:
             return self._matcher.own(pod, self.handle.cluster)
-        except TermsError:  # the pod itself must change
+        except TermsError:  # only a change of the pod itself can help
             return NO_OWN_TERMS

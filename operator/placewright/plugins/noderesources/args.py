@@ -26,20 +26,20 @@ class ResourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BalancedResource(ResourceSpec, frozen=True, forbid_unknown_fields=True):
-    """A resource that takes part in a balance; all weigh the same."""
+    """A resource of a balance; all weigh the same."""
 
     weight: Annotated[int, within(0, 1)] = 1
 
 
 class ShapePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One corner of a scoring function: utilisation in percent (0..100) to score (0..10)."""
+    """One point of a scoring function: utilisation in percent (0..100) to score (0..10)."""
 
     utilization: Annotated[int, within(0, _MAX_UTILIZATION)]
     score: Annotated[int, within(0, _MAX_SHAPE_SCORE)]
 
 
 class RequestedToCapacityRatio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The corners of the scoring function, by rising utilisation."""
+    """The points of the scoring function, by rising utilisation."""
 
     shape: tuple[ShapePoint, ...] = ()
 
@@ -49,7 +49,7 @@ StrategyType = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRa
 
 
 class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How NodeResourcesFit scores."""
+    """The scoring strategy of NodeResourcesFit."""
 
     type: StrategyType = "LeastAllocated"
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
@@ -64,7 +64,7 @@ class NodeResourcesFitArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
     scoring_strategy: ScoringStrategy = ScoringStrategy()
 
     def validate(self) -> list[Problem]:
-        """A shape belongs to one type of strategy, and rises."""
+        """Check that a shape belongs to its type of strategy, and that its utilisation rises."""
         return list(_shape_problems(self.scoring_strategy))
 
 
@@ -74,7 +74,7 @@ class BalancedAllocationArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=
     resources: tuple[BalancedResource, ...] = (BalancedResource(CPU), BalancedResource(MEMORY))
 
     def validate(self) -> list[Problem]:
-        """No resource is named twice."""
+        """Refuse resources that are named twice."""
         return list(_duplicates(self.resources))
 
 

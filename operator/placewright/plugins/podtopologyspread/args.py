@@ -18,7 +18,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"
 
-#: What `defaultingType: System` means.
+#: The constraints of `defaultingType: System`.
 SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
@@ -26,7 +26,7 @@ SYSTEM_DEFAULTS: Final = (
 
 
 class DefaultConstraint(TopologySpreadConstraint, frozen=True):
-    """A constraint for pods that bring none; which pods it counts follows from the pod."""
+    """A constraint for pods without constraints; which pods it counts follows from the pod."""
 
     max_skew: Annotated[int, within(1)] = 1
     topology_key: Annotated[str, not_empty("the key of a node label")] = ""
@@ -36,23 +36,23 @@ class DefaultConstraint(TopologySpreadConstraint, frozen=True):
 
 
 class PodTopologySpreadArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Constraints for pods that bring none: the system's, or a list."""
+    """Constraints for pods without constraints: the system's, or a list."""
 
     default_constraints: tuple[DefaultConstraint, ...] = ()
     defaulting_type: Literal["System", "List"] = "System"
 
     @property
     def system(self) -> bool:
-        """True when the system's own defaults apply."""
+        """Whether the system's own defaults apply."""
         return self.defaulting_type == "System"
 
     @property
     def defaults(self) -> tuple[TopologySpreadConstraint, ...]:
-        """The constraints of pods that bring none."""
+        """The constraints of pods without constraints."""
         return SYSTEM_DEFAULTS if self.system else self.default_constraints
 
     def validate(self) -> list[Problem]:
-        """A list must be asked for, names no constraint twice, and counts domains only where it can hold a pod back."""
+        """Check that a list has the type List, repeats no constraint, and sets minDomains only on hard constraints."""
         if self.system and self.default_constraints:
             found = f"{len(self.default_constraints)} constraints"
             return [("defaultConstraints", found, "none, unless defaultingType is List")]

@@ -1,7 +1,7 @@
-"""PodTopologySpread: matching pods are spread evenly over domains. Implements PreFilter, Filter, PreScore, Score.
+"""PodTopologySpread: spreads matching pods evenly over domains. Implements PreFilter, Filter, PreScore, Score.
 
-Hard constraints (DoNotSchedule) reject nodes of domains that hold too many pods already; soft ones (ScheduleAnyway) prefer domains that
-hold few. Pods that bring no constraints get default ones, for the pods of their Services and owner.
+Hard constraints (DoNotSchedule) reject nodes of domains that have too many pods. Soft constraints (ScheduleAnyway) prefer domains with few.
+Pods without constraints get default ones, for the pods of their Services and owner.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ _SKEWED: Final = unschedulable(REASON_SKEW)
 _MISSING_LABEL: Final = unresolvable(REASON_MISSING)
 _NO_CONSTRAINTS: Final = PreFilterResult(SKIP)
 _UNLIMITED: Final = 2**63 - 1
-#: Each of 2 KB at most places; Deployments and their revisions, not members of StatefulSets, which look alike here.
+#: Most compiled constraints, each of 2 KB at most places. Pods of a Deployment's revision or a StatefulSet share them.
 _MAX_COMPILED: Final = 16_384
 
 
 class DomainStanding(NamedTuple):
-    """How a hard constraint stands in one domain.
+    """The state of a hard constraint in one domain.
 
     Attributes:
-        matching: pods that count there; None for a node without the label.
-        least: pods that count in the emptiest domain.
+        matching: number of pods that count there; None for a node without the label.
+        least: number of pods that count in the emptiest domain.
     """
 
     constraint: Constraint
@@ -94,13 +94,13 @@ class DomainStanding(NamedTuple):
 
     @property
     def skew(self) -> int:
-        """The skew with the pod added."""
+        """Skew with the pod added."""
         return (self.matching or 0) + self.constraint.counts_itself - self.least
 
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """Hard constraints, where their domains lie, and what they allow, by domain."""
+    """Hard constraints, their domains, and the rules that follow."""
 
     constraints: tuple[Constraint, ...]
     fields: tuple[Field, ...]
@@ -108,7 +108,7 @@ class _Limits:
 
 
 class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin, PreparingPlugin):
-    """Keeps pods spread over zones, hosts or any other label."""
+    """Spreads pods over zones, hosts or any other label."""
 
     name = NAME
     default_weight = 2
@@ -125,11 +125,11 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         self._looked_at = Memory(_MAX_COMPILED)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """An empty signature: the fingerprint has everything that a kept column depends on, so pods of all labels share other columns."""
+        """Return an empty signature, so that pods with other labels share columns. The fingerprint has all that constraints depend on."""
         return ()
 
     def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
-        """Implements `PreparingPlugin.prepare`: counts the pods of each constraint."""
+        """Count the pods of each constraint."""
         for action in (HARD, SOFT):
             try:
                 constraints = self._constraints(pod, action, cluster)
@@ -143,7 +143,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
     # --- hard constraints ----------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Implements `PreFilterPlugin.pre_filter`: works out which domains can take the pod; skips pods without hard constraints."""
+        """Compute which domains can take the pod; skip pods without hard constraints."""
         if not (pod.pod.spec.topology_spread_constraints or self._hard_defaults):
             return _NO_CONSTRAINTS
         try:
@@ -158,17 +158,17 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Implements `FilterPlugin.filter`: True where no constraint would be stretched beyond its skew."""
+        """Allow rows where no constraint would exceed its skew."""
         return obey(state.read(NAME, _Limits).rules, rows)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Implements `FilterPlugin.explain`: each row by the first constraint that rejects it."""
+        """Reject each row by the first constraint that rejects it."""
         return first_broken(state.read(NAME, _Limits).rules, rows)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
-        """Implements `FilterPlugin.fingerprint` with the allowed domains.
+        """Return the allowed domains.
 
-        Scores are never kept: a pod that was placed nearly always counts in its own constraints.
+        Scores are never kept, because a placed pod nearly always counts in its own constraints.
         """
         if f"{NAME}/preferences" in state.data:
             return None
@@ -176,15 +176,15 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         return fingerprint(limits.rules, [constraint.key for constraint in limits.constraints], cluster)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
-        """Implements `RowwiseFilter.judge` with the constraints, one row changed at a time."""
+        """Judge the constraints with one row changed at a time."""
         limits = state.read(NAME, _Limits)
         pairs = zip(limits.constraints, limits.fields, strict=True)
         return RuleJudge([RowwiseSkew(c, field, cluster, _SKEWED, _MISSING_LABEL) for c, field in pairs])
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Implements `RemedyPlugin.remedies`: a larger skew for each constraint that is stretched too far.
+        """Propose a larger skew for each constraint that is exceeded.
 
-        Constraints of the profile get words only, because the pod has no field to change.
+        Constraints of the profile only get a text, because the pod has no field to change.
         """
         labels = cluster.node(row).metadata.labels or NO_LABELS
         standings = self._standings(state, cluster, row)
@@ -203,7 +203,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         return found
 
     def passes_after(self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows) -> BoolColumn:
-        """Implements `RemedyPlugin.passes_after`: once a node is changed, its own pods may count, too."""
+        """Also count the node's own pods, which may start to count once the node is changed."""
         passes = self.filter(state, pod, cluster, rows)
         for place, row in enumerate(rows.tolist()):
             passes[place] &= not self._crowds(state, cluster, row, kinds)
@@ -221,7 +221,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         return False
 
     def _standings(self, state: CycleState, cluster: Cluster, row: int) -> list[DomainStanding]:
-        """How each hard constraint stands in the domain of a row; after `pre_filter`."""
+        """Return the state of each hard constraint in the domain of a row; call it after `pre_filter`."""
         limits = state.read(NAME, _Limits)
         standings = []
         for constraint, where in zip(limits.constraints, limits.fields, strict=True):
@@ -233,7 +233,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
     # --- soft constraints ----------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Implements `PreScorePlugin.pre_score`: weighs the domains of the feasible nodes; skips pods without soft constraints."""
+        """Weigh the domains of the feasible nodes; skip pods without soft constraints."""
         try:
             constraints = self._constraints(pod, SOFT, cluster)
         except SelectorError as problem:
@@ -249,19 +249,19 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Implements `ScorePlugin.score`: matching pods in the node's domains, weighed by the number of domains; fewer is better.
+        """Sum up matching pods in the node's domains, weighed by the number of domains; fewer is better.
 
         Ignored nodes get `IGNORED`.
         """
         return state.read(f"{NAME}/preferences", Preferences).of(rows)
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
-        """Implements `ScorePlugin.summarise` with the lowest and highest score of the nodes that are not ignored."""
+        """Return the lowest and highest score of the nodes that are not ignored."""
         scored = raw if state.read(f"{NAME}/preferences", Preferences).complete is None else raw[raw != IGNORED]
         return (int(scored.min(initial=_UNLIMITED)), int(scored.max(initial=0)))
 
     def normalise(self, state: CycleState, raw: IntColumn, summary: tuple[int, int]) -> IntColumn:
-        """Implements `ScorePlugin.normalise`: 100·(max+min-raw)/max in integers; 100 where no pod matched anywhere; 0 for ignored nodes."""
+        """Return 100·(max+min-raw)/max in integers; 100 if no pod matched anywhere; 0 for ignored nodes."""
         low, high = summary
         if high == 0:
             return np.where(raw == IGNORED, 0, MAX_NODE_SCORE)
@@ -288,16 +288,16 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
             return ()
         named = {expression.key for expression in selector.expressions}
         labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in named])
-        # By identity: hashing a selector costs more than the look-up, and the compiled constraints keep this one alive.
+        # The key has the selector's id: hashing a selector costs more than the look-up, and the compiled constraints keep it alive.
         key = (action, id(selector), pod.namespace, labels)
         return self._compiled.recall(key, lambda: compile_default(self._defaults, action, pod, selector))
 
     # --- events --------------------------------------------------------------------------------------------------------------
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that count in the constraints, nodes that are or become part of a domain, and what selects pods for default constraints.
+        """Declare pods that constraints count, nodes that are or become part of a domain, and objects that select pods for defaults.
 
-        kube-scheduler does not hear of the latter, and of pods that leave only when they are gone, although they count no more before.
+        kube-scheduler ignores the latter. It reacts to terminating pods only when they are gone, although they stop counting before.
         """
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_TERMINATING
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
@@ -314,7 +314,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         if not hints.involved(pod, old, new):
             return QueueingHint.SKIP
         constraints = self._constraints(pod, HARD, self.handle.cluster)
-        # Its own labels may choose other peers: by `matchLabelKeys`, or by the Services of default constraints.
+        # Other labels of the pod may choose other peers, by `matchLabelKeys` or by the Services of default constraints.
         if old is not None and new is not None and new.uid == pod.uid and old.labels != new.labels:
             before, after = (self._constraints(each, HARD, self.handle.cluster) for each in (old, new))
             if before != after:
@@ -326,7 +326,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
 
 
 def _counted(constraint: Constraint, field: Field, cluster: Cluster) -> tuple[IntColumn, int]:
-    """Counted pods by code, shape (field.count,), and how many there are in the emptiest domain: 0 while there are too few domains."""
+    """Return counted pods by code, shape (field.count,), and those of the emptiest domain: 0 while there are too few domains."""
     if constraint.counted is None:
         return np.zeros(field.count, np.int64), 0
     counts = field.counting.pods(tally_of(cluster, constraint.counted))[: field.count]
@@ -334,12 +334,12 @@ def _counted(constraint: Constraint, field: Field, cluster: Cluster) -> tuple[In
 
 
 def _enough(constraint: Constraint, field: Field) -> bool:
-    """True when there are as many domains as the constraint asks for."""
+    """Return whether there are as many domains as the constraint demands."""
     return len(field.recorded) >= max(constraint.min_domains, 1)
 
 
 def _rule(constraint: Constraint, field: Field, cluster: Cluster) -> FixedRule:
-    """Domains that stay within the skew with the pod added."""
+    """Allow domains that stay within the skew with the pod added."""
     if field.place.single:
         return _rule_by_row(constraint, field, cluster)
     counts, least = _counted(constraint, field, cluster)
@@ -349,7 +349,7 @@ def _rule(constraint: Constraint, field: Field, cluster: Cluster) -> FixedRule:
 
 
 def _rule_by_row(constraint: Constraint, field: Field, cluster: Cluster) -> RowRule:
-    """Count where each domain is one row: nearly all of them are empty."""
+    """Make the rule if each domain is one row: nearly all of them are empty."""
     rows, counts = NO_PODS
     if constraint.counted is not None:
         rows, counts = field.counting.rows_with(tally_of(cluster, constraint.counted))
