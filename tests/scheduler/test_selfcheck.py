@@ -16,7 +16,7 @@ from placewright.queue.check import check_invariants
 from placewright.queue.events import RecentEvents
 from placewright.queue.queued import SubQueue
 from placewright.queue.suspects import SuspectPods
-from placewright.scheduler.selfcheck import Forgotten, SkipReason, SelfCheck
+from placewright.scheduler.selfcheck import Forgotten, SelfCheck, SkipReason
 from placewright.testing import (
     FakeExtender,
     device_class,
