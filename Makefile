@@ -10,7 +10,7 @@ ARGS :=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit test-all faults soak e2e conformance figures durations lint prose types imports generate generated check clean
+.PHONY: help demo test unit test-all nightly faults soak e2e conformance figures durations lint prose types imports generate generated check clean
 
 help: ## What there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ unit: $(READY) ## The tests of the core and the golden cases
 
 test-all: $(READY) ## All tests
 	@$(PYTEST) --all $(ARGS)
+
+nightly: $(READY) ## All tests, with browsers that look at each page in all windows
+	@$(PYTEST) --all --nightly $(ARGS)
 
 # Each run adds a line to the report; the table is made of them (docs/faults.md).
 faults: $(READY) ## The fault tests, five seeds each, and a table of what they found

@@ -10,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from looks import take_all
 from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import VARIABLE, from_environment
 from placewright_lab.controlplane.server import ControlPlane
@@ -29,7 +30,10 @@ FOREIGN = "KUBECONFIG_E2E"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--real", action="store_true", help=f"use the API server of {VARIABLE}, and run tests/e2e too")
-    parser.addoption("--all", action="store_true", help="of the tiers process and long, too, every test, not the choice of tests/choice.py")
+    parser.addoption(
+        "--all", action="store_true", help="every test of the tiers process and long, not the choice of tests/choice.py; all random cases"
+    )
+    parser.addoption("--nightly", action="store_true", help="browsers look at each page in all windows, not in one")
     parser.addoption("--report", type=Path, default=None, help="tests with faults append a line of JSON for each run")
 
 
@@ -39,8 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(variable, None)
     for tier in TIERS:
         config.addinivalue_line("markers", f"{tier}: set by tests/tiers.py, which says what it means")
-    config.pluginmanager.register(Tiers(every_test=config.getoption("--all") or config.getoption("--real")), "tiers")
-    if config.option.markexpr == "unit":
+    every = config.getoption("--all") or config.getoption("--real")
+    config.pluginmanager.register(Tiers(every_test=every), "tiers")
+    if config.getoption("--nightly"):
+        take_all()
+    names_file = any(Path(each.partition("::")[0]).is_file() for each in config.option.file_or_dir)
+    if config.option.markexpr == "unit" or not (every or names_file):
         take_few()
         hypothesis.settings.register_profile("few", hypothesis.settings.get_profile("untimed"), max_examples=cases(100))
         hypothesis.settings.load_profile("few")

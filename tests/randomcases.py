@@ -1,7 +1,7 @@
-"""How many random cases a property is tried on: all that its test names, and in `make unit` a fifth of them.
+"""How many random cases a property is tried on: all that its test names, or a fifth of them.
 
-A property is written once and held in both: `make unit` tries it quickly before each commit, `make test`, `make test-all` and a run of the
-file by its name try all. The number beside a test is the whole number; `cases` around it says that `make unit` tries fewer.
+A property is written once and held in both: `make unit` and `make test` try a fifth, `make test-all` and a run of the file by its name try
+all. The number beside a test is the whole number; `cases` around it says that the quick runs try fewer.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-#: `make unit` tries one of so many cases.
-UNIT_SHARE: Final = 5
+#: `make unit` and `make test` try one of so many cases.
+QUICK_SHARE: Final = 5
 #: But so many at least, unless a test says otherwise.
 FEWEST: Final = 4
 
@@ -24,19 +24,19 @@ class _Run:
 
 
 def take_few() -> None:
-    """Let tests that are imported from now on try a fifth of their cases, as `make unit` does."""
-    _Run.share = UNIT_SHARE
+    """Let tests that are imported from now on try a fifth of their cases, as `make unit` and `make test` do."""
+    _Run.share = QUICK_SHARE
 
 
 def cases(whole: int, *, fewest: int = FEWEST) -> int:
     """Return how many of so many random cases this run tries.
 
     Example:
-        @settings(max_examples=cases(200))  # 40 in `make unit`
+        @settings(max_examples=cases(200))  # 40 in `make test`
     """
     return whole if _Run.share == 1 else max(whole // _Run.share, min(whole, fewest))
 
 
 def some(whole: Sequence[T]) -> Sequence[T]:
-    """Return the cases of a table that this run tries: in `make unit` each fifth, else all. For tables that another test goes through."""
+    """Return the cases of a table that this run tries: each fifth in quick runs, else all. For tables that another test goes through."""
     return whole[:: _Run.share]

@@ -17,7 +17,7 @@ AT_ONCE: Final = 20
 
 
 def seeds(of: range, at_once: int = AT_ONCE) -> Callable[[Test], Test]:
-    """Call the test, which takes a `seed`, with each of these (`make unit`: with a fifth), so many as one test; what fails tells its seed.
+    """Call the test, which takes a `seed`, with each of these (quick runs: with a fifth), so many as one test; what fails tells its seed.
 
     The test may be a coroutine function; other arguments are fixtures and parameters as ever, and all seeds at once share them.
     """

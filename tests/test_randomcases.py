@@ -1,4 +1,4 @@
-"""`make unit` tries a fifth of the random cases of a property, every other run tries all."""
+"""`make unit` and `make test` try a fifth of the random cases of a property, `make test-all` tries all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from seeds import seeds
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in `make unit`."""
-    monkeypatch.setattr(randomcases._Run, "share", randomcases.UNIT_SHARE)
+    """As in `make test`."""
+    monkeypatch.setattr(randomcases._Run, "share", randomcases.QUICK_SHARE)
 
 
 @pytest.fixture
 def all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in `make test`."""
+    """As in `make test-all`."""
     monkeypatch.setattr(randomcases._Run, "share", 1)
 
 
@@ -27,14 +27,14 @@ def test_a_run_tries_all_cases() -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_make_unit_tries_a_fifth_and_no_property_on_fewer_than_four_cases() -> None:
+def test_a_quick_run_tries_a_fifth_and_no_property_on_fewer_than_four_cases() -> None:
     assert [cases(whole) for whole in (200, 30, 12, 3)] == [40, 6, 4, 3]
     assert cases(8, fewest=1) == 1
     assert list(some(range(12))) == [0, 5, 10]
 
 
 @pytest.mark.usefixtures("few")
-def test_make_unit_tries_a_fifth_of_the_seeds() -> None:
+def test_a_quick_run_tries_a_fifth_of_the_seeds() -> None:
     @seeds(range(100, 150), at_once=6)
     def tries(seed: int) -> None:
         """Nothing."""

@@ -10,7 +10,8 @@
 The tables below decide, never a mark beside a test. Tests of the first two tiers fail where they open what their tier must not, so the
 tables cannot fall behind the tests. `make unit` runs the first tier. `make test`, and `pytest` without arguments, run the first two whole
 and the choice (`choice.py`) of the others. `make test-all` (`pytest --all`) runs everything: also the cases of tests that take real data,
-where that lies beside the checkout (`inputs/real.py`). A file that a command names, or a tier that it asks for, is run whole.
+where that lies beside the checkout (`inputs/real.py`), and all random cases (`randomcases.py`). `make nightly` adds windows
+(`looks.py`). A file that a command names, or a tier that it asks for, is run whole.
 """
 
 from __future__ import annotations

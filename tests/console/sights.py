@@ -9,12 +9,6 @@ from urllib.parse import quote
 from .companymakers import claim, claiming, device_class, devices, given, group, member
 from .makers import HOSTILE, Object, claim_profile, file_of, node, pod
 
-#: Widths of the windows of a phone, a laptop and a large screen.
-PHONE: Final = 400
-LAPTOP: Final = 1400
-LARGE: Final = 2560
-WIDTHS: Final = (PHONE, LAPTOP, LARGE)
-
 
 class Sight(NamedTuple):
     """A page as a person sees it.

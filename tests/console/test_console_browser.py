@@ -17,6 +17,7 @@ import pytest
 from aiohttp import web
 
 from browser import Page, running, tab
+from looks import looks
 from placewright.http.listener import bind
 from placewright.offline.world import read_object
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
@@ -27,7 +28,6 @@ from programs import needs
 from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
 
 pytestmark = needs("chromium")
-WIDTHS = (400, 1400, 2560)
 PAGES = ("#/cluster", "#/queue", "#/pod", "#/pod/ml/train-0", "#/pod/shop/small", "#/pod/shop/web-1", "#/pod/shop/nobody")
 
 
@@ -207,17 +207,16 @@ async def test_names_are_text_and_nothing_else(chromium: int, tmp_path: Path) ->
         await page.until(r"document.getElementById('reasons').textContent.includes('left\\u202eright')")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-async def test_no_page_is_wider_than_its_window(dark: bool, chromium: int, tmp_path: Path) -> None:
+async def test_no_page_is_wider_than_its_window(chromium: int, tmp_path: Path) -> None:
     async with console(chromium, shop(tmp_path / "s")) as (page, _):
-        for width in WIDTHS:
-            await page.look(width=width, dark=dark)
-            for address in PAGES:
+        for number, address in enumerate(PAGES):
+            for width, dark in looks(number):
+                await page.look(width=width, dark=dark)
                 await visit(page, address)
                 await page.until("document.querySelector('#page .panel')")
                 assert await page.run("document.documentElement.scrollWidth <= innerWidth"), (width, address)
-        ground = await page.run("getComputedStyle(document.documentElement).backgroundColor")
-        assert ground == ("rgb(14, 19, 25)" if dark else "rgb(245, 246, 248)")
+                ground = await page.run("getComputedStyle(document.documentElement).backgroundColor")
+                assert ground == ("rgb(14, 19, 25)" if dark else "rgb(245, 246, 248)")
         assert [each for each in page.complaints if "nobody" not in each] == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from browser import Page
+from looks import looks
 from programs import needs
 
 from .companymakers import laboratory
@@ -102,13 +103,12 @@ async def test_nodes_have_the_look_of_their_verdict_and_another_pod_can_be_chose
 
 async def test_names_are_text_and_no_page_is_wider_than_its_window(chromium: int, tmp_path: Path) -> None:
     async with console(chromium, tmp_path / "s") as page:
-        for width in (400, 1400, 2560):
-            await page.look(width=width, dark=width == 1400)
-            for address, ready in PAGES.items():
+        for number, (address, ready) in enumerate(PAGES.items()):
+            for width, dark in looks(number):
+                await page.look(width=width, dark=dark)
                 await visit(page, address, ready)
                 assert await faults_of_layout(page) == [], (width, address)
-                if width == 1400:
-                    assert await violations(page) == [], address
+                assert await violations(page) == [], (width, address)
                 assert await page.run("document.querySelectorAll('img, iframe, object, script:not([src])').length") == 0
                 if "img" in address:
                     assert HOSTILE in await page.run("document.getElementById('page').textContent")

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from browser import Page, tab
+from looks import LAPTOP
 from placewright.framework.registry import installed_plugins
 from placewright.http.listener import bind
 from placewright.plugins.catalog import in_tree
@@ -22,7 +23,6 @@ from placewright_lab.consolefiles.openedfile import OpenedFile
 from programs import needs
 
 from .makers import ZONE, claim_profile, file_of, node, pod, shop
-from .sights import LAPTOP
 from .visits import console, faults_of_layout, keep_picture
 
 pytestmark = needs("chromium")

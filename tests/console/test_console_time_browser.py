@@ -13,6 +13,7 @@ import numpy as np
 from browser import Page, tab
 from lab.figures import outcomes as makers
 from lab.figures.outcomes import outcome
+from looks import LAPTOP, looks
 from placewright.api.objects import NodeName
 from placewright.api.profile import Allocation, Regret, ShadowStatus, ShadowUse
 from placewright.http.listener import bind
@@ -32,7 +33,6 @@ from placewright_lab.report.page import page_of
 from programs import needs
 
 from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
-from .sights import LAPTOP, WIDTHS
 from .visits import faults_of_layout, keep_picture, violations
 
 pytestmark = needs("chromium")
@@ -93,18 +93,15 @@ async def opened(chromium: int, source: Any, page_name: str) -> AsyncIterator[Pa
         assert await page.run("document.querySelectorAll('img, iframe, script:not([src])').length") == 0
 
 
-async def fits(page: Page) -> None:
-    """On every screen, light and dark, nothing sticks out, is cut off or is on top of something else; and axe-core has no complaint."""
-    for width in WIDTHS:
-        for dark in (False, True):
-            await page.look(width=width, dark=dark, still=True)
-            await page.until(f"innerWidth === {width} && document.querySelector('#page .panel')")
-            await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            assert await page.run("document.documentElement.scrollWidth <= innerWidth"), (width, dark)
-            if not dark:
-                assert await faults_of_layout(page) == [], width
-            if width == LAPTOP:
-                assert await violations(page) == [], dark
+async def fits(page: Page, number: int) -> None:
+    """Hold that nothing sticks out, is cut off or covers something else, and that axe-core has no complaint."""
+    for width, dark in looks(number):
+        await page.look(width=width, dark=dark, still=True)
+        await page.until(f"innerWidth === {width} && document.querySelector('#page .panel')")
+        await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert await page.run("document.documentElement.scrollWidth <= innerWidth"), (width, dark)
+        assert await faults_of_layout(page) == [], (width, dark)
+        assert await violations(page) == [], (width, dark)
     await page.look(width=LAPTOP)
 
 
@@ -122,7 +119,7 @@ async def test_charts_say_what_their_tables_say_and_one_moment_is_shown_in_all(c
     operator = Operator(open_file(shop(tmp_path / "s"), 2**24))
     async with opened(chromium, operator, "time") as page:
         await page.until("document.querySelectorAll('#charts figure').length === 6")
-        await fits(page)
+        await fits(page, 0)
         # The table of a chart has a row for each of its steps, and the line is as high as the number says.
         await page.run("void [...document.querySelectorAll('#charts details')].forEach((each) => { each.open = true; })")
         await page.until("document.querySelectorAll('#chart-bound tbody tr').length > 100")
@@ -201,7 +198,7 @@ async def test_a_recording_has_a_chart_of_the_refusals_that_pods_tell_of(chromiu
 async def test_shadows_are_told_in_figures_with_examples_that_are_text(chromium: int, tmp_path: Path) -> None:
     async with opened(chromium, Operator(open_file(shop(tmp_path / "s"), 2**24)), "shadows") as page:
         await page.until("document.querySelector('.outcomes')")
-        await fits(page)
+        await fits(page, 1)
         text = await page.run("document.getElementById('shadows').innerText")
         assert f"{HOSTILE}\n" in text
         assert "40 %\non the same node" in text
@@ -237,7 +234,7 @@ async def test_a_comparison_is_the_only_page_and_says_what_the_report_says(chrom
         await page.until("document.querySelector('.report')")
         assert await page.run("location.hash") == "#/comparison"
         assert await page.run("[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).length") == 1
-        await fits(page)
+        await fits(page, 2)
         console = await said_by(page)
         assert await page.run("document.getElementById('all-figures').open") is False
         leading = await page.run(

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from browser import Page, tab
+from looks import LAPTOP, PHONE
 from placewright.http.listener import bind
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.additions import open_file, what_if_of
 
-from .sights import LAPTOP, PHONE, Sight
+from .sights import Sight
 
 #: Names a folder, which gets a picture of each page in each width, light and dark, for a person to look at.
 PICTURES: Final = "CONSOLE_PICTURES"

@@ -88,13 +88,20 @@ def test_every_core_room_is_there() -> None:
     assert {room for room in UNIT_ROOMS if not any((TESTS / room).rglob("test_*.py"))} == set()
 
 
+FILE = "tests/engine/test_reconcile_property.py"
+AS_IN_MAKE_TEST = ["-o", f"testpaths={FILE}"]
+QUICK = ["0-11", "0-11", "0-5"]
 ALL_SEEDS = ["0-19", "20-39", "40-59"] * 2 + ["0-19", "20-29"]
 
 
-@pytest.mark.parametrize(("asked", "batches"), [(["-m", "unit"], ["0-11", "0-11", "0-5"]), ([], ALL_SEEDS)], ids=["unit", "all"])
-def test_make_unit_tries_a_fifth_of_the_seeds_of_a_property_and_every_other_run_all(asked: list[str], batches: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("asked", "batches"),
+    [(["-m", "unit", FILE], QUICK), (AS_IN_MAKE_TEST, QUICK), (["--all", *AS_IN_MAKE_TEST], ALL_SEEDS), ([FILE], ALL_SEEDS)],
+    ids=["unit", "test", "test-all", "the file"],
+)
+def test_quick_runs_try_a_fifth_of_the_seeds_of_a_property_and_others_all(asked: list[str], batches: list[str]) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", *asked]
-    ran = subprocess.run([*command, "tests/engine/test_reconcile_property.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert re.findall(r"\[(\d+-\d+)\]", ran.stdout) == batches
 
 
