@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -22,6 +22,8 @@ from placewright.scheduler.ports import Clock, Start
 from placewright.scheduler.preemption import Preemption
 
 _logger = logging.getLogger(__name__)
+
+_Listener = TypeVar("_Listener")
 
 #: One attempt in this many has its plugins timed; kube-scheduler's 10 %. Timing all plugins would slow every decision.
 PLUGINS_SAMPLED: Final = 10
@@ -216,23 +218,11 @@ class Observers:
 
     def decided(self, attempt: Attempt) -> None:
         """Tell observers of a choice before it is assumed, or that no node fits."""
-        for listener in self.deciding:
-            try:
-                listener(attempt)
-            except MemoryError:
-                raise
-            except Exception:
-                _logger.exception("an observer broke at the decision of pod %s", attempt.pod.key)
+        _tell(self.deciding, lambda listener: listener(attempt), "an observer broke at the decision of pod %s", attempt.pod.key)
 
     def group_tried(self, attempts: Sequence[Attempt]) -> None:
         """Tell observers that members of a group are about to be tried."""
-        for listener in self.trials:
-            try:
-                listener.group_tried(attempts)
-            except MemoryError:
-                raise
-            except Exception:
-                _logger.exception("an observer broke before a group was tried")
+        _tell(self.trials, lambda listener: listener.group_tried(attempts), "an observer broke before a group was tried")
 
     def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
         """Tell observers how a trial of a group ended.
@@ -241,33 +231,16 @@ class Observers:
             attempts: those of `group_tried`.
             at_once: no other event came between the two calls.
         """
-        for listener in self.trials:
-            try:
-                listener.group_settled(attempts, at_once=at_once)
-            except MemoryError:
-                raise
-            except Exception:
-                _logger.exception("an observer broke when a group was settled")
+        _tell(self.trials, lambda listener: listener.group_settled(attempts, at_once=at_once), "an observer broke when a group was settled")
 
     def attempt_ended(self, attempt: Attempt) -> None:
         """Tell observers that an attempt is over."""
-        for member in self.members:
-            try:
-                member.attempt_ended(attempt)
-            except MemoryError:
-                raise
-            except Exception:
-                _logger.exception("an observer broke at the end of an attempt of pod %s", attempt.pod.key)
+        problem = "an observer broke at the end of an attempt of pod %s"
+        _tell(self.members, lambda member: member.attempt_ended(attempt), problem, attempt.pod.key)
 
     def group_ended(self, attempt: GroupAttempt) -> None:
         """Tell observers that a group was decided, or could not be."""
-        for listener in self.decided_groups:
-            try:
-                listener(attempt)
-            except MemoryError:
-                raise
-            except Exception:
-                _logger.exception("an observer broke at the end of an attempt of a group")
+        _tell(self.decided_groups, lambda listener: listener(attempt), "an observer broke at the end of an attempt of a group")
 
     def pod_entered(self, place: str, event: str) -> None:
         """Tell observers that a pod entered a sub-queue.
@@ -276,13 +249,18 @@ class Observers:
             place: the sub-queue, as a value of `SubQueue`.
             event: the label of the event that brought it.
         """
-        for member in self.members:
-            try:
-                member.pod_entered(place, event)
-            except MemoryError:
-                raise
-            except Exception:
-                _logger.exception("an observer broke when a pod entered %s", place)
+        _tell(self.members, lambda member: member.pod_entered(place, event), "an observer broke when a pod entered %s", place)
+
+
+def _tell(listeners: Iterable[_Listener], call: Callable[[_Listener], object], problem: str, *about: str) -> None:
+    """Call each listener; log `problem`, formatted with `about`, for one that raises."""
+    for listener in listeners:
+        try:
+            call(listener)
+        except MemoryError:
+            raise
+        except Exception:
+            _logger.exception(problem, *about)
 
 
 @dataclass(slots=True)

@@ -222,7 +222,7 @@ class BindingCycle:
             self.barriers.pop(uid, None)
         if uid in self.given_up:
             self.given_up.discard(uid)
-            self._replaced(attempt, placement)
+            self._lost(attempt, placement, REPLACED)  # its Binding reached another pod, or none
             return False
         # A watch may have been faster than the answer. It shows the stored pod, so it counts and the answer does not.
         shown = self._confirmed_on(uid)
@@ -262,7 +262,7 @@ class BindingCycle:
         """End the binding of a pod whose name belongs to another pod by now; harmless for pods that are not being bound."""
         unresolved = self.unresolved.pop(uid, None)
         if unresolved is not None:
-            self._replaced(*unresolved)
+            self._lost(*unresolved, REPLACED)
         elif self.queue.in_flight.get(uid) is not None:
             self.given_up.add(uid)
 
@@ -343,11 +343,8 @@ class BindingCycle:
         _logger.warning("pod %s was bound by another scheduler while it was on its way to %s", placement.pod.key, placement.node)
         self._lost(attempt, placement, BOUND_BY_ANOTHER)
 
-    def _replaced(self, attempt: Attempt, placement: ScheduleResult) -> None:
-        """End an attempt whose pod does not exist any more: its Binding reached another pod, or none."""
-        self._lost(attempt, placement, REPLACED)
-
     def _lost(self, attempt: Attempt, placement: ScheduleResult, why: str) -> None:
+        """End an attempt whose pod is not ours to bind any more."""
         unreserve(placement)
         self.queue.done(attempt.uid)
         attempt.failed(broken(why))

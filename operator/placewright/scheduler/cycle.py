@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 import numpy as np
@@ -77,6 +77,7 @@ class ScheduleResult:
     nodes: int = 0
 
 
+@dataclass(eq=False, repr=False)
 class FitError(Exception):
     """The pod cannot be placed now.
 
@@ -92,28 +93,16 @@ class FitError(Exception):
         diagnosis: each node's reason; None when the attempt failed before or after filtering.
     """
 
-    def __init__(  # noqa: PLR0913 - one for each fact that the queue or a reader of the failure needs
-        self,
-        message: str,
-        *,
-        internal: bool = False,
-        unschedulable_plugins: frozenset[str] = frozenset(),
-        pending_plugins: frozenset[str] = frozenset(),
-        nominated_node: NodeName | None = None,
-        victims: tuple[PodInfo, ...] = (),
-        refused: Refused = NO_NODE_REFUSED,
-        retry_after: Seconds | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.diagnosis: Diagnosis | None = None
-        self.message = message
-        self.internal = internal
-        self.unschedulable_plugins = unschedulable_plugins
-        self.pending_plugins = pending_plugins
-        self.nominated_node = nominated_node
-        self.victims = victims
-        self.refused = refused
-        self.retry_after = retry_after
+    message: str
+    _: KW_ONLY
+    internal: bool = False
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    nominated_node: NodeName | None = None
+    victims: tuple[PodInfo, ...] = ()
+    refused: Refused = NO_NODE_REFUSED
+    retry_after: Seconds | None = None
+    diagnosis: Diagnosis | None = field(default=None, init=False)
 
 
 def broken(message: str) -> FitError:

@@ -93,7 +93,7 @@ class ExtendedCycle:
         self._asking.add(asking)
         try:
             async with asking:
-                return await _Asking(self._cluster, self._cycle, evaluator, pod, steps, within, alone=alone).place()
+                return await _Asking(self._cluster, self._cycle, evaluator, pod, steps, within, alone).place()
         except TimeoutError:
             if asking.expired():
                 raise broken(LEAD_LOST) from None
@@ -107,28 +107,17 @@ class ExtendedCycle:
             end_now(asking)
 
 
+@dataclass(frozen=True, slots=True)
 class _Asking:
     """One pod's attempt."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        cycle: SchedulingCycle,
-        evaluator: Evaluator,
-        pod: PodInfo,
-        steps: Steps,
-        within: frozenset[NodeName] | None,
-        *,
-        alone: bool,
-    ) -> None:
-        self._within = within
-        self._alone = alone
-        self._cluster = cluster
-        self._cycle = cycle
-        self._evaluator = evaluator
-        self._pod = pod
-        self._steps = steps
-        self._extenders = evaluator.runtime.extenders_for(pod)
+    cluster: Cluster
+    cycle: SchedulingCycle
+    evaluator: Evaluator
+    pod: PodInfo
+    steps: Steps
+    within: frozenset[NodeName] | None
+    alone: bool
 
     async def place(self) -> ScheduleResult:
         """Choose a node; raise `FitError` when there is none."""
@@ -140,7 +129,7 @@ class _Asking:
                 return placement
             evaluation = self._evaluate()
             known = set(self._names(evaluation))
-            self._cycle.sample(self._evaluator.runtime, evaluation)
+            self.cycle.sample(self.evaluator.runtime, evaluation)
             verdict = await self._filter(self._names(evaluation))
             placement = await self._on_best(verdict)
             if placement is not None:
@@ -153,39 +142,39 @@ class _Asking:
     # --- the columns as they stand --------------------------------------------------------------------------------------------
 
     def _evaluate(self) -> Evaluation:
-        self._steps.begin()
-        return self._cycle.evaluate(self._evaluator, self._pod, self._steps, self._within)
+        self.steps.begin()
+        return self.cycle.evaluate(self.evaluator, self.pod, self.steps, self.within)
 
     def _evaluate_among(self, kept: Collection[NodeName]) -> Evaluation:
         evaluation = self._evaluate()
-        evaluation.feasible = evaluation.feasible & rows_named(self._cluster, kept)
+        evaluation.feasible = evaluation.feasible & rows_named(self.cluster, kept)
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
         return evaluation
 
     def _names(self, evaluation: Evaluation) -> list[NodeName]:
-        names = (self._cluster.names[row] for row in np.flatnonzero(evaluation.feasible).tolist())
+        names = (self.cluster.names[row] for row in np.flatnonzero(evaluation.feasible).tolist())
         return [name for name in names if name is not None]
 
     # --- filter ---------------------------------------------------------------------------------------------------------------
 
     async def _on_nominated_node(self, evaluation: Evaluation) -> ScheduleResult | None:
         """Return the decision for the nominated node, if the pod fits there and no extender objects."""
-        row = self._cycle.nominated_row(evaluation)
-        name = None if row is None else self._cluster.names[row]
+        row = self.cycle.nominated_row(evaluation)
+        name = None if row is None else self.cluster.names[row]
         if name is None:
             return None
         try:
-            with self._steps.step(EXTENDER_FILTER):
+            with self.steps.step(EXTENDER_FILTER):
                 verdict = await self._ask_filters([name])
         except ExtenderError as problem:
-            _logger.warning("pod %s: its nominated node %s could not be looked at: %s", self._pod.key, name, problem)
+            _logger.warning("pod %s: its nominated node %s could not be looked at: %s", self.pod.key, name, problem)
             return None
         again = self._evaluate_among(verdict.kept)
-        return self._cycle.best(self._evaluator, again) if again.count else None
+        return self.cycle.best(self.evaluator, again) if again.count else None
 
     async def _filter(self, names: Sequence[NodeName]) -> _Verdict:
         try:
-            with self._steps.step(EXTENDER_FILTER):
+            with self.steps.step(EXTENDER_FILTER):
                 return await self._ask_filters(names)
         except ExtenderError as problem:
             raise broken(str(problem)) from problem
@@ -197,7 +186,7 @@ class _Asking:
             if not left:
                 break
             try:
-                answer = await extender.filter(self._pod, left)
+                answer = await extender.filter(self.pod, left)
             except ExtenderError as problem:
                 self._pass_over(extender, problem)
                 continue
@@ -213,23 +202,23 @@ class _Asking:
         evaluation = self._evaluate_among(verdict.kept)
         scores: dict[str, IntColumn] = {}
         if evaluation.count > 1:
-            with self._steps.step(EXTENDER_PRIORITIZE):
+            with self.steps.step(EXTENDER_PRIORITIZE):
                 scored = await self._prioritize(self._names(evaluation))
             # Pods were placed while extenders scored: the nodes that they kept are filtered once more.
             evaluation = self._evaluate_among(verdict.kept)
             scores = {name: self._column(by_node) for name, by_node in scored.items()}
-        return self._cycle.best(self._evaluator, evaluation, scores) if evaluation.count else None
+        return self.cycle.best(self.evaluator, evaluation, scores) if evaluation.count else None
 
     async def _prioritize(self, names: Sequence[NodeName]) -> dict[str, dict[NodeName, int]]:
         """Return the scores of each extender by node. All are asked at once; an extender that fails adds nothing."""
         extenders = list(self._with("prioritize_verb"))
         # Filters narrow the nodes for each other and are asked in turn; scores are independent, and asked at once.
-        answers = await asyncio.gather(*(extender.prioritize(self._pod, names) for extender in extenders), return_exceptions=True)
+        answers = await asyncio.gather(*(extender.prioritize(self.pod, names) for extender in extenders), return_exceptions=True)
         scores: dict[str, dict[NodeName, int]] = {}
         for extender, answer in zip(extenders, answers, strict=True):
             if isinstance(answer, ExtenderError):
                 name = extender.settings.name
-                _logger.warning("pod %s: scores without extender %s: %s", self._pod.key, name, answer, extra={"about": name})
+                _logger.warning("pod %s: scores without extender %s: %s", self.pod.key, name, answer, extra={"about": name})
             elif isinstance(answer, BaseException):
                 raise answer
             else:
@@ -238,9 +227,9 @@ class _Asking:
         return scores
 
     def _column(self, by_node: Mapping[NodeName, int]) -> IntColumn:
-        column = np.zeros(self._cluster.size, np.int64)
+        column = np.zeros(self.cluster.size, np.int64)
         for name, score in by_node.items():
-            row = self._cluster.row(name)
+            row = self.cluster.row(name)
             if row is not None:
                 column[row] = score
         return column
@@ -249,21 +238,21 @@ class _Asking:
 
     async def _fail(self, evaluation: Evaluation, verdict: _Verdict) -> ScheduleResult:
         """Raise `FitError`, after trying to make room."""
-        diagnosis = self._evaluator.diagnose(evaluation)
+        diagnosis = self.evaluator.diagnose(evaluation)
         self._blame_extenders(diagnosis, evaluation, verdict)
-        refused = self._cycle.detail.refused(self._cluster, diagnosis)
-        if not self._alone:
+        refused = self.cycle.detail.refused(self.cluster, diagnosis)
+        if not self.alone:
             raise no_placement(diagnosis, NOTHING_TRIED, refused)
-        made_room = make_room(self._evaluator.runtime, evaluation, diagnosis)
+        made_room = make_room(self.evaluator.runtime, evaluation, diagnosis)
         if made_room.alternatives is not None:
-            with self._steps.step(EXTENDER_PREEMPT):
+            with self.steps.step(EXTENDER_PREEMPT):
                 made_room = await self._agreed(made_room, made_room.alternatives)
         raise no_placement(diagnosis, made_room, refused)
 
     def _blame_extenders(self, diagnosis: Diagnosis, evaluation: Evaluation, verdict: _Verdict) -> None:
         """Add nodes that the extenders rejected to the diagnosis. Nodes that they dropped without a word have no reason."""
         for name in self._names(evaluation):
-            status, row = verdict.rejections.get(name), self._cluster.row(name)
+            status, row = verdict.rejections.get(name), self.cluster.row(name)
             if status is not None and row is not None:
                 diagnosis.rejections.append(Rejection(status, np.array([row], np.intp)))
         if verdict.kept != verdict.asked:
@@ -277,7 +266,7 @@ class _Asking:
             if not victims:
                 break
             try:
-                victims = await extender.preempt(self._pod, victims, self._pods_on)
+                victims = await extender.preempt(self.pod, victims, self._pods_on)
             except ExtenderError as problem:
                 if not extender.settings.ignorable:
                     return PostFilterResult(error(f"preemption: {problem}"))
@@ -288,16 +277,16 @@ class _Asking:
 
     def _pods_on(self, node: NodeName) -> Iterable[PodInfo]:
         """Return all pods of a node; raise KeyError for a node that is gone, whose pods may still be known."""
-        if self._cluster.row(node) is None:
+        if self.cluster.row(node) is None:
             raise KeyError(node)
-        return self._cluster.pods_on(node)
+        return self.cluster.pods_on(node)
 
     def _with(self, verb: str) -> Iterator[Extender]:
-        return (extender for extender in self._extenders if getattr(extender.settings, verb))
+        return (extender for extender in self.evaluator.runtime.extenders_for(self.pod) if getattr(extender.settings, verb))
 
     def _pass_over(self, extender: Extender, problem: ExtenderError) -> None:
         """Go on without an extender that may be ignored; otherwise raise the problem again."""
         if not extender.settings.ignorable:
             raise problem
         name = extender.settings.name
-        _logger.warning("pod %s: extender %s is passed over: %s", self._pod.key, name, problem, extra={"about": name})
+        _logger.warning("pod %s: extender %s is passed over: %s", self.pod.key, name, problem, extra={"about": name})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placewright.scheduler.podgroups.domains import ROOM_FILTER, Domain, domains
@@ -137,6 +138,20 @@ class DomainChoice:
         """
         pods = [attempt.pod for attempt in group.attempts]
         return domains(self.members.cluster, group.pod_group.topology_key, pods, group.needed)
+
+    def roomiest(self, group: Group) -> Sequence[Domain | None]:
+        """Return a few domains, those with the most room first, because each costs as much as all nodes.
+
+        Args:
+            group: any.
+
+        Returns:
+            As many domains as the profile compares; [None], for all nodes, if the group does not require a domain.
+        """
+        if not group.pod_group.topology_key or not group.pod_group.topology_required:
+            return [None]
+        found = sorted(self.domains(group), key=lambda domain: (-domain.room, domain.value))
+        return found[: group.settings.domains_to_compare]
 
     def _otherwise(self, group: Group, found: list[Domain]) -> Domain | None:
         """Return where a group is tried that no domain holds: anywhere if it only prefers a domain, else in the one that comes closest."""

@@ -87,13 +87,9 @@ class GroupPreemption:
         refusal = None if rules is None else rules.why_not_yet([attempt.pod for attempt in group.attempts])
         if refusal is not None:
             return GroupRoom(why=f"preemption: {refusal.reason}", retry_after=refusal.retry_after)
-        where: list[Domain | None] = [None]
-        if group.pod_group.topology_key and group.pod_group.topology_required:
-            found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
-            where = list(found[: group.settings.domains_to_compare])
         room = GroupRoom()
         retries: list[Seconds | None] = []
-        for domain in where:
+        for domain in self.choosing.roomiest(group):
             room = yield from _Search(self.members, group, domain).run()
             if room.nodes:
                 return room

@@ -86,11 +86,7 @@ class Planner:
             The plan; None when the group could not stand on so many nodes even if every pod that ends had ended.
         """
         search = _Search(group, most_nodes, self.cluster.present.copy())
-        where: list[Domain | None] = [None]
-        if group.pod_group.topology_key and group.pod_group.topology_required:
-            found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
-            where = list(found[: group.settings.domains_to_compare])
-        plans = [plan for domain in where if (plan := self._plan(search, domain)) is not None]
+        plans = [plan for domain in self.choosing.roomiest(group) if (plan := self._plan(search, domain)) is not None]
         return min(plans, key=lambda plan: plan.to_free, default=None)
 
     def again(self, group: Group, plan: Plan, most_nodes: int) -> Plan | None:

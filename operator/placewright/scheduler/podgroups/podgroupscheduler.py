@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from typing import Any, Final
 
 from placewright.api.objects import NodeName
@@ -183,34 +184,36 @@ class PodGroupScheduler:
         Returns:
             The trial; None for a group that is back in the queue.
         """
-        self._observers.group_tried(group.attempts)
-        try:
-            trial = yield from self._choosing.best(group)
+        trial = None
+        with self._trying(group, lambda: turns is None or not turns.given_way):
+            best = yield from self._choosing.best(group)
             if turns is not None and turns.given_way:
-                trial.drop_lost()
-            return (yield from self._settled(trial))
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self._broke(group, problem)
-            return None
-        finally:
-            self._observers.group_settled(group.attempts, at_once=turns is None or not turns.given_way)
+                best.drop_lost()
+            trial = yield from self._settled(best)
+        return trial
 
     async def _schedule_with_extenders(self, group: Group) -> bool:
         """Decide a group with extenders. The profile's other pods wait for the decision, and not for the bindings."""
+        trial = None
+        try:
+            with self._trying(group, lambda: False):
+                trial = at_once(self._settled(await self._choosing.best_with_extenders(group)))
+        finally:
+            self._queue.release(group.scheduler_name)
+        return trial is not None and await self.binding_cycle(trial)
+
+    @contextmanager
+    def _trying(self, group: Group, uninterrupted: Callable[[], bool]) -> Iterator[None]:
+        """Tell observers before and after members are tried. If that breaks, the members return to the queue, and the block ends."""
         self._observers.group_tried(group.attempts)
         try:
-            trial = at_once(self._settled(await self._choosing.best_with_extenders(group)))
+            yield
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
-            return False
         finally:
-            self._observers.group_settled(group.attempts, at_once=False)
-            self._queue.release(group.scheduler_name)
-        return trial is not None and await self.binding_cycle(trial)
+            self._observers.group_settled(group.attempts, at_once=uninterrupted())
 
     def _to_decide_here(self, queued: QueuedPod, evaluator: Evaluator) -> Group | None:
         """Return the group of a pod; None where it cannot be decided, or is decided beside other profiles' pods with extenders."""
@@ -259,12 +262,9 @@ class PodGroupScheduler:
             return None
         try:
             waits, objections = self._permitted(trial)
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
+        except BaseException:
             trial.take_back()
-            self._broke(group, problem)
-            return None
+            raise
         if not trial.fits():
             trial.take_back()
             self._fail(group, objections, f"needs {group.needed} members placed, and Permit refused {len(objections)}")
@@ -375,13 +375,7 @@ class PodGroupScheduler:
         if trial.domains_left:
             why += f" ({trial.domains_left} other domains are left for the next attempt)"
         trial.take_back()
-        try:
-            room = yield from self._room_for(_hopeless_first(group, failures))
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self._broke(group, problem)
-            return
+        room = yield from self._room_for(_hopeless_first(group, failures))
         self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room, trial)
         if not room.nodes:
             self._keep_nodes_for(group)
