@@ -159,7 +159,7 @@ async def test_evictions_that_hang_keep_no_pod_from_being_decided() -> None:
 
 Ending = Callable[[World, str], Any]
 _ENDINGS: Sequence[Ending] = (
-    lambda world, uid: world.binding.preempt(uid),
+    lambda world, uid: world.binding.preempt(uid, "DefaultPreemption"),
     lambda world, uid: world.scheduler.end_term(),
     lambda world, uid: world.binding.call_off(uid, "its group is taken back"),
 )

@@ -9,6 +9,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, ProfileSpec, SchedulingProfile, ShadowSettings
+from placewright.framework.interface import Plugin, PostFilterPlugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.arguments import resolve_args
 from placewright.profiles.check import (
@@ -73,9 +74,14 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         shadows=spec.shadows if spec.is_shadow else None,
         shadow_budget=(spec.shadow or ShadowSettings()).budget_percent / 100,
         preset=spec.preset or DEFAULT_PRESET,
+        preempting=next((name for name in points[ExtensionPoint.POST_FILTER] if _preempts(catalogue[name])), ""),
         unused_args=tuple(each.name for each in spec.plugin_config or () if each.name in catalogue and each.name not in names),
         origins=origins_of(spec, points, weights, args),
     )
+
+
+def _preempts(plugin: type[Plugin]) -> bool:
+    return issubclass(plugin, PostFilterPlugin) and plugin.preempts
 
 
 def _points_and_weights(spec: ProfileSpec, catalogue: Catalogue) -> tuple[dict[ExtensionPoint, tuple[str, ...]], dict[str, int]]:

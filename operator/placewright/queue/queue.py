@@ -369,7 +369,7 @@ class SchedulingQueue:
         Returns:
             The number of pods moved at once. Pods that are told in slices are not counted.
         """
-        # GangScheduling registers no event for members that get a node: it would search all gated pods, and here only the
+        # A `PodGroupPlugin` registers no event for members that get a node: it would search all gated pods, and here only the
         # group's own are tried.
         if event.resource is EventResource.ASSIGNED_POD and isinstance(new, PodInfo) and new.pod_group is not None:
             self._reopen(new.pod_group, event.label)

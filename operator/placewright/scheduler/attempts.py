@@ -19,7 +19,7 @@ from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import skip_deleting
 from placewright.scheduler.ports import Clock, Start
-from placewright.scheduler.preemption import Preemption
+from placewright.scheduler.preemption import Preemption, Preemptor
 
 _logger = logging.getLogger(__name__)
 
@@ -331,4 +331,5 @@ class Attempts:
         self.observers.attempt_ended(attempt)
         # Evictions begin when the pod is back in the queue, so that the events of its victims' ends find it there.
         if pod is not None and problem.victims and problem.nominated_node:
-            self.start(self.preemption.make_room(pod, problem.nominated_node, problem.victims))
+            preemptor = Preemptor(pod, problem.nominated_node, attempt.profile.preempting)
+            self.start(self.preemption.make_room(preemptor, problem.victims))

@@ -40,7 +40,6 @@ SCHEDULED: Final = "Scheduled"
 BOUND_BY_ANOTHER: Final = "bound by another scheduler meanwhile"
 REPLACED: Final = "replaced by another pod of its name meanwhile"
 PREEMPTED_IN_PREBIND: Final = "preempted while it was prepared for its node"
-_PREEMPTION: Final = "DefaultPreemption"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,15 +273,19 @@ class BindingCycle:
             if (barrier := self.barriers.get(uid)) is not None:
                 barrier.leave(uid, error(LEFT))
 
-    def preempt(self, uid: str) -> bool:
+    def preempt(self, uid: str, plugin: str) -> bool:
         """Roll a pod back that is a victim of preemption, before its Binding is sent.
+
+        Args:
+            uid: the victim's.
+            plugin: the one that preempts.
 
         Returns:
             False when its Binding may have been sent, or none is under way.
         """
         waiting = self.waiting.get(uid)
         if waiting is not None:
-            waiting.reject(_PREEMPTION, "preempted")
+            waiting.reject(plugin, "preempted")
             return True
         return self.end_preparation(uid)
 

@@ -137,8 +137,12 @@ class Evictor(Protocol):
 class PodsBeingBound(Protocol):
     """Pods whose binding cycle is under way."""
 
-    def preempt(self, uid: str) -> bool:
+    def preempt(self, uid: str, plugin: str) -> bool:
         """Roll a pod back that is a victim of preemption, before its Binding is sent.
+
+        Args:
+            uid: the victim's.
+            plugin: the one that preempts.
 
         Returns:
             False when its Binding may have been sent, or none is under way.

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -35,6 +35,20 @@ _IN_MEMORY: Final = " (in kube-scheduler memory)."
 _ANYWHERE: Final = "cluster"
 #: Seconds before each repeated eviction of the rest of a broken group; an hour in all. After that an operator has to look.
 _AGAIN: Final = (1, 2, 4, 8, 16, 32, *[60] * 59)
+
+
+class Preemptor(NamedTuple):
+    """A pod that others leave for.
+
+    Attributes:
+        pod: waits for the room.
+        node: where all victims stand.
+        plugin: chose the victims.
+    """
+
+    pod: PodInfo
+    node: NodeName
+    plugin: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,51 +77,50 @@ class Preemption:
     evictions: Evictions
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    def make_room(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> Coroutine[Any, Any, None]:
+    def make_room(self, preemptor: Preemptor, victims: Sequence[PodInfo]) -> Coroutine[Any, Any, None]:
         """Note the nomination and the victims at once, before the next pod is decided.
 
         Args:
             preemptor: the pod that needs the room.
-            node: the node of all victims.
             victims: to be evicted, at least one.
 
         Returns:
             The evictions, to be awaited beside the decisions.
         """
         nominator = self.queue.nominator
-        for other in tuple(nominator.pods_on(node)):
-            if other.priority < preemptor.priority:
+        for other in tuple(nominator.pods_on(preemptor.node)):
+            if other.priority < preemptor.pod.priority:
                 nominator.delete(other.uid)
                 self.status.nomination_cleared(other)
-        nominator.making_room_for.add(preemptor.uid)
-        self.evictions.asked_for(preemptor.scheduler_name, victims)
+        nominator.making_room_for.add(preemptor.pod.uid)
+        self.evictions.asked_for(preemptor.pod.scheduler_name, victims)
         for victim in victims:
             self.cluster.told_to_leave(victim.uid)
-        return self._make_room(preemptor, node, victims)
+        return self._make_room(preemptor, victims)
 
-    async def _make_room(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> None:
+    async def _make_room(self, preemptor: Preemptor, victims: Sequence[PodInfo]) -> None:
         try:
-            await self._evict(preemptor, node, victims)
+            await self._evict(preemptor, victims)
         except asyncio.CancelledError:
             for victim in victims:  # which evictions were sent is unknown; the API server shows the pods that leave
                 self.cluster.stays_after_all(victim.uid)
             raise
 
-    async def _evict(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> None:
+    async def _evict(self, preemptor: Preemptor, victims: Sequence[PodInfo]) -> None:
         *first, last = victims
         try:
-            left = await asyncio.gather(*(self._leaves(victim, preemptor, node) for victim in first))
+            left = await asyncio.gather(*(self._leaves(victim, preemptor) for victim in first))
         finally:
-            self.queue.nominator.making_room_for.discard(preemptor.uid)
-        was_gated = self.queue.lift_gate(preemptor.uid)
-        left.append(await self._leaves(last, preemptor, node))
+            self.queue.nominator.making_room_for.discard(preemptor.pod.uid)
+        was_gated = self.queue.lift_gate(preemptor.pod.uid)
+        left.append(await self._leaves(last, preemptor))
         # The end of a victim that still stands is the event that brings the pod back. Tried before, the pod might take another node, and
         # the victims would have left for nothing. After a failure, or when all ended before the gate was lifted, no such event comes.
         ended = was_gated and not any(self.cluster.placement(victim.uid) for victim in victims)
         if ended or not all(left):
             # Where every eviction is refused, a pod that is tried early would be tried, and its victims told, without a pause.
-            self.queue.retry(preemptor.uid, full_backoff=not all(left))
-        await self._finish(self._torn(victims, left), preemptor, node)
+            self.queue.retry(preemptor.pod.uid, full_backoff=not all(left))
+        await self._finish(self._torn(victims, left), preemptor)
 
     def _torn(self, victims: Sequence[PodInfo], left: Sequence[bool]) -> list[PodInfo]:
         """Return the victims that did not leave while others of their group did."""
@@ -118,45 +131,46 @@ class Preemption:
         pod_group = None if pod.pod_group is None else self.cluster.pod_groups.get(pod.pod_group)
         return pod_group is not None and not pod_group.goes_apart
 
-    async def _finish(self, torn: Sequence[PodInfo], preemptor: PodInfo, node: NodeName) -> None:
+    async def _finish(self, torn: Sequence[PodInfo], preemptor: Preemptor) -> None:
         """Evict the rest of broken groups, for as long as it takes."""
         for seconds in _AGAIN:
             if not torn or not self.lead.active:
                 return
             await self.sleep(seconds)
             torn = [victim for victim in torn if self._stands(victim)]
-            left = await asyncio.gather(*(self._leaves(victim, preemptor, node) for victim in torn))
+            left = await asyncio.gather(*(self._leaves(victim, preemptor) for victim in torn))
             torn = [victim for victim, gone in zip(torn, left, strict=True) if not gone]
 
     def _stands(self, pod: PodInfo) -> bool:
         place = self.cluster.placement(pod.uid)
         return place is not None and not self.cluster.leaves(place.pod)
 
-    def _by(self, preemptor: PodInfo, node: NodeName) -> str:
+    def _by(self, preemptor: Preemptor) -> str:
         """Return upstream's words for the preemptor, and of a group the member and the node, which upstream's words leave out.
 
         A group preempts anywhere in the cluster. A member that joins a gang whose other members have nodes preempts as a pod.
         """
-        pod_group = None if preemptor.pod_group is None else self.cluster.pod_groups.get(preemptor.pod_group)
+        pod, node, _ = preemptor
+        pod_group = None if pod.pod_group is None else self.cluster.pod_groups.get(pod.pod_group)
         if pod_group is None or (standing(self.cluster, pod_group.ref) and not pod_group.basic):
-            return f"pod {preemptor.uid} on node {node}"
-        member = f"pod {preemptor.key} of group {pod_group.ref.name} gets node {node}"
+            return f"pod {pod.uid} on node {node}"
+        member = f"pod {pod.key} of group {pod_group.ref.name} gets node {node}"
         return f"podgroup {pod_group.uid} on node {_ANYWHERE} ({member})"
 
-    async def _leaves(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> bool:
+    async def _leaves(self, victim: PodInfo, preemptor: Preemptor) -> bool:
         """Evict one victim; return True when it is on its way out."""
-        note = f"Preempted by {self._by(preemptor, node)}"
+        note = f"Preempted by {self._by(preemptor)}"
         try:
-            if self.being_bound.preempt(victim.uid):  # it is not bound yet: giving its room back is enough
+            if self.being_bound.preempt(victim.uid, preemptor.plugin):  # it is not bound yet: giving its room back is enough
                 note += _IN_MEMORY
             else:
-                await self.evictor.evict(victim, preemptor, node)
+                await self.evictor.evict(victim, preemptor.pod, preemptor.node)
         except MemoryError:
             raise
         except Exception:
             self.cluster.stays_after_all(victim.uid)
             self.evictions.failed(victim)
-            _logger.exception("pod %s, a victim of pod %s, is still on node %s", victim.key, preemptor.key, node)
+            _logger.exception("pod %s, a victim of pod %s, is still on node %s", victim.key, preemptor.pod.key, preemptor.node)
             return False
         self.events.record(victim, EventType.NORMAL, PREEMPTED, _PREEMPTING, note)
         return True

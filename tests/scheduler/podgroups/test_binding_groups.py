@@ -221,7 +221,7 @@ async def test_a_member_that_has_to_make_room_while_it_waits_for_its_group_is_no
     task = await begun(world)
     say(readying, "job-0")
     await turns()
-    assert world.binding.preempt("uid-job-0")
+    assert world.binding.preempt("uid-job-0", "DefaultPreemption")
     assert not await task
     assert bound(world) == []
 

@@ -201,6 +201,9 @@ class PostFilterPlugin(Plugin[ArgsT], ABC):
             return PostFilterResult(unschedulable("no spare node to ask for"))
     """
 
+    #: Whether it names victims. Its attempts count as attempts of preemption, and victims that are not bound yet are rejected in its name.
+    preempts: ClassVar[bool] = False
+
     @abstractmethod
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
         """Propose a node and victims.

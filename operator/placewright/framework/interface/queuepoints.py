@@ -115,7 +115,8 @@ class PodGroupPlugin(PreEnqueuePlugin[ArgsT], ABC):
     """Has the scheduler decide PodGroups as a whole: enough members get nodes together, or none does.
 
     A profile without such a plugin schedules each member by itself. With one, its PreEnqueue gates members until their group can be
-    decided, and members whose group did not fit wait for its events. Of several in one profile the first one counts.
+    decided, and members whose group did not fit wait for its events. Of several in one profile the first one counts. It registers no
+    event for members that come or get a node: the queue tries the group's gated members again by itself.
 
     When: a group is decided; its members then pass PreFilter to Permit one after the other, each assumed and reserved for real, and all is
         taken back before another pod is decided if too few fit. No Binding is sent before all members have passed PreBind.

@@ -123,6 +123,7 @@ class ResolvedProfile:
         shadows: the name of the profile beside which it decides without binding; None for a profile that places pods.
         shadow_budget: share of the time that it may take then, 0 to 1.
         preset: what the profile started from; `default` is kube-scheduler's own default profile.
+        preempting: the PostFilter plugin that preempts; "" if none does.
         unused_args: plugins that the profile has arguments for and does not run.
         origins: where plugins, weights and arguments came from; profiles that decide alike are equal even if it differs.
     """
@@ -139,6 +140,7 @@ class ResolvedProfile:
     shadows: str | None = None
     shadow_budget: float = 0.05
     preset: str = field(default="default", compare=False)
+    preempting: str = field(default="", compare=False)
     unused_args: tuple[str, ...] = field(default=(), compare=False)
     origins: Origins = field(default_factory=Origins, compare=False)
 

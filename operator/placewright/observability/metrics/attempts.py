@@ -24,7 +24,6 @@ from placewright.scheduler.cycle import ScheduleResult
 #: What upstream calls the label of pods that took more attempts than it counts one by one.
 _MANY: Final = "15+"
 _COUNTED_SINGLY: Final = 14
-_PREEMPTION: Final = "DefaultPreemption"
 #: Steps of ours begin so where extenders are asked; upstream has no such extension point.
 _EXTENDER: Final = "Extender"
 
@@ -137,7 +136,7 @@ class AttemptSeries:
 
     def _refused(self, attempt: Attempt) -> None:
         asked = any(step.name == POST_FILTER for step in attempt.steps.taken)
-        if asked and _PREEMPTION in attempt.profile.at(ExtensionPoint.POST_FILTER):
+        if asked and attempt.profile.preempting:
             self._made_room.value += 1
         if attempt.failure is not None and attempt.failure.victims:
             self._leaving.observe(len(attempt.failure.victims))
