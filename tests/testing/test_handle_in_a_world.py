@@ -13,18 +13,23 @@ import pytest
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.engine.permissions import declared_needs
 from placewright.framework.errors import PluginBuildError
 from placewright.framework.interface import (
     CycleState,
     Diagnosis,
     Handle,
+    ObjectPatch,
+    PatchError,
     PermitPlugin,
     PermitResult,
     PluginMetric,
     PostFilterPlugin,
     PostFilterResult,
+    PreBindPlugin,
     PreEnqueuePlugin,
 )
+from placewright.framework.registry import Registry
 from placewright.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from placewright.observability.metrics.scrape import of_plugins
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
@@ -213,3 +218,40 @@ def test_metrics_of_plugins_have_the_profile_and_outlive_a_generation() -> None:
     assert [told for (plugin, _), told in runtimes["other"].failures.last.items() if plugin == "Meter"] == [
         "found 'Odd-Name'; allowed a name and labels of lower case letters, digits and underscores, without profile"
     ]
+
+
+QUOTA_STATUS = ObjectPatch("example.com", "v1", "quotas/status", namespaced=True)
+
+
+class Ledger(PreBindPlugin):
+    """Writes into the status of a quota which pod used it last."""
+
+    name = "Ledger"
+    patches = (QUOTA_STATUS,)
+    what = QUOTA_STATUS
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        await self.handle.patch(self.what, "team", {"status": {"last": pod.name}}, namespace=pod.namespace)
+        return SUCCESS
+
+
+def test_a_plugin_patches_what_it_declares_and_nothing_else() -> None:
+    world = World(Ledger, nodes=[node("a")])
+    path = "/apis/example.com/v1/namespaces/default/quotas/team/status"
+    world.objects.fail(PatchError("409"), path)
+    world.add(pod("web"))
+    assert_waiting(world, "web", because="409")
+    world.advance(2)
+    assert_bound(world, "web", on="a")
+    assert world.objects.patched == [(path, {"status": {"last": "web"}})]
+    world.plugin(Ledger).what = ObjectPatch("", "v1", "secrets", namespaced=True)
+    world.add(pod("db"))
+    assert_waiting(world, "db", because="no plugin of profile default declares that it patches secrets")
+
+
+def test_the_role_of_a_plugins_package_has_the_rights_that_it_declares() -> None:
+    (need,) = declared_needs((), Registry([Ledger]).patches())
+    assert [rule.manifest() for rule in need.rules] == [{"apiGroups": ["example.com"], "resources": ["quotas/status"], "verbs": ["patch"]}]
+    with pytest.raises(ValueError, match="found namespace ''; allowed a name"):
+        QUOTA_STATUS.path("team")
+    assert ObjectPatch("", "v1", "nodes").path("a") == "/api/v1/nodes/a"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -139,6 +139,9 @@ class ApiServer:
         known = self._pods.get(uid)
         if known is not None and known.node_name:
             self._show(PodInfo(self._next(replace(known.pod, status=replace(known.pod.status, conditions=_READY))), known))
+
+    async def patch(self, path: str, body: Mapping[str, Any], namespace: str) -> None:
+        """Take a plugin's patch, and change nothing: objects of plugins stay as the simulation begins with them."""
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
         """An extender is as good as its word."""

@@ -210,6 +210,7 @@ class Simulation:
             handle = ProfileHandle(
                 self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.pod_groups,
                 wake=self._queue.alarms.wake_after, evictions=self._scheduler.evictions, activate=self._queue.activate,
+                patcher=self._server,
             )  # fmt: skip
             self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)
         if len(profiles) == 1:

@@ -27,5 +27,9 @@ class VolumeError(Exception):
     """A volume or its claim could not be written, or waiting for it has become pointless."""
 
 
+class PatchError(Exception):
+    """An object that a plugin patches could not be written."""
+
+
 class ClaimError(Exception):
     """A ResourceClaim could not be written, or waiting for its devices has become pointless."""

@@ -62,6 +62,7 @@ from placewright.kube.writers.binder import BindCounts, HttpBinder
 from placewright.kube.writers.claims import HttpClaimWriter
 from placewright.kube.writers.events import EventCounts, HttpEventRecorder, uses_core_events
 from placewright.kube.writers.evictor import HttpEvictor
+from placewright.kube.writers.objects import HttpObjectPatcher
 from placewright.kube.writers.podgroupstatus import GroupView, HttpGroupStatusWriter
 from placewright.kube.writers.podstatus import HttpStatusWriter, StatusCounts
 from placewright.kube.writers.volumes import HttpVolumeWriter
@@ -440,6 +441,7 @@ class Engine:
             self.cluster, self._binder, self.queue.nominator, self.scheduler.waiting, self._volumes, self.claims, self._announce,
             members=self.queue.pod_groups, guarding=self.plugin_watch.guarding(profile), budget=self.column_budget, now=self.now,
             wake=self.queue.alarms.wake_after, evictions=self.scheduler.evictions, activate=self.queue.activate,
+            patcher=HttpObjectPatcher(self.client, self._leads, sleep=self.takeover.sleep),
         )  # fmt: skip
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 from placewright.api.devices import GROUP as DEVICES_GROUP
 from placewright.api.podgroups import COSCHEDULING_GROUP, NATIVE_GROUP
 from placewright.api.profile import GROUP, PLURAL
+from placewright.framework.patches import ObjectPatch
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.sources import AnySource
@@ -148,31 +149,41 @@ def _reading() -> Iterator[Permission]:
         yield Permission(f"Read for {reader}.", tuple(PolicyRule(group, tuple(names), _READ) for group, names in groups.items()))
 
 
-def declared_needs(sources: Iterable[tuple[AnySource, str]]) -> Iterator[Permission]:
-    """The permissions to read the objects that plugins of other packages declare; the shipped role has none of them.
+def declared_needs(sources: Iterable[tuple[AnySource, str]], patches: Iterable[tuple[ObjectPatch, str]] = ()) -> Iterator[Permission]:
+    """Yield the permissions to read and write objects that plugins of other packages declare; the shipped role has none of them.
 
     Args:
         sources: each with the name of its plugin, as `Registry.sources` has them.
+        patches: likewise, as `Registry.patches` has them.
+
+    Yields:
+        A permission for each source and each patch.
     """
     for source, plugin in sources:
         if (source.group, source.resource) == ("", "pods"):
             continue  # the role reads them for placing
         verbs = _READ if source.poll_seconds is None else ("list",)
         yield Permission(f"Read for {plugin}, a plugin of another package.", (PolicyRule(source.group, (source.resource,), verbs),), plugin)
+    for patch, plugin in patches:
+        rule = PolicyRule(patch.group, (patch.resource,), ("patch",))
+        yield Permission(f"Written by {plugin}, a plugin of another package.", (rule,), plugin)
 
 
-def needed_by(profiles: Iterable[ResolvedProfile], sources: Iterable[tuple[AnySource, str]] = ()) -> list[Permission]:
+def needed_by(
+    profiles: Iterable[ResolvedProfile], sources: Iterable[tuple[AnySource, str]] = (), patches: Iterable[tuple[ObjectPatch, str]] = ()
+) -> list[Permission]:
     """The permissions that profiles need.
 
     Args:
         profiles: the profiles; without any, the permissions of all plugins are returned.
-        sources: objects that installed plugins declare, each with the name of its plugin.
+        sources: objects that installed plugins read, each with the name of its plugin.
+        patches: objects that they write, likewise.
 
     Returns:
         The permissions, in the order of the role.
     """
     enabled = {plugin for profile in profiles for names in profile.points.values() for plugin in names}
-    return [need for need in (*needs(), *declared_needs(sources)) if not need.plugin or not enabled or need.plugin in enabled]
+    return [need for need in (*needs(), *declared_needs(sources, patches)) if not need.plugin or not enabled or need.plugin in enabled]
 
 
 def role_yaml(wanted: Sequence[Permission]) -> str:
@@ -220,7 +231,7 @@ def main(files: Sequence[str]) -> int:
     """Print the role for the profiles of these files. Returns the exit code: 2 for a file that cannot be read as profiles."""
     registry: Registry = in_tree().with_installed(installed_plugins() if files else ())
     try:
-        text = role_yaml(needed_by(_profiles(files, registry), registry.sources.values()))
+        text = role_yaml(needed_by(_profiles(files, registry), registry.sources.values(), registry.patches()))
     except (ProfileError, OSError) as problem:
         sys.stderr.write(f"{problem}\n")
         return 2

@@ -11,6 +11,7 @@ from typing import Final
 
 from placewright.framework.errors import PluginRegistrationError, raised
 from placewright.framework.interface import Plugin
+from placewright.framework.patches import ObjectPatch
 from placewright.framework.sources import AnySource
 
 ENTRY_POINT_GROUP: Final = "placewright.plugins"
@@ -71,6 +72,10 @@ class Registry(Mapping[str, type[Plugin]]):
 
     def __len__(self) -> int:
         return len(self._plugins)
+
+    def patches(self) -> Iterator[tuple[ObjectPatch, str]]:
+        """Yield the objects that plugins write, each with the name of its plugin."""
+        return ((patch, plugin.name) for plugin in self._plugins.values() for patch in plugin.patches)
 
     def extended(self, plugins: Iterable[type[Plugin]]) -> Registry:
         """Return a registry with these plugins added; this one stays as it is.

@@ -7,7 +7,7 @@ without instructions answers at once, and well.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, Final, NamedTuple
 
 from placewright.api.annotations import Decision, read_decision
@@ -191,6 +191,39 @@ class FakeBinder(FakePort):
     def nodes_of(self, name: str) -> list[str]:
         """Return the nodes that a pod was to be bound to, in order."""
         return [bound.node for bound in self.bound if bound.pod == name]
+
+
+class PatchedObject(NamedTuple):
+    """A merge patch that a plugin sent."""
+
+    path: str
+    body: Mapping[str, Any]
+
+
+class FakeObjectPatcher(FakePort):
+    """Records the patches of plugins. Implements the framework's `ObjectPatcher`; `answers` go by the path.
+
+    Attributes:
+        patched: in order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patched: list[PatchedObject] = []
+
+    async def patch(self, path: str, body: Mapping[str, Any], namespace: str) -> None:
+        """Record a merge patch.
+
+        Args:
+            path: of the object.
+            body: the merge patch.
+            namespace: of the object.
+
+        Raises:
+            Exception: the test told this fake to fail.
+        """
+        await self._answer(path)
+        self.patched.append(PatchedObject(path, body))
 
 
 class RecordedEvent(NamedTuple):

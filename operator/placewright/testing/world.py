@@ -32,7 +32,7 @@ from placewright.testing.claimport import FakeClaimWriter
 from placewright.testing.objectmaker import DEFAULT_NAMESPACE, PlainMaker, next_version
 from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod
 from placewright.testing.pods import PodMaker
-from placewright.testing.ports import FakeBinder, FakeEvents, FakeEvictor, FakeGroupStatus, FakeStatus
+from placewright.testing.ports import FakeBinder, FakeEvents, FakeEvictor, FakeGroupStatus, FakeObjectPatcher, FakeStatus
 from placewright.testing.profiles import ProfileMaker, profile, registry_with, require_plugin
 from placewright.testing.storageport import FakeVolumeWriter
 from placewright.testing.virtualtime import RestlessError, VirtualTime
@@ -89,7 +89,7 @@ class World:
         profiles: by schedulerName, the profile in effect.
         log: attempts that ended.
         observers: who hears of what the scheduler does; a test adds to `listening`, `deciding` (each choice) and `trying` (groups).
-        binder, events, status, groups, evictor, volumes, claims: the fakes of the ports.
+        binder, events, status, groups, evictor, volumes, claims, objects: the fakes of the ports.
 
     Example:
         world = World(nodes=[node("a")])
@@ -149,6 +149,7 @@ class World:
     def _make_ports(self) -> None:
         self.binder, self.evictor = FakeBinder(self._is_bound), FakeEvictor(self._has_left)
         self.events, self.status, self.groups = FakeEvents(), FakeStatus(), FakeGroupStatus()
+        self.objects = FakeObjectPatcher()
         self.volumes = FakeVolumeWriter(self.cluster, self.time, self._is_written)
         self.claims = FakeClaimWriter(self.cluster, self.time, self._is_written, self._is_deleted)
 
@@ -197,7 +198,7 @@ class World:
         handle = ProfileHandle(
             self.cluster, self.binder, self.queue.nominator, self.scheduler.waiting, self.volumes, self.claims, self.events.announce,
             members=self.queue.pod_groups, guarding=self._make_guarding(), wake=self.queue.alarms.wake_after,
-            evictions=self.scheduler.evictions, activate=self.queue.activate,
+            evictions=self.scheduler.evictions, activate=self.queue.activate, patcher=self.objects,
         )  # fmt: skip
         before = self.profiles.get(resolved.scheduler_name)
         with limited_calls(self._call_seconds):

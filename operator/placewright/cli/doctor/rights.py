@@ -71,7 +71,8 @@ def _needs() -> Iterator[Permission]:
 
 def _declared() -> tuple[Permission, ...]:
     """The needs of installed plugins of other packages, which should be the same as where the operator runs."""
-    return tuple(declared_needs(Registry(()).with_installed(installed_plugins()).sources.values()))
+    installed = Registry(()).with_installed(installed_plugins())
+    return tuple(declared_needs(installed.sources.values(), installed.patches()))
 
 
 def _rights_of(need: Permission, namespace: str) -> Iterator[_Right]:

@@ -90,7 +90,7 @@ came right afterwards.
 
 from __future__ import annotations
 
-from placewright.api.errors import BindError, ClaimError, VolumeError
+from placewright.api.errors import BindError, ClaimError, PatchError, VolumeError
 from placewright.framework.interface.bindpoints import (
     BindPlugin,
     PermitPlugin,
@@ -117,14 +117,15 @@ from placewright.framework.interface.queuepoints import (
     QueueSortPlugin,
 )
 from placewright.framework.interface.scorepoints import MaxNormalised, PreparingPlugin, PreScorePlugin, ScorePlugin
+from placewright.framework.patches import ObjectPatch
 from placewright.framework.ports import Binder, ClaimWriter, Extender, Seconds, VolumeWriter, WaitingForPermit
 from placewright.framework.status import SKIP, SUCCESS, Code, Status
 
 __all__ = [
     "MAX_NODE_SCORE", "ROUNDING_SECONDS", "SKIP", "SUCCESS", "Alternatives", "ArgsT", "BindError", "BindPlugin", "Binder", "BoolColumn",
-    "ClaimError", "ClaimWriter", "Code", "CycleState", "Diagnosis", "Extender", "FilterPlugin", "Handle", "IntColumn",
-    "MaxNormalised", "NoArgs", "PermitPlugin", "PermitResult", "Plugin", "PluginMetric", "PodGroupPlugin", "PodGroupSettings",
-    "PostBindPlugin", "PostFilterPlugin", "PostFilterResult", "PreBindPlugin", "PreEnqueuePlugin", "PreFilterPlugin",
-    "PreFilterResult", "PreScorePlugin", "PreparingPlugin", "QueueSortPlugin", "Reads", "Rejection", "ReservePlugin", "RowChecks",
-    "RowTrials", "Rows", "ScorePlugin", "Seconds", "Status", "VolumeError", "VolumeWriter", "WaitingForPermit",
+    "ClaimError", "ClaimWriter", "Code", "CycleState", "Diagnosis", "Extender", "FilterPlugin", "Handle", "IntColumn", "MaxNormalised",
+    "NoArgs", "ObjectPatch", "PatchError", "PermitPlugin", "PermitResult", "Plugin", "PluginMetric", "PodGroupPlugin", "PodGroupSettings",
+    "PostBindPlugin", "PostFilterPlugin", "PostFilterResult", "PreBindPlugin", "PreEnqueuePlugin", "PreFilterPlugin", "PreFilterResult",
+    "PreScorePlugin", "PreparingPlugin", "QueueSortPlugin", "Reads", "Rejection", "ReservePlugin", "RowChecks", "RowTrials", "Rows",
+    "ScorePlugin", "Seconds", "Status", "VolumeError", "VolumeWriter", "WaitingForPermit",
 ]  # fmt: skip

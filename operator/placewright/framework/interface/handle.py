@@ -16,6 +16,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ClusterEvent
 from placewright.framework.interface.columns import IntColumn, Rejection, Rows
 from placewright.framework.interface.cyclestate import CycleState
+from placewright.framework.patches import ObjectPatch
 from placewright.framework.ports import Binder, ClaimWriter, VolumeWriter, WaitingForPermit
 from placewright.framework.preemption.rules import PreemptionRules
 from placewright.framework.status import Status
@@ -152,6 +153,20 @@ class Handle(Protocol):
 
     def runs(self, plugin: str) -> bool:
         """Whether the profile runs the plugin of this name at any point."""
+
+    async def patch(self, what: ObjectPatch, name: str, body: Mapping[str, Any], namespace: str = "") -> None:
+        """Patch an object that a plugin of the profile declares in `Plugin.patches`; temporary errors are tried again.
+
+        Args:
+            what: declared.
+            name: of the object.
+            body: a merge patch; with `metadata.resourceVersion` it is refused once another client changed the object.
+            namespace: of a namespaced object.
+
+        Raises:
+            PatchError: the API server refused, this replica does not lead, or there is no API server.
+            ValueError: no plugin of the profile declares `what`, or the namespace does not suit it.
+        """
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Return the placed pods that Permit plugins keep waiting, of all profiles.

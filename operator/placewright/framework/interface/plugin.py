@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args, get_origin
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface.handle import Handle
+from placewright.framework.patches import ObjectPatch
 from placewright.framework.sources import AnySource
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Plugin(Generic[ArgsT]):
         Args: a dataclass or msgspec struct; its fields are the arguments that a profile may set, checked when the profile is read.
         default_weight: the weight of the score where a profile sets none. Upstream's default profile decides it for our plugins.
         sources: objects that the scheduler reads from the API server for this plugin, into `cluster.objects.of(kind)` or for a follower.
+        patches: objects that the plugin writes by `Handle.patch`.
         args: the arguments of this profile, an instance of `Args`.
         handle: the scheduler as plugins may use it.
 
@@ -86,6 +88,7 @@ class Plugin(Generic[ArgsT]):
     Args: ClassVar[type[Any]] = NoArgs
     default_weight: ClassVar[int] = 1
     sources: ClassVar[tuple[AnySource, ...]] = ()
+    patches: ClassVar[tuple[ObjectPatch, ...]] = ()
 
     @classmethod
     def idle_because(cls, args: Any) -> str:

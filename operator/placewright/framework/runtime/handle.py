@@ -32,6 +32,7 @@ from placewright.framework.interface import (
     CycleState,
     Extender,
     IntColumn,
+    PatchError,
     Plugin,
     Rows,
     RowTrials,
@@ -40,6 +41,7 @@ from placewright.framework.interface import (
     VolumeWriter,
     WaitingForPermit,
 )
+from placewright.framework.patches import ObjectPatch, ObjectPatcher
 from placewright.framework.ports import PodGroupMembers
 from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.preemption.rules import PreemptionRules
@@ -157,6 +159,18 @@ class NoClaimWriter:
         return 0.0
 
 
+class NoObjectPatcher:
+    """A writer of objects for evaluations outside a running scheduler: it refuses."""
+
+    async def patch(self, path: str, body: Mapping[str, Any], namespace: str) -> None:
+        """Implements `ObjectPatcher.patch`: refuses, because there is no API server.
+
+        Raises:
+            PatchError: always.
+        """
+        raise PatchError(f"{path} cannot be patched: there is no API server")
+
+
 def _no_api_server(claim: ResourceClaim, what: str) -> ClaimError:
     return ClaimError(f"resourceclaim {claim.metadata.name} cannot be {what}: there is no API server")
 
@@ -214,11 +228,14 @@ class ProfileHandle:
         wake: Wake = never_woken,
         evictions: Evictions | None = None,
         activate: Callable[[Iterable[PodInfo]], None] = never_activated,
+        patcher: ObjectPatcher = NoObjectPatcher(),  # noqa: B008 - it has no state
     ) -> None:
         #: Implements `Handle.now`, by the clock that timestamps in claims go by where none was given. No method: a call less for each pod.
         self.now: Final = claims.now if now is None else now
         #: Implements `Handle.activate`.
         self.activate: Final = activate
+        self._patcher = patcher
+        self._patches: frozenset[ObjectPatch] = frozenset()
         self._profile_name = ""
         self._wake = wake
         self.guarding = Guarding() if guarding is None else guarding
@@ -278,6 +295,12 @@ class ProfileHandle:
     def runs(self, plugin: str) -> bool:
         """Implements `Handle.runs`."""
         return plugin in self._runs
+
+    async def patch(self, what: ObjectPatch, name: str, body: Mapping[str, Any], namespace: str = "") -> None:
+        """Implements `Handle.patch`."""
+        if what not in self._patches:
+            raise ValueError(f"no plugin of profile {self._profile_name} declares that it patches {what.resource}.{what.group}")
+        await self._patcher.patch(what.path(name, namespace), body, namespace)
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Implements `Handle.waiting_pods`."""
@@ -362,8 +385,9 @@ class ProfileHandle:
             PluginBuildError: a plugin cannot be built.
             InputError: a plugin refuses its arguments.
         """
-        self._profile_name = profile.name
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
+        self._profile_name = profile.name
+        self._patches = frozenset(patch for plugin in self._runs for patch in registry[plugin].patches)
         runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding, self._evictions)
         self._evaluator = Evaluator(runtime, self._cluster, self._nominations, self._budget)
         return self._evaluator

@@ -1,0 +1,35 @@
+"""Patches objects for plugins that declare it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from placewright.api.errors import PatchError
+from placewright.kube.errors import RequestError
+from placewright.kube.ratelimit import Traffic
+from placewright.kube.writers.places import Whose
+from placewright.kube.writers.writer import ApiWriter
+
+
+class HttpObjectPatcher(ApiWriter):
+    """Patches objects on the API server; implements the framework's port `ObjectPatcher`."""
+
+    TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
+    ERROR: ClassVar[type[Exception]] = PatchError
+
+    async def patch(self, path: str, body: Mapping[str, Any], namespace: str) -> None:
+        """Send a merge patch.
+
+        Args:
+            path: of the object.
+            body: the merge patch.
+            namespace: of the object.
+
+        Raises:
+            PatchError: the server refused, or did not answer.
+        """
+        try:
+            await self._send(lambda: self._client.patch(path, self._guarded(body)), whose=Whose(namespace))
+        except RequestError as problem:
+            raise PatchError(f"patching {path}: {problem}") from problem
