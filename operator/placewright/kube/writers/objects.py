@@ -1,4 +1,9 @@
-"""Patches objects for plugins that declare it."""
+"""Patches objects for plugins that declare it.
+
+A merge patch sets the same fields however often it is sent, so it is repeated after a lost answer. A plugin that must not undo another
+client's change puts the `resourceVersion` that it saw into the patch; then the API server refuses it with 409.
+The writer refuses requests of a replica that does not lead.
+"""
 
 from __future__ import annotations
 
