@@ -44,9 +44,9 @@ async def test_the_rows_of_a_table_carry_metadata_by_default_and_the_object_if_a
 
 
 async def test_one_object_is_a_table_of_one_row(cluster: Cluster) -> None:
-    await cluster.create("configmaps", config_map("one"))
+    await cluster.create("configmaps", config_map("one", {"a": "1", "b": "2"}))
     row = cells((await cluster.client.get(cluster.path("configmaps", "one"), accept=TABLE)).expect(200))
-    assert row["Name"] == "one"
+    assert (row["Name"], row["Data"]) == ("one", 2)
 
 
 async def test_a_watch_can_print_tables(cluster: Cluster) -> None:

@@ -14,7 +14,18 @@ from kubesandbox.web.jsonpath import JsonPath, JsonPathError
 from kubesandbox.web.views import table
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
-KINDS = ["Pod", "Node", "Event", "Lease", "CustomResourceDefinition", "ResourceClaim", "ResourceSlice", "Unheard"]
+KINDS = [
+    "Pod",
+    "Node",
+    "Event",
+    "Deployment",
+    "ConfigMap",
+    "Lease",
+    "CustomResourceDefinition",
+    "ResourceClaim",
+    "ResourceSlice",
+    "Unheard",
+]
 
 
 def row(kind: str, obj: dict[str, Any], columns: list[dict[str, Any]] | None = None) -> dict[str, Any]:
@@ -132,6 +143,11 @@ def test_a_nodes_roles_and_state() -> None:
     }
     shown = row("Node", node)
     assert (shown["Status"], shown["Roles"]) == ("NotReady,SchedulingDisabled", "edge,worker")
+
+
+def test_a_deployment_counts_what_is_ready() -> None:
+    shown = row("Deployment", {"spec": {"replicas": 3}, "status": {"readyReplicas": 1, "updatedReplicas": 2}})
+    assert (shown["Ready"], shown["Up-to-date"], shown["Available"]) == ("1/3", 2, 0)
 
 
 def test_a_kind_without_columns_of_its_own_is_shown_with_name_and_age() -> None:
