@@ -5,6 +5,7 @@ Types that need nothing of this pass through untouched. Volumes get the phase th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,9 +28,7 @@ from kubesandbox.status import Object, forbidden, invalid
 from kubesandbox.storage.store import Store
 
 PODS: Final[GroupResource] = ("", "pods")
-EVENTS: Final[GroupResource] = ("", "events")
 NAMESPACES: Final[GroupResource] = ("", "namespaces")
-POD_GROUPS: Final[GroupResource] = ("scheduling.k8s.io", "podgroups")
 PRIORITY_CLASSES: Final[GroupResource] = ("scheduling.k8s.io", "priorityclasses")
 _PERMANENT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
 #: Built-in types whose creators set status (kubelets register nodes with it); it is dropped elsewhere.
@@ -49,32 +48,23 @@ class Admission:
             new.pop("status", None)
         if resource.custom:
             return self.definitions.admit(resource, new, None)
-        if resource.key == PODS:
-            self._admit_priority(resource, new)
-            self._admit_topology(new)
-        elif resource.key == EVENTS:
-            check_event(resource, new)
-        elif resource.plural == "persistentvolumeclaims":
-            self._admit_class(new)
-        elif resource.group == DEVICES or resource.key == POD_GROUPS:
-            default_devices(resource.kind, new, now)
-            check_spec(resource, new, None, self._namespace(new))
+        if resource.kind in _PREPARE:
+            _PREPARE[resource.kind](self, resource, new, None, now)
         default(resource.kind, new)
-        return self._with_first_status(resource, new, now)
+        if resource.kind in _BEGIN:
+            _BEGIN[resource.kind](resource, new, now)
+        return self.definitions.establish(new, now) if resource.key == DEFINITIONS else new
 
     def on_update(self, resource: ResourceType, old: Object, new: Object, now: str, subresource: str) -> Object:
         """The object to store; its status counts for definitions only. Raises ApiError 422."""
         if resource.custom:
             return self.definitions.admit(resource, new, old)
         if subresource:
-            if subresource == "status" and (resource.group == DEVICES or resource.key == POD_GROUPS):
+            if subresource == "status" and resource.group == DEVICES:
                 check_status(resource, new, old)
             return new
-        if resource.key == PODS:
-            _keep_priority(old, new)
-        elif resource.group == DEVICES or resource.key == POD_GROUPS:
-            default_devices(resource.kind, new, now)
-            check_spec(resource, new, old, self._namespace(new))
+        if resource.kind in _PREPARE:
+            _PREPARE[resource.kind](self, resource, new, old, now)
         default(resource.kind, new)
         if resource.key == PODS:
             _check_pod_update(resource, old, new)
@@ -105,16 +95,21 @@ class Admission:
             return marked
         return {**marked, "status": {**(marked.get("status") or {}), "phase": "Terminating"}}
 
-    def _namespace(self, new: Object) -> Object | None:
-        found = self.store.get(NAMESPACES, "", new["metadata"].get("namespace", ""))
-        return None if found is None else found.object
-
-    def _admit_priority(self, resource: ResourceType, pod: Object) -> None:
+    def _prepare_pod(self, resource: ResourceType, pod: Object, old: Object | None, _now: str) -> None:
+        if old is not None:
+            _keep_priority(old, pod)
+            return
         classes = {each.name: each.object for each in self.store.listed(PRIORITY_CLASSES)}
         try:
             admit_priority(pod, classes)
         except PriorityRefused as refused:
             raise forbidden(resource, pod["metadata"]["name"], str(refused)) from refused
+        self._admit_topology(pod)
+
+    def _prepare_devices(self, resource: ResourceType, new: Object, old: Object | None, now: str) -> None:
+        found = self.store.get(NAMESPACES, "", new["metadata"].get("namespace", ""))
+        default_devices(resource.kind, new, now)
+        check_spec(resource, new, old, None if found is None else found.object)
 
     def _admit_topology(self, pod: Object) -> None:
         """Give a pod that is created on a node the node's zone and region, which replace its own labels."""
@@ -122,30 +117,44 @@ class Admission:
         if node and (labels := topology_of(self.store, node)):
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
 
-    def _admit_class(self, claim: Object) -> None:
-        """A claim that says nothing about its class gets the cluster's default, if there is one."""
+    def _prepare_claim(self, _resource: ResourceType, claim: Object, old: Object | None, _now: str) -> None:
+        """Give a new claim that says nothing about its class the cluster's default, if there is one."""
         spec = claim.get("spec")
-        if isinstance(spec, dict) and class_of(claim) is None:
+        if old is None and isinstance(spec, dict) and class_of(claim) is None:
             name = default_class(each.object for each in self.store.listed(STORAGE_CLASSES))
             if name is not None:
                 spec["storageClassName"] = name
 
-    def _with_first_status(self, resource: ResourceType, new: Object, now: str) -> Object:
-        if resource.key == PODS:
-            _begin_pod(resource, new, now)
-        elif resource.key == NAMESPACES:
-            new.setdefault("spec", {})["finalizers"] = ["kubernetes"]
-            new["status"] = {"phase": "Active"}
-            new["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = new["metadata"]["name"]
-        elif resource.plural == "persistentvolumes":
-            bound = (new.get("spec") or {}).get("claimRef")
-            new["status"] = {"phase": "Bound" if bound else "Available"}
-        elif resource.plural == "persistentvolumeclaims":
-            bound = (new.get("spec") or {}).get("volumeName")
-            new["status"] = {"phase": "Bound" if bound else "Pending"}
-        elif resource.key == DEFINITIONS:
-            return self.definitions.establish(new, now)
-        return new
+
+def _prepare_event(_admission: Admission, resource: ResourceType, event: Object, old: Object | None, _now: str) -> None:
+    if old is None:
+        check_event(resource, event)
+
+
+#: Refuses or completes an object before its defaults are filled in; the former object is None at creation.
+_PREPARE: Final[Mapping[str, Callable[[Admission, ResourceType, Object, Object | None, str], None]]] = {
+    "Pod": Admission._prepare_pod,  # noqa: SLF001 - a part of the class
+    "PersistentVolumeClaim": Admission._prepare_claim,  # noqa: SLF001 - a part of the class
+    "Event": _prepare_event,
+    **dict.fromkeys(
+        ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass", "DeviceTaintRule", "PodGroup"),
+        Admission._prepare_devices,  # noqa: SLF001 - a part of the class
+    ),
+}
+
+
+def _begin_namespace(_resource: ResourceType, new: Object, _now: str) -> None:
+    new.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+    new["status"] = {"phase": "Active"}
+    new["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = new["metadata"]["name"]
+
+
+def _begin_volume(_resource: ResourceType, new: Object, _now: str) -> None:
+    new["status"] = {"phase": "Bound" if (new.get("spec") or {}).get("claimRef") else "Available"}
+
+
+def _begin_claim(_resource: ResourceType, new: Object, _now: str) -> None:
+    new["status"] = {"phase": "Bound" if (new.get("spec") or {}).get("volumeName") else "Pending"}
 
 
 def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
@@ -178,6 +187,15 @@ def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
             }
         ]
     new["status"] = status
+
+
+#: Writes the first status of a created object.
+_BEGIN: Final[Mapping[str, Callable[[ResourceType, Object, str], None]]] = {
+    "Pod": _begin_pod,
+    "Namespace": _begin_namespace,
+    "PersistentVolume": _begin_volume,
+    "PersistentVolumeClaim": _begin_claim,
+}
 
 
 def _keep_priority(old: Object, new: Object) -> None:
