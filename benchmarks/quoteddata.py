@@ -131,14 +131,9 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
-def file_of(folder: Path, name: str) -> Path:
-    """Where a benchmark's figures lie."""
-    return folder / f"{name}.json"
-
-
 def read_figures(folder: Path, name: str) -> QuotedFigures:
-    """Read the figures that were measured last. Raises `InputError` where there are none, or they cannot be read."""
-    file = file_of(folder, name)
+    """Read the figures that were measured last. Raises `InputError` if there are none, or they cannot be read."""
+    file = folder / f"{name}.json"
     try:
         return msgspec.json.decode(file.read_bytes(), type=QuotedFigures)
     except (OSError, msgspec.MsgspecError) as error:
@@ -146,6 +141,6 @@ def read_figures(folder: Path, name: str) -> QuotedFigures:
 
 
 def write_figures(folder: Path, name: str, figures: QuotedFigures) -> None:
-    """Write the file."""
+    """Write the file of one benchmark."""
     folder.mkdir(parents=True, exist_ok=True)
-    file_of(folder, name).write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+    (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")

@@ -26,56 +26,36 @@ from placewright_lab.controlplane.programs import at_hand
 END: Final = "<!-- end of figures -->"
 _REGION: Final = re.compile(r"^<!-- figures: (\S+) -->\n(.*?)^<!-- end of figures -->$", re.MULTILINE | re.DOTALL)
 _MARKER: Final = re.compile(r"^<!-- (?:figures: |end of figures)", re.MULTILINE)
+#: Folder of the data in a checkout.
+DATA: Final = "docs/figures"
 _ROOT: Final = Path(__file__).resolve().parents[1]
 
 
-class QuotingPages:
-    """The pages of a checkout that quote figures, and the data beside them.
+def stale(root: Path) -> dict[Path, str]:
+    """Return the pages of a checkout that are not as its data has them, with the text that they should have.
 
-    Attributes:
-        data: the folder of the data.
+    Raises `InputError` for a marker without a pair, for an unknown region, and for a region that is not on one page.
     """
+    if not (root / "README.md").is_file():
+        raise InputError(f"{root}: no README.md: figures are written in a checkout")
+    figures = {name: read_figures(root / DATA, name) for name in QUOTED}
+    texts = {page: page.read_text(encoding="utf-8") for page in (root / "README.md", *sorted((root / "docs").glob("*.md")))}
+    there = [name for page, text in texts.items() for name in _regions(str(page.relative_to(root)), text)]
+    for name in REGIONS:
+        if there.count(name) != 1:
+            raise bad_field(f"<!-- figures: {name} -->", f"on {there.count(name)} pages", "one page")
+    written = {page: _REGION.sub(lambda found: _written(found[1], figures), text) for page, text in texts.items()}
+    return {page: text for page, text in written.items() if text != texts[page]}
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self.data = root / "docs" / "figures"
 
-    def stale(self) -> dict[Path, str]:
-        """Pages that are not as the data has them, with the text that they should have. Raises `InputError` for a marker without a pair."""
-        figures = {name: read_figures(self.data, name) for name in QUOTED}
-        texts = {page: page.read_text(encoding="utf-8") for page in self._pages()}
-        there = [name for page, text in texts.items() for name in self._regions(page, text)]
-        for name in REGIONS:
-            if there.count(name) != 1:
-                raise bad_field(f"<!-- figures: {name} -->", f"on {there.count(name)} pages", "one page")
-        written = {page: _REGION.sub(lambda found: _written(found[1], figures), text) for page, text in texts.items()}
-        return {page: text for page, text in written.items() if text != texts[page]}
-
-    def write(self) -> list[str]:
-        """Bring all pages up to date. Returns the pages that were not."""
-        stale = self.stale()
-        for page, text in stale.items():
-            page.write_text(text, encoding="utf-8")
-        return [str(page.relative_to(self._root)) for page in stale]
-
-    def check(self) -> list[str]:
-        """The pages that are not up to date."""
-        return [str(page.relative_to(self._root)) for page in self.stale()]
-
-    def _pages(self) -> list[Path]:
-        readme = self._root / "README.md"
-        if not readme.is_file():
-            raise InputError(f"{self._root}: no README.md: figures are written in a checkout")
-        return [readme, *sorted((self._root / "docs").glob("*.md"))]
-
-    def _regions(self, page: Path, text: str) -> list[str]:
-        names = [found[1] for found in _REGION.finditer(text)]
-        if len(_MARKER.findall(text)) != 2 * len(names):
-            raise InputError(f"{page.relative_to(self._root)}: a marker of figures without its pair")
-        for name in names:
-            if name not in REGIONS:
-                raise bad_field(f"{page.relative_to(self._root)}: figures", name, ", ".join(REGIONS))
-        return names
+def _regions(page: str, text: str) -> list[str]:
+    names = [found[1] for found in _REGION.finditer(text)]
+    if len(_MARKER.findall(text)) != 2 * len(names):
+        raise InputError(f"{page}: a marker of figures without its pair")
+    for name in names:
+        if name not in REGIONS:
+            raise bad_field(f"{page}: figures", name, ", ".join(REGIONS))
+    return names
 
 
 def _written(name: str, figures: dict[str, QuotedFigures]) -> str:
@@ -87,23 +67,19 @@ def outside_regions(text: str) -> str:
     return _REGION.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
-def _names(words: Sequence[str]) -> list[str]:
-    for word in words:
-        if word not in QUOTED:
-            raise bad_field("figures", word, ", ".join(QUOTED))
-    return list(words or QUOTED)
-
-
-def _measure(pages: QuotingPages, names: Sequence[str]) -> Iterator[str]:
+def _measure(root: Path, names: Sequence[str]) -> Iterator[str]:
     """Measure, write each result at once, and yield the failures."""
+    for name in names:
+        if name not in QUOTED:
+            raise bad_field("figures", name, ", ".join(QUOTED))
     with TemporaryDirectory(prefix="placewright-figures-") as folder:
         code = running(Path(folder))
-        for name in names:
+        for name in names or QUOTED:
             if QUOTED[name].needs_server and not _server_at_hand():
                 _say(f"{name}: left as it was: no kube-apiserver, etcd and kube-scheduler at hand (KUBEBUILDER_ASSETS)")
                 continue
             try:
-                write_figures(pages.data, name, measure(QUOTED[name], code, _say))
+                write_figures(root / DATA, name, measure(QUOTED[name], code, _say))
             except ChildFailed as failed:
                 yield f"{name}: left as it was: {failed}"
 
@@ -118,18 +94,15 @@ def _say(line: str) -> None:
 
 
 def main(words: Sequence[str], root: Path = _ROOT) -> int:
-    """Exit code 1 where something is out of date or could not be measured, 2 for words that mean nothing."""
-    pages = QuotingPages(root)
+    """Return the exit code: 1 if something is out of date or could not be measured, 2 for words that mean nothing."""
+    problems: list[str] = []
     try:
         if words[:1] == ["check"]:
-            problems = [f"{page} is out of date: run 'make generate'" for page in pages.check()]
-        elif words[:1] == ["write"]:
-            pages.write()
-            problems = []
-        elif words[:1] == ["measure"]:
-            problems = list(_measure(pages, _names(words[1:])))
-            for page in pages.write():
-                _say(f"{page}: written")
+            problems = [f"{page.relative_to(root)} is out of date: run 'make generate'" for page in stale(root)]
+        elif words[:1] in (["write"], ["measure"]):
+            problems += _measure(root, words[1:]) if words[0] == "measure" else ()
+            for page, text in stale(root).items():
+                page.write_text(text, encoding="utf-8")
         else:
             raise bad_field("figures", " ".join(words), "measure [NAME …], write or check")
     except InputError as error:
