@@ -1,6 +1,6 @@
 """Measures the cost of cluster events while thousands of pods wait, and how long they hold the event loop.
 
-Pods wait because a plugin rejected them, or are gated; then events come as watches bring them, each followed by a turn of the event loop.
+Pods wait because a plugin rejected them; then events come as watches bring them, each followed by a turn of the event loop.
 Nothing is decided. As in `benchmark`, the processor's time is measured; hints are counted as they are asked.
 """
 
@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -19,7 +19,6 @@ from benchmarks.loopprobe import LoopProbe
 from placewright.api.decode import convert
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node
-from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.cli.options import whole_number
@@ -44,7 +43,6 @@ from placewright_lab.readers.tracefile import NAMESPACE
 SUMMARY: Final = "events while thousands of pods wait: their cost, and how long they hold the event loop"
 WAITING: Final = 20_000
 CLAIMS: Final = 5_000
-GATED: Final = 10_000
 #: The event loop should not be held for longer, in milliseconds.
 HOLD_WANTED_MS: Final = 20
 _COLUMNS: Final = {
@@ -59,9 +57,7 @@ _COLUMNS: Final = {
 }
 #: Events of a kind where a single one concerns all pods.
 _FEW: Final = 5
-_MEMBERS: Final = 10
 _NODE: Final = "node-00000"
-NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 #: Something that watches tell.
@@ -157,20 +153,19 @@ def options(parser: argparse.ArgumentParser) -> None:
     for option, count, pods in (
         ("waiting", WAITING, "that wait for room"),
         ("claims", CLAIMS, "that wait for claims"),
-        ("gated", GATED, "gated"),
     ):
         parser.add_argument(f"--{option}", type=whole_number(20, MOST_PODS), default=count, help=f"pods {pods} (default: {count})")
 
 
 def run(args: argparse.Namespace) -> Sequence[ResultTable]:
     """Measure each kind of event."""
-    rows = [row_of(each, "microseconds", "held") for each in measure_moves(args.waiting, args.claims, args.gated)]
+    rows = [row_of(each, "microseconds", "held") for each in measure_moves(args.waiting, args.claims)]
     return (table("events while pods wait: processor time, one run each", rows, _COLUMNS),)
 
 
-def measure_moves(waiting: int = WAITING, claims: int = CLAIMS, gated: int = GATED) -> list[Moves]:
-    """Each kind of event on pods of its own."""
-    return [*_rejected(waiting), *_claiming(claims), *_gated(gated)]
+def measure_moves(waiting: int = WAITING, claims: int = CLAIMS) -> list[Moves]:
+    """Measure each kind of event on pods of its own."""
+    return [*_rejected(waiting), *_claiming(claims)]
 
 
 def _measured(event: str, stage: Stage, news: Sequence[News]) -> Moves:
@@ -268,53 +263,7 @@ def _claim(name: str, *, reserved: bool = False) -> ResourceClaim:
     return convert({"metadata": meta, "spec": spec, "status": status}, ResourceClaim)
 
 
-# --- pods that are gated ---------------------------------------------------------------------------------------------------------
-
-
-def _gated(gated: int) -> Iterator[Moves]:
-    """Pods that wait at the gate: half have a scheduling gate, and half belong to groups with a missing member."""
-    base = [_node(_NODE), *(_with_gate(f"p-{index:06d}") for index in range(gated // 2))]
-    for number in range(gated // 2 // _MEMBERS):
-        meta = {"name": f"job-{number}", "namespace": NAMESPACE, "uid": f"job-{number}"}
-        base.append(
-            {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": _MEMBERS + 1}}
-        )
-        labels = {GROUP_LABEL: f"job-{number}"}
-        base += [_pod(f"job-{number}-{index}", labels=labels) for index in range(_MEMBERS)]
-    stage = Stage(base)
-    yield _measured("gated pods arrive", stage, [lambda p=p: stage.event_handlers.unscheduled_pod(p) for p in stage.pods])  # type: ignore[misc]
-    nodes = [_made(_node(f"node-{index}")) for index in range(1000)]
-    yield _measured("nodes are added beside gated pods", stage, [lambda n=n: stage.event_handlers.node(n) for n in nodes])  # type: ignore[misc]
-    running = [_read(_running(f"running-{index}", f"node-{index}")) for index in range(1000)]
-    yield _measured("pods are bound beside them", stage, [lambda p=p: stage.event_handlers.assigned_pod(p) for p in running])  # type: ignore[misc]
-    yield _measured(
-        "pods are deleted beside them",
-        stage,
-        [lambda p=p: stage.event_handlers.assigned_pod_gone(p.uid) for p in running],  # type: ignore[misc]
-    )
-    opened = [_read(_without_gate(pod.name)) for pod in stage.pods if pod.pod.spec.scheduling_gates]
-    yield _measured("their gates are opened", stage, [lambda p=p: stage.event_handlers.unscheduled_pod(p) for p in opened])  # type: ignore[misc]
-
-
-def _with_gate(name: str) -> Manifest:
-    pod = _pod(name)
-    pod["spec"]["schedulingGates"] = [{"name": "wait"}]
-    return pod
-
-
-def _without_gate(name: str) -> Manifest:
-    pod = _pod(name)
-    pod["metadata"]["resourceVersion"] = "2"
-    return pod
-
-
-def _pod(name: str, *, cpu: int = 1000, labels: Mapping[str, str] = NO_LABELS) -> Manifest:
-    pod = pod_manifest(name, cpu_milli=cpu, memory_mib=1024, labels=labels)
+def _pod(name: str, *, cpu: int = 1000) -> Manifest:
+    pod = pod_manifest(name, cpu_milli=cpu, memory_mib=1024, labels={})
     pod["metadata"]["uid"] = name
     return pod
-
-
-def _read(manifest: Manifest) -> PodInfo:
-    """The pod as the scheduler sees it."""
-    world = world_from([manifest], "benchmark")
-    return next(iter(world.pending.values()), None) or next(placed.pod for placed in world.cluster.placements())

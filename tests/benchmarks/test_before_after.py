@@ -214,7 +214,7 @@ def test_two_real_checkouts_are_measured_by_their_own_code(tmp_path: Path) -> No
 
 
 def test_every_line_that_a_benchmark_prints_is_told_from_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = {"moves": ("--waiting", "20", "--claims", "20", "--gated", "20"), "devices": ("--nodes", "300", "--pods", "5")}
+    sizes = {"moves": ("--waiting", "20", "--claims", "20"), "devices": ("--nodes", "300", "--pods", "5")}
     for benchmark, words in sizes.items():
         assert main([benchmark, *words, "-o", "json"]) == 0
         printed = json.loads(capsys.readouterr().out)

@@ -56,7 +56,7 @@ def test_groups_are_measured_as_a_whole(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_events_are_measured_while_pods_wait(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("moves", "--waiting", "300", "--claims", "30", "--gated", "40")
+    words = ("moves", "--waiting", "300", "--claims", "30")
     rows = {row["event"]: row for row in json.loads(output(capsys, *words, "-o", "json"))}
     added, none = rows["a node that holds any of them is added"], rows["a node is added that holds none"]
     claims = rows["their claims are added"]
@@ -65,7 +65,6 @@ def test_events_are_measured_while_pods_wait(capsys: pytest.CaptureFixture[str])
     assert (claims["events"], claims["moved"], claims["asked"]) == (30, 30, 30), "a claim asks the pod that names it"
     assert rows["claims of others are added"]["asked"] == 0
     assert rows["their backoff ends"]["moved"] == 300
-    assert rows["their gates are opened"]["moved"] == rows["their gates are opened"]["events"] == 20
     assert "events while pods wait" in output(capsys, *words)
 
 
@@ -111,7 +110,7 @@ SMALLER = {
     "groups": "--nodes 400 --groups 2",
     "large-groups": "--nodes 400 --groups 2 --members 3",
     "devices": "--nodes 300 --pods 5",
-    "moves": "--waiting 20 --claims 20 --gated 20",
+    "moves": "--waiting 20 --claims 20",
 }
 
 
