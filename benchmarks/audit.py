@@ -30,7 +30,7 @@ SCORERS: Final = (
 
 
 def distinct_weights(number: int) -> dict[str, int]:
-    """The weights of the so-and-so-manieth change, 0 being the first; no two changes, and no two plugins, share one. For 0 to 1000."""
+    """Return the weights of change `number`, from 0 to 1000; no two changes, and no two plugins, share one."""
     first = number * len(SCORERS)
     return dict(zip(SCORERS, _primes()[first : first + len(SCORERS)], strict=True))
 

@@ -227,7 +227,7 @@ class Run:
         self._created += 1
 
     async def _change(self, number: int) -> float:
-        """Apply the so-and-so-manieth change; seconds until a decision under it was seen."""
+        """Apply change `number`, and return the seconds until a decision under it was seen."""
         await asyncio.sleep(PAUSE_SECONDS)
         weights = distinct_weights(number)
         sent = time.monotonic()

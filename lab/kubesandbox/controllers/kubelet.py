@@ -158,7 +158,7 @@ class Kubelets:
 
 
 def pod_address(number: int) -> str:
-    """The address of the pod that started as number so-and-so."""
+    """Return the IP address of the `number`-th pod to start."""
     return f"10.{(number >> 16) & 255}.{(number >> 8) & 255}.{number & 255}"
 
 

@@ -58,7 +58,7 @@ class Endpoint:
         self._watches = watches
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """One request. Never raises but for connections that break."""
+        """Answer a request. Raise only if the connection breaks or the task is cancelled."""
         path, _, text = request.path_qs.partition("?")
         try:
             return await self._answer(request, path, parse_query(text))

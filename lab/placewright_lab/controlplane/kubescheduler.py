@@ -17,7 +17,7 @@ NOTHING: Final[Mapping[str, Any]] = {}
 QPS: Final = 5000
 #: The first minor version without the port for plain HTTP.
 _NO_PLAIN_HTTP: Final = 23
-#: The first minor version whose configuration cannot ask for plain HTTP; before, it cannot be without, with any flag.
+#: First minor version whose configuration has no port for plain HTTP. Before, no flag turned that port off.
 _NO_PLAIN_HTTP_IN_CONFIG: Final = 22
 #: The oldest minor version that reads each version of the configuration, newest first.
 _CONFIG_VERSIONS: Final = ((25, "v1"), (23, "v1beta3"), (22, "v1beta2"), (0, "v1beta1"))

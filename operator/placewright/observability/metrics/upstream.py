@@ -24,7 +24,7 @@ SCHEDULE_ATTEMPTS: Final = counter(
 )  # fmt: skip
 ATTEMPT_DURATION: Final = histogram(
     "scheduler_scheduling_attempt_duration_seconds",
-    "How long an attempt took in seconds, from the queue's hand to the Binding or the refusal.",
+    "Seconds from when the queue hands out a pod until it is bound or rejected.",
     _ATTEMPT, "result", "profile",
 )  # fmt: skip
 ALGORITHM_DURATION: Final = histogram(
@@ -72,7 +72,7 @@ GROUP_ATTEMPTS: Final = counter(
 )  # fmt: skip
 GROUP_ATTEMPT_DURATION: Final = histogram(
     "scheduler_podgroup_scheduling_attempt_duration_seconds",
-    "How long an attempt to place a group took in seconds, from the queue's hand until its members are to be bound or wait again.",
+    "Seconds from when the queue hands out a group until its members go to binding or back to the queue.",
     _ATTEMPT, "result", "profile",
 )  # fmt: skip
 GROUP_ALGORITHM_DURATION: Final = histogram(
