@@ -15,7 +15,7 @@ import sys
 import tokenize
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +25,8 @@ _WORDS_OF_A_MESSAGE: Final = 4
 _SECTION: Final = re.compile(r"^ *(Args|Returns|Yields|Raises):$", re.MULTILINE)
 #: `code` in backticks, and directives to tools, are no prose.
 _CODE: Final = re.compile(r"``[^`]+``|`[^`]+`|^#:? ?-{3}.*|(?:noqa|type|fmt|pragma): ?[\w\[\], ]+", re.MULTILINE)
+#: Before the text of an attribute, in a docstring or in the comment above it.
+_ATTRIBUTE: Final = r"(?:\A#:\x20|^\x20+(?-i:[a-z_]\w*(?:,\x20[a-z_]\w*)*):\x20)"
 _FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -59,19 +61,23 @@ class Rules:
     rooms: list[str]
     documents: list[str]
     sections: list[str]
+    attributes: list[tuple[re.Pattern[str], str]] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path = RULES) -> Rules:
         """Read a file of rules."""
         told: dict[str, Any] = tomllib.loads(path.read_text())
-        words, openings = ([_compiled(rule, begin) for rule in told[key]] for key, begin in (("words", r"\b"), ("openings", r"\A\s*")))
+        begins = (("words", r"\b"), ("openings", r"\A\s*"), ("attributes", _ATTRIBUTE))
+        words, openings, attributes = ([_compiled(rule, begin) for rule in told[key]] for key, begin in begins)
         exceptions, besides = (told.get(key, []) for key in ("exceptions", "besides"))
-        return cls(words, openings, exceptions, besides, told["rooms"], told["documents"], told["sections"])
+        return cls(words, openings, exceptions, besides, told["rooms"], told["documents"], told["sections"], attributes, told["done"])
 
-    def broken_by(self, prose: Prose) -> Iterator[tuple[int, str]]:
-        """Find forbidden words, and in docstrings forbidden openings: line and problem of each."""
+    def broken_by(self, prose: Prose, name: str = "") -> Iterator[tuple[int, str]]:
+        """Find forbidden words, in docstrings forbidden openings, and in rooms that are done those of attributes: line and problem."""
         text = _CODE.sub(lambda match: re.sub(r"\S", "_", match.group()), prose.text)
-        for pattern, instead in (*self.words, *(self.openings if prose.docstring else ())):
+        attributes = self.attributes if name.startswith(tuple(f"{room}/" for room in self.done)) else ()
+        for pattern, instead in (*self.words, *(self.openings if prose.docstring else ()), *attributes):
             for match in pattern.finditer(text):
                 found = " ".join(re.sub(r"#:?", "", match.group()).split())
                 yield prose.line + text.count("\n", 0, match.start()), f'"{found}": {instead}'
@@ -84,7 +90,7 @@ class Rules:
 
 def _compiled(rule: dict[str, str], begin: str) -> tuple[re.Pattern[str], str]:
     # A phrase may be broken over two lines of a docstring or a comment.
-    return re.compile(f"{begin}(?:{rule['pattern']})\\b".replace(" ", r"\s+(?:#:?\s+)?"), re.IGNORECASE), rule["instead"]
+    return re.compile(f"{begin}(?:{rule['pattern']})\\b".replace(" ", r"\s+(?:#:?\s+)?"), re.IGNORECASE | re.MULTILINE), rule["instead"]
 
 
 # --- the text of a file --------------------------------------------------------------------------------------------------------------
@@ -203,8 +209,8 @@ def check_file(path: Path, name: str, rules: Rules) -> Iterator[Finding]:
         One finding for each broken rule.
     """
     for prose in prose_of(path):
-        yield from (Finding(name, line, problem) for line, problem in rules.broken_by(prose))
-    if name.startswith(tuple(f"{room}/" for room in rules.sections)):
+        yield from (Finding(name, line, problem) for line, problem in rules.broken_by(prose, name))
+    if name.startswith(tuple(rules.sections)):
         for function in public_functions(ast.parse(path.read_text())):
             lacking = sorted(lacking_sections(function))
             if lacking:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,9 @@ SOURCES: Final = ("operator", "console", "lab", "tests", "benchmarks", "tools", 
 _LAYOUT: Final = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER})
 _DEFINED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-_COLUMNS: Final = ("modules", "code", "comments", "classes", "methods", "most", "attributes", "docstrings", "words")
+#: Words of a sentence that a reader has to read twice.
+_LONG: Final = 20
+_COLUMNS: Final = ("modules", "code", "comments", "classes", "methods", "most", "attributes", "docstrings", "words", "long")
 #: Decides a plain pod, and prints how many modules ran a line meanwhile.
 _PLAIN_POD: Final = """
 import sys
@@ -45,12 +48,12 @@ print(len(seen))
 
 
 def room_of(path: Path) -> str:
-    """The room of a file; its path is relative to the root."""
+    """Return the room of a file; its path is relative to the root."""
     return "/".join(path.parts[: 3 if path.parts[0] in ("operator", "console", "lab") else 2]) if len(path.parts) > 2 else path.parts[0]
 
 
 def measured(root: Path) -> dict[str, Counter[str]]:
-    """The figures of each room of a checkout."""
+    """Measure each room of a checkout."""
     found: dict[str, Counter[str]] = {}
     for path in sorted(each for source in SOURCES for each in (root / source).rglob("*.py")):
         count = found.setdefault(room_of(path.relative_to(root)), Counter())
@@ -70,6 +73,7 @@ def _of_module(source: str) -> Iterator[tuple[str, int]]:
             code -= set(range(each.body[0].lineno, (each.body[0].end_lineno or 0) + 1))
             yield "docstrings", 1
             yield "words", len(text.split())
+            yield "long", sum(len(each.split()) > _LONG for each in re.split(r"(?<=[.;:])\s|\n\s*\n", text))
         if isinstance(each, ast.ClassDef):
             methods = sum(isinstance(part, _FUNCTIONS) for part in each.body)
             assigned = {part.attr for part in ast.walk(each) if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)}
@@ -78,7 +82,7 @@ def _of_module(source: str) -> Iterator[tuple[str, int]]:
 
 
 def plain_pod(root: Path) -> int:
-    """The modules that a plain pod touches in a checkout."""
+    """Count the modules that a plain pod touches in a checkout."""
     run = subprocess.run(
         [sys.executable, "-P", "-c", _PLAIN_POD], env={"PYTHONPATH": str(root / "operator")}, capture_output=True, check=True
     )

@@ -183,7 +183,7 @@ def _deployment(deployment: Manifest) -> str:
 
 
 def _put_webhook(manifest: Manifest, spots: dict[int, Spot], number: int) -> None:
-    """What the component puts into the Deployment, where `webhook.enabled` says so."""
+    """Add the component's changes to the Deployment, for a chart with `webhook.enabled`."""
     pod = _at(_manifest("components/webhook/deployment.yaml"), _POD)
     (patch,) = pod["containers"]
     container = _at(manifest, _CONTAINER)
@@ -205,7 +205,7 @@ def _put_console(manifest: Manifest, spots: dict[int, Spot], number: int) -> Non
 
 
 def _arguments(component: str) -> list[str]:
-    """The arguments that a component adds."""
+    """Read the arguments that a component adds."""
     return [each["value"] for each in yaml.safe_load((MANIFESTS / "components" / component / "arguments.yaml").read_text(encoding="utf-8"))]
 
 
@@ -323,7 +323,7 @@ def _put(manifest: Manifest, field: Field, spot: str) -> None:
 
 
 def _literal(value: str, content: Any) -> Spot:
-    """What stands for a fixed part of a list, or for a field with it, that is there only where a value says so."""
+    """Return the template of a fixed part of a list, or of a field with it, that depends on a value."""
 
     def literal(indent: str, key: str | None) -> str:
         lines = ([f"{key}:"] if key else []) + yaml.safe_dump(content, sort_keys=False, width=1000).splitlines()
@@ -333,7 +333,7 @@ def _literal(value: str, content: Any) -> Spot:
 
 
 def _block(field: Field) -> Spot:
-    """What stands for a field, given its indentation and key: nothing at all where the value is empty."""
+    """Return the template of a field, given its indentation and key, which is empty if the value is."""
     value = f".Values.{field.name}"
     if field.schema.get("type") not in ("object", "array"):
         return lambda indent, key: f"{indent}{key}: {{{{ {value} }}}}"

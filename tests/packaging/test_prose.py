@@ -63,7 +63,7 @@ def findings(path: Path, text: str, name: str = "operator/room/module.py") -> li
     file = path / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(dedent(text))
-    rules = PROSE.Rules(RULES.words, RULES.openings, [], [], ["operator/room"], [], ["operator/room"])
+    rules = PROSE.Rules(RULES.words, RULES.openings, [], [], ["operator/room"], [], ["operator/room"], RULES.attributes, ["operator/room"])
     return [finding.problem for finding in PROSE.check_file(file, name, rules)]
 
 
@@ -75,7 +75,8 @@ def test_the_rooms_and_documents_that_hold_break_no_rule() -> None:
 
 
 def test_every_room_and_document_that_holds_is_there() -> None:
-    assert [room for room in (*RULES.rooms, *RULES.sections) if not list((ROOT / room).rglob("*.py"))] == []
+    assert [room for room in (*RULES.rooms, *RULES.done) if not list((ROOT / room).rglob("*.py"))] == []
+    assert [path for path in RULES.sections if not (ROOT / path).exists()] == []
     assert [pattern for pattern in RULES.documents if not list(ROOT.glob(pattern))] == []
 
 
@@ -114,6 +115,16 @@ def test_a_forbidden_opening_is_found_in_a_docstring_and_nowhere_else(tmp_path: 
     docstring = f'def one() -> None:\n    """{sentence}"""\n'
     assert [problem.partition('":')[0] for problem in findings(tmp_path, docstring)] == [f'"{quoted}']
     assert findings(tmp_path, f"X = 1  # {sentence}\n") == []
+
+
+@pytest.mark.parametrize("text", ["of all pods, the first.", "how many pods wait.", "whose pods wait.", "up to 5 pods."])
+def test_an_attribute_that_begins_with_no_noun_is_found_in_rooms_that_are_done(tmp_path: Path, text: str) -> None:
+    docstring = f'"""Pods.\n\nAttributes:\n    first: {text}\n"""\n'
+    comment = f"X = 1\n#: {text.capitalize()}\nY = 1\n"
+    for module in (docstring, comment):
+        assert [problem.partition('":')[2] for problem in findings(tmp_path, module)] == [f" {RULES.attributes[0][1]}"]
+        assert findings(tmp_path, module, "operator/other/module.py") == []
+    assert findings(tmp_path, f"#: Number {text}\nX = 1\n") == []
 
 
 def test_every_rule_has_a_planted_sentence() -> None:
@@ -164,7 +175,7 @@ def test_a_fenced_block_of_a_document_is_no_prose(tmp_path: Path) -> None:
 # --- sections ----------------------------------------------------------------------------------------------------------------------
 
 SECTIONS = {
-    "Args": "Args:\n        pods: how many.\n        nodes: how many.",
+    "Args": "Args:\n        pods: number of pods.\n        nodes: number of nodes.",
     "Returns": "Returns:\n        The lower number.",
     "Raises": "Raises:\n        ValueError: both are 0.",
 }

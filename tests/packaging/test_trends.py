@@ -21,7 +21,7 @@ class Queue:
         self.pods, self.gates = [], {}
 
     def pop(self):
-        """Take one."""
+        """Take one pod, and do so in a sentence with more words than any sentence may have that a reader understands at once."""
         return self.pods.pop()  # the last
 '''
 
@@ -37,7 +37,8 @@ def test_docstrings_comments_and_blanks_are_no_code(tmp_path: Path) -> None:
     found = TRENDS["measured"](checkout(tmp_path, MODULE))
     assert found == {
         "operator/package/room": {
-            "modules": 1, "code": 8, "comments": 2, "classes": 1, "methods": 2, "most": 2, "attributes": 2, "docstrings": 3, "words": 9,
+            "modules": 1, "code": 8, "comments": 2, "classes": 1, "methods": 2, "most": 2, "attributes": 2,
+            "docstrings": 3, "words": 30, "long": 1,
         }
     }  # fmt: skip
 

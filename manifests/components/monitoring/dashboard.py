@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 def dashboard() -> Json:
-    """The whole of it, as Grafana imports it."""
+    """Build the dashboard as Grafana imports it."""
     return {
         "title": "Placewright",
         "description": "The scheduler: what waits, what is decided under which profile, and what it costs.",

@@ -156,7 +156,7 @@ def _literal_length(argument: Sequence[Item]) -> int | None:
 
 
 def _levels(brackets: Brackets) -> int:
-    """The depth of nested loops and `cel.bind`: with each level a sum can be summed up again."""
+    """Return the depth of nested loops and `cel.bind`, because each level can sum up the sums of the one within."""
     items = brackets.items
     inside = [_levels(item) + _is_call(items, i, LOOPS | {"bind"}) for i, item in enumerate(items) if isinstance(item, Brackets)]
     return max(inside, default=0)
@@ -205,7 +205,7 @@ def _states(argument: Sequence[Item]) -> int:
 
 
 def _makes_lists_of_lists(expression: Brackets, maps: frozenset[str]) -> bool:
-    """True unless every list and map that it writes, and every round of a `map`, has entries that are plain values.
+    """Return whether a list or map literal, or a round of a `map`, may have entries that are no plain values.
 
     The library copies the whole content of a list with each use, and with each round of `map`. A plain value is recognised by its form
     alone: literals, results of operators and most functions, fields, and the variables of loops over lists of plain values.
@@ -225,7 +225,7 @@ def _calls(expression: Brackets, name: str) -> list[Brackets]:
 
 
 def _literals(expression: Brackets) -> list[list[Item]]:
-    """The items of list and map literals: between brackets that are no index, and between braces."""
+    """Return the items of list and map literals: between brackets that are no index, and between braces."""
     return [
         item.items
         for brackets in walk(expression)

@@ -99,7 +99,7 @@ def _kind(value: Any) -> type[Any]:
 
 
 def _alike(value: Any) -> list[Any]:
-    """A list whose entries can be ordered, because all are of one kind."""
+    """Return the list, if its entries can be ordered because all are of one kind."""
     values = _list(value)
     if len({_kind(each) for each in values}) > 1:
         raise TypeError("no such overload")

@@ -157,7 +157,7 @@ class StartLimit:
         reason: reason for rejecting the nodes of a full domain.
 
     Attributes:
-        most: as given.
+        most: most pods of one profile in one domain.
         status: rejection of the nodes of a full domain.
     """
 

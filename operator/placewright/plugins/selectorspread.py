@@ -34,7 +34,7 @@ from placewright.framework.zones import NO_ZONE, zones
 from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
 
 NAME: Final = "SelectorSpread"
-#: How much of the score is the zone's, where there is one. Floats in this order of operations are what kube-scheduler computes.
+#: The zone's part of the score, if there is one. Floats in this order of operations are what kube-scheduler computes.
 ZONE_SHARE: Final = 2.0 / 3.0
 
 

@@ -579,7 +579,7 @@ class Alarms:
             heapq.heappush(self._set, (self._clock() + seconds, next(self._order), act))
 
     def wake_after(self, seconds: float, event: ClusterEvent, subject: Any) -> None:
-        """Implements `Handle.wake_after`: waiting pods are told of the event when the alarm rings."""
+        """Move waiting pods by the event when the alarm rings."""
         self.after(seconds, partial(self._move, event, None, subject))
 
     def ring(self) -> int:

@@ -531,7 +531,7 @@ def _rank(tenant: Tenant) -> SortKey:
 
 
 def _priority(queued: QueuedPod) -> int:
-    """A group waits at the priority of its first member."""
+    """Return the pod's priority; a group has that of its first member."""
     return (queued.pod if queued.pod_group is None else queued.pod_group.first.pod).priority
 
 

@@ -170,7 +170,7 @@ class WaitLimit:
         return len(together)
 
     def _together(self, queued: QueuedPod) -> list[QueuedPod]:
-        """The pod, and the members of its group that wait for a node in the same profile."""
+        """List the pod, and the members of its group that wait for a node in the same profile."""
         members = {} if queued.pod_group is None else queued.pod_group.members
         others = (each for each in members.values() if each.pod.may_be_tried and each.pod.scheduler_name == self._name)
         return [queued, *(each for each in others if each is not queued)]

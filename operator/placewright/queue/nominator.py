@@ -163,5 +163,5 @@ class Nominator:
 
 
 def _claims_more_than_its_node(pod: PodInfo) -> bool:
-    """True for a pod with volumes, claims to devices, or extended resources, which devices may serve."""
+    """Return whether the pod has volumes, claims to devices, or extended resources, which devices may serve."""
     return bool(pod.volumes or pod.pod.spec.resource_claims) or any("/" in name for name in pod.requests)

@@ -319,7 +319,7 @@ class Order(Protocol):
     """The active pods of one profile, by uid, in an order of their own."""
 
     def __len__(self) -> int:
-        """Number of pods."""
+        """Return the number of pods."""
 
     def __contains__(self, uid: str) -> bool:
         """Whether a pod is here."""

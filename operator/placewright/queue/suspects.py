@@ -178,7 +178,7 @@ class SuspectPods:
         return bool(self.marks)
 
     def __len__(self) -> int:
-        """Number of pods that are set apart."""
+        """Return the number of pods that are set apart."""
         return sum(len(queue.suspects) for queue in self._queues.values())
 
     def __iter__(self) -> Iterator[QueuedPod]:

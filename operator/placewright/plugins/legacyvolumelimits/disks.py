@@ -30,10 +30,10 @@ class DiskKind:
     """One cloud's disks.
 
     Attributes:
-        provisioner: of classes whose volumes are such disks, and the name of the in-tree plugin.
-        resource: under which a node states how many it takes.
-        name_of: how the disk is called that a volume stands for; None for all other volumes.
-        usual_limit: how many a node takes where neither it nor the profile says.
+        provisioner: provisioner of classes whose volumes are such disks, and the name of the in-tree plugin.
+        resource: resource under which a node states how many it takes.
+        name_of: returns the name of a volume's disk; None for all other volumes.
+        usual_limit: limit of a node if neither it nor the profile states one.
     """
 
     provisioner: str
