@@ -74,7 +74,7 @@ async def test_a_pending_pod_is_explained_by_the_operator(capsys: pytest.Capture
 async def test_a_placed_pod_is_explained_by_its_scores(capsys: pytest.CaptureFixture[str]) -> None:
     async with operating() as (stage, asked):
         stage.pod("web")
-        await stage.until(lambda: asked.engine.scheduler.counts.bound)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound)
         ran = await explain(stage, capsys, "web", *at(asked))
         assert ran.code == 0
         assert f"on node {stage.bindings[0][1]}" in ran.out
@@ -100,7 +100,7 @@ async def test_without_an_operator_the_pod_is_evaluated_here(capsys: pytest.Capt
 async def test_a_placed_pod_without_records_shows_its_annotation(capsys: pytest.CaptureFixture[str]) -> None:
     async with operating() as (stage, asked):
         stage.pod("web")
-        await stage.until(lambda: asked.engine.scheduler.counts.bound)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound)
         ran = await explain(stage, capsys, "web", "--here")
         assert "its annotation has the decision: " in ran.out
         assert "TaintToleration" in ran.out
@@ -117,7 +117,7 @@ async def test_a_pod_of_nobody_s_schedulername_says_so(capsys: pytest.CaptureFix
 async def test_a_misspelt_schedulername_is_told_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
     async with operating() as (stage, asked):
         stage.pod("lost", scheduler="placewrigth")
-        await stage.until(lambda: asked.engine.queue.uid_of(PodKey("default/lost")))
+        await stage.until(lambda: asked.engine.deciding.queue.uid_of(PodKey("default/lost")))
         ran = await explain(stage, capsys, "lost", *at(asked))
         assert "no profile takes pods of schedulerName 'placewrigth' (did you mean 'placewright'?)" in ran.out
         ran = await explain(stage, capsys, "lost", "--here")
@@ -181,11 +181,11 @@ async def test_kubectl_forwards_a_port_to_the_pod_that_holds_the_lease(
         kubectl.write_text(script)
         kubectl.chmod(kubectl.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        namespace = asked.engine.namespace
+        namespace = asked.engine.leading.info.namespace
         ran = await explain(stage, capsys, "large", "--operator-namespace", namespace)
         assert (ran.code, ran.err) == (0, "")
         assert "in the queue: unschedulable" in ran.out
-        holder = asked.engine.replica.identity.partition("/")[0]
+        holder = asked.engine.leading.replica.identity.partition("/")[0]
         assert said.read_text().endswith(f"-n {namespace} port-forward --address 127.0.0.1 pod/{holder} :10259")
         assert ended.exists()
 
@@ -201,8 +201,8 @@ async def test_a_leader_that_is_no_pod_is_named_with_the_option_that_asks_it(
         stage.pod("large", cpu="64")
         await stage.until(lambda: stage.condition("large"))
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        ran = await explain(stage, capsys, "large", "--operator-namespace", asked.engine.namespace)
-        holder = asked.engine.replica.identity.partition("/")[0]
+        ran = await explain(stage, capsys, "large", "--operator-namespace", asked.engine.leading.info.namespace)
+        holder = asked.engine.leading.replica.identity.partition("/")[0]
         assert ran.err == (
             f"placewright: no operator was asked: {holder} leads, and is no pod there; --server names its HTTPS port, such as "
             "https://127.0.0.1:10259 if it runs on this machine\n"
@@ -216,9 +216,9 @@ async def test_a_leader_that_is_no_pod_is_named_with_the_option_that_asks_it(
 async def test_a_pod_of_a_paused_profile_is_told_who_paused_it_and_how_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     async with operating() as (stage, asked):
         stage.edit_profile(paused=True)
-        await stage.until(lambda: asked.engine.profiles.standings()["default"].active_generation == 2)
+        await stage.until(lambda: asked.engine.deciding.profiles.standings()["default"].active_generation == 2)
         stage.pod("waits")
-        await stage.until(lambda: len(asked.engine.queue))
+        await stage.until(lambda: len(asked.engine.deciding.queue))
         for words in (("--here",), at(asked)):
             ran = await explain(stage, capsys, "waits", *words)
             assert "profile default is paused: its pods wait until spec.paused is false\n" in ran.out

@@ -35,11 +35,11 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 def pages(asked: Desk) -> CompanyPages:
-    return CompanyPages(asked.engine.cluster, QueuedPods(EngineView(asked.engine, Records(time.monotonic))), time.monotonic)
+    return CompanyPages(asked.engine.deciding.cluster, QueuedPods(EngineView(asked.engine, Records(time.monotonic))), time.monotonic)
 
 
 def lines(asked: Desk, name: str) -> list[str]:
-    found = explanation(asked.engine, Records(time.monotonic), "default", name)
+    found = explanation(asked.engine.deciding, Records(time.monotonic), "default", name)
     assert found is not None
     return [line.partition("; since")[0] for line in standing(found) if line.startswith(("group ", "  "))]
 
@@ -52,7 +52,7 @@ async def test_a_group_that_waits_is_told_as_explain_tells_it_with_its_failures_
         await asked.until_ready()
         await stage.until(lambda: stage.placed(*full))
         join(stage, "train", "t-0", "t-1", cpu="3")
-        await stage.until(lambda: len(asked.engine.scheduler.pod_groups.reservations) == 1)
+        await stage.until(lambda: len(asked.engine.deciding.scheduler.pod_groups.reservations) == 1)
         page = pages(asked).group("default", "train", ALL)
         assert page is not None
         assert [line.partition("; since")[0] for line in page["lines"]] == lines(asked, "t-1")
@@ -70,7 +70,7 @@ async def test_members_on_nodes_are_told_with_their_nodes(stage: Stage) -> None:
     join(stage, "train", "t-0", "t-1")
     async with desk(stage) as asked:
         await asked.until_ready()
-        await stage.until(lambda: asked.engine.scheduler.counts.bound == 2 and len(asked.engine.queue) == 0)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 2 and len(asked.engine.deciding.queue) == 0)
         page = pages(asked).group("default", "train", ALL)
         assert page is not None
         assert {(name, bool(on)) for name, _, on, _ in page["members"]} == {("t-0", True), ("t-1", True)}
@@ -98,16 +98,16 @@ async def test_a_suspect_is_not_evaluated_and_a_pod_of_no_profile_says_so(stage:
     stage.pods(1, cpu="100")
     async with desk(stage) as asked:
         await asked.until_ready()
-        await stage.until(lambda: asked.engine.queue.sizes().unschedulable == 1)
-        (queued,) = (queued for _, queued in asked.engine.queue.pods())
+        await stage.until(lambda: asked.engine.deciding.queue.sizes().unschedulable == 1)
+        (queued,) = (queued for _, queued in asked.engine.deciding.queue.pods())
         queued.suspicion = Suspicion(1, time.monotonic())
         found: Any = json.loads(await pages(asked).verdicts("default", queued.pod.name, ALL) or b"{}")
         assert "ended" in found["told"] and found["verdicts"] == []
         queued.suspicion = None
-        asked.engine.cluster.assume(queued.pod, NodeName("node-0"))
+        asked.engine.deciding.cluster.assume(queued.pod, NodeName("node-0"))
         assert await pages(asked).verdicts("default", queued.pod.name, Rights()) is None, "it has a node, as far as the scheduler goes"
-        asked.engine.cluster.forget(queued.pod, NodeName("node-0"))
-        asked.engine.live._active = {}
+        asked.engine.deciding.cluster.forget(queued.pod, NodeName("node-0"))
+        asked.engine.deciding.live._active = {}
         found = json.loads(await pages(asked).verdicts("default", queued.pod.name, ALL) or b"{}")
         assert found["told"].startswith("no profile takes pods of schedulerName")
 
@@ -123,7 +123,7 @@ async def test_over_https_each_reader_gets_the_groups_and_claims_of_the_namespac
     made.pod("waits", "too-many")
     async with desk(stage, console=True) as asked:
         await asked.until_ready()
-        await stage.until(lambda: asked.engine.scheduler.counts.bound == 1)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 1)
         join(stage, "train", "t-0", "t-1", "t-2", cpu="3")
         await stage.until(lambda: stage.condition("t-2") and stage.condition("waits"))
         ann, bob, eve = cast.person("ann", COME_IN, READ), cast.person("bob", COME_IN, here=READ), cast.person("eve", COME_IN)

@@ -41,12 +41,16 @@ class Console:
         self.records = Records(self.wall)
         self.world.listening.append(self.records)
         live = SimpleNamespace(active={}, by_scheduler_name=self._profile_of)
-        self.engine = SimpleNamespace(
-            cluster=self.world.cluster, queue=self.world.queue, live=live, replica=SimpleNamespace(identity="replica-0"),
-            access=SimpleNamespace(server="https://api", context=""), client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
-        )  # fmt: skip
+        self.deciding = SimpleNamespace(
+            cluster=self.world.cluster, queue=self.world.queue, live=live, replica="replica-0", scheduler=self.world.scheduler
+        )
+        self.access = SimpleNamespace(server="https://api", context="")
+        client = SimpleNamespace(away=SimpleNamespace(away_since=None))
+        engine = SimpleNamespace(
+            deciding=self.deciding, access=self.access, writing=SimpleNamespace(client=client), leading=SimpleNamespace(leadership=None)
+        )
         self.adopt()
-        self.view = EngineView(cast("Engine", self.engine), self.records)
+        self.view = EngineView(cast("Engine", engine), self.records)
         self.source = LiveSource(self.view, clock=self.world.time, wall=self.wall)
 
     def _profile_of(self, name: str) -> Active[Any] | None:
@@ -57,7 +61,7 @@ class Console:
 
     def adopt(self) -> None:
         """As the live set does: a new mapping of the profiles in effect."""
-        self.active = self.engine.live.active = {name: Active(each.runtime.profile, each) for name, each in self.world.profiles.items()}
+        self.active = self.deciding.live.active = {name: Active(each.runtime.profile, each) for name, each in self.world.profiles.items()}
 
     def settled(self, rights: Rights = ALL_NAMESPACES) -> Any:
         self.source.sections(rights)
@@ -69,7 +73,7 @@ class Console:
         """The same sections from all pods and all nodes, without what was kept."""
         kept = _Kept(self.view, EPOCH)
         pods = [self.source._pending(kept, queued) for _, queued in self.world.queue.pods()]
-        nodes = ConsoleNodes(self.world.cluster, sorted(self.engine.live.active))
+        nodes = ConsoleNodes(self.world.cluster, sorted(self.deciding.live.active))
         nodes.refresh()
         return {"nodes": nodes.nodes, "loads": nodes.loads, "queue": waiting_rows(pods, rights)}
 
@@ -142,7 +146,7 @@ def test_the_source_is_named_by_its_cluster_and_not_by_the_host() -> None:
     console = Console()
     about = console.settled()["about"]
     assert (about["source"], about["replica"]) == ("https://api", "replica-0")
-    console.engine.access.context = "prod-eu"
+    console.access.context = "prod-eu"
     assert console.settled()["about"]["source"] == "prod-eu"
 
 
@@ -213,7 +217,6 @@ def test_no_name_of_a_hidden_namespace_is_in_the_bytes() -> None:
 
 def test_the_page_of_a_pod_has_its_attempts_the_latest_first_and_its_place_in_the_queue() -> None:
     console = Console(nodes=[node("a").offers(cpu="2")])
-    console.engine.scheduler = console.world.scheduler
     console.world.add(pod("large").namespace("shop").requests(cpu="9"))
     console.world.add(node("b").offers(cpu="16").taint("kept"))
     console.world.advance(30.0)
@@ -233,7 +236,6 @@ def test_the_page_of_a_pod_has_its_attempts_the_latest_first_and_its_place_in_th
 
 def test_a_placed_pod_without_a_record_has_its_node_and_says_why_there_is_none() -> None:
     console = Console(nodes=[node("a").offers(cpu="2")])
-    console.engine.scheduler = console.world.scheduler
     decided = '{"profile": "default", "generation": 3, "score": 457, "runnerUp": 450}'
     console.world.add(pod("before").namespace("shop").on("a").annotations({DECISION: decided}))
     console.world.add(pod("theirs").namespace("shop").on("a").scheduler("another"))
@@ -255,7 +257,6 @@ def test_a_placed_pod_without_a_record_has_its_node_and_says_why_there_is_none()
 
 def test_a_record_of_an_earlier_pod_of_the_name_does_not_hide_the_one_that_has_a_node() -> None:
     console = Console(nodes=[node("a").offers(cpu="2")])
-    console.engine.scheduler = console.world.scheduler
     console.world.add(pod("db-0").namespace("shop").uid("first").requests(cpu="1"))
     console.world.advance(1.0)
     console.world.remove("shop/db-0")

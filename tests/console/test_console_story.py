@@ -137,7 +137,7 @@ async def test_a_replica_that_stands_by_names_the_active_one_and_streams_end_wit
     async with at_work() as (asked, cast), desk(asked.stage, console=True) as second:
         ann = cast.person("ann", COME_IN, READ)
         await second.until_ready(leading=False)
-        active, other = (each.engine.replica.identity.partition("/")[0] for each in (asked, second))
+        active, other = (each.engine.leading.replica.identity.partition("/")[0] for each in (asked, second))
         async with asyncio.timeout(DEADLINE):
             while "the active replica is" not in (found := await refused(second, ann))[1]:
                 assert found[0] == 503

@@ -167,11 +167,11 @@ async def test_an_operator_at_work_is_counted_whole() -> None:
 async def test_a_shadow_at_work_is_told_with_examples_within_the_rights() -> None:
     async with new_stage() as stage, watched(stage.profile().nodes(3)) as running:
         stage.profile("packed", mode="Shadow", shadows="default", preset="bin-packing", shadow={"budgetPercent": 50}, schedulerName=None)
-        await stage.until(lambda: "packed" in running.engine.shadows.by_name)
+        await stage.until(lambda: "packed" in running.engine.deciding.shadows.by_name)
         names = stage.pods(6, cpu="300m")
         await stage.until(lambda: stage.placed(*names))
         async with asyncio.timeout(DEADLINE):
-            while running.engine.shadows.by_name["packed"].figures.decided < 6:  # noqa: ASYNC110
+            while running.engine.deciding.shadows.by_name["packed"].figures.decided < 6:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         row = shadow_rows(seen_shadows(EngineView(running.engine, Records(time.time))), ALL_NAMESPACES)["packed"]
         assert row["beside"] == "default"

@@ -310,9 +310,9 @@ async def test_a_pod_created_anew_while_it_is_bound_is_counted_as_it_is(unchecke
             lambda: stage.node_of(key) and stage.pod(key).metadata.uid not in meant and _at_rest(engine, 1), lambda: _seen(engine, key)
         )
         new = stage.pod(key).metadata.uid
-        placement = engine.cluster.placement(new)
+        placement = engine.deciding.cluster.placement(new)
         assert placement is not None and (placement.node, placement.pod.requests["cpu"]) == (node, 3500)
-        assert engine.event_handlers.repairs.replaced == int(version.ignores_uids)
+        assert engine.reading.event_handlers.repairs.replaced == int(version.ignores_uids)
         assert sum("is another one" in each for each in caplog.messages) == int(version.ignores_uids)
         fits = await make_pod(stage, "fits", cpu="500m")
         await stage.until_placed([fits])
@@ -321,7 +321,7 @@ async def test_a_pod_created_anew_while_it_is_bound_is_counted_as_it_is(unchecke
 
 async def _replace_before_binding(engine: Engine, stage: Stage, key: str) -> list[str]:
     """The first Binding waits until its pod was replaced by a bigger one; others wait for it. Returns the uids that it was meant for."""
-    client = engine._binder._client
+    client = engine.writing.binder._client
     write, turn, meant = client.write, asyncio.Lock(), list[str]()
 
     async def replacing(method: str, path: str, body: Any, *rest: Any, **more: Any) -> None:
@@ -351,9 +351,10 @@ async def _running(engine: Engine) -> AsyncIterator[None]:
 
 def _at_rest(engine: Engine, pods: int) -> bool:
     """So many pods on nodes, all confirmed, and nobody waits or is under way."""
-    cluster, queue = engine.cluster, engine.queue
+    cluster, queue = engine.deciding.cluster, engine.deciding.queue
     return (cluster.pod_count_total, cluster.assumed_count, len(queue), len(queue.in_flight)) == (pods, 0, 0, 0)
 
 
 def _seen(engine: Engine, key: str) -> str:
-    return f"{key} stands once and nothing is left over: {list(engine.cluster.placements())}, queue {engine.queue.sizes()}"
+    deciding = engine.deciding
+    return f"{key} stands once and nothing is left over: {list(deciding.cluster.placements())}, queue {deciding.queue.sizes()}"

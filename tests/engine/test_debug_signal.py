@@ -50,7 +50,7 @@ async def test_the_signal_compares_and_then_tells_everything(stage: Stage, caplo
         names = await settled(stage, running)
         lines = await signalled(stage, caplog)
         assert lines[0] == "debug: compared with the API server: no difference"
-        assert lines[1] == f"debug: replica {running.engine.replica.identity} is active"
+        assert lines[1] == f"debug: replica {running.engine.leading.replica.identity} is active"
         assert "debug: profile default of placewright: generation 1 decides, 1 is Active" in lines
         assert "debug: cached nodes: 3; pods on nodes: 2; of these assumed: 0" in lines
         assert "debug: queue: activeQ:0; backoffQ:0; unschedulablePods:1" in lines
@@ -68,7 +68,7 @@ async def test_differences_are_mended_before_they_are_told(stage: Stage, caplog:
     async with operator(stage) as running:
         await settled(stage, running)
         running.impatient()
-        running.engine.cluster.remove_node(NodeName("node-2"))
+        running.engine.deciding.cluster.remove_node(NodeName("node-2"))
         lines = await signalled(stage, caplog)
         assert lines[0] == "debug: compared with the API server: nodes missed 1"
         assert any(line.startswith("debug: node node-2: ") for line in lines)
@@ -161,8 +161,8 @@ async def test_names_that_would_move_a_cursor_are_written_as_escapes(stage: Stag
     caplog.set_level("INFO")
     async with operator(stage) as running:
         await settled(stage, running)
-        running.engine.queue.add(made("\x1b[2Jwiped\nagain"))
-        debugger = Debugger(running.engine)
+        running.engine.deciding.queue.add(made("\x1b[2Jwiped\nagain"))
+        debugger = Debugger(running.engine.leading, running.engine.deciding, running.engine.reading)
         await debugger._dump()
         assert not any("\x1b" in line or "\n" in line for line in debug_lines(caplog))
         assert any("\\x1b[2Jwiped\\nagain" in line for line in debug_lines(caplog))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import placewright
-from placewright.engine import engine
+from placewright.engine import deciding, engine, leading, reading, writing
 
 PACKAGE = Path(placewright.__file__).parent
 #: The rooms from which the engine, or a part of it, can be reached.
@@ -16,6 +19,7 @@ ROOMS = ("cli", "serving", "observability", "handlers", "engine", "leadership", 
 PARTS = {
     "engine", "scheduler", "queue", "nominator", "observers", "detail", "event_handlers", "shadows", "client", "claims", "lease",
     "profiles", "history", "reconcile_loop", "discovery", "unclaimed", "takeover", "plugin_watch", "reflectors",
+    "leading", "writing", "deciding", "reading", "binder", "marks", "forgotten",
 }  # fmt: skip
 #: How a list, a set or a mapping is changed in place.
 CHANGES = {"append", "insert", "extend", "remove", "pop", "clear", "add", "discard", "update", "setdefault"}
@@ -51,8 +55,8 @@ def set_from_outside(tree: ast.AST) -> Iterator[str]:
 
 
 def own(tree: ast.Module, methods: bool) -> set[str]:
-    """Attributes of `self` that the class Engine gives a value: in its `__init__`, or in all other `methods`."""
-    (made,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Engine")
+    """Attributes of `self` that the last class gives a value: in its `__init__`, or in all other `methods`."""
+    *_, made = (node for node in tree.body if isinstance(node, ast.ClassDef))
     functions = [node for node in made.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return {
         target.attr
@@ -82,8 +86,9 @@ def test_the_search_finds_what_it_is_for() -> None:
     assert not list(set_from_outside(ast.parse(right)))
 
 
-def test_every_attribute_of_the_engine_has_its_value_when_it_is_built() -> None:
-    tree = ast.parse(Path(engine.__file__).read_text())
+@pytest.mark.parametrize("module", [engine, leading, writing, deciding, reading], ids=lambda module: module.__name__)
+def test_every_attribute_of_an_engine_and_its_parts_has_its_value_when_it_is_built(module: ModuleType) -> None:
+    tree = ast.parse(Path(str(module.__file__)).read_text())
     assert own(tree, methods=True) <= own(tree, methods=False)
     declared = {
         node.target.attr

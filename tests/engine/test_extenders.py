@@ -84,7 +84,7 @@ async def test_a_silent_extender_does_not_hold_up_the_next_term() -> None:
             stage.pod("waits")
             await server.until_asked("filter")
             stage.sandbox.faults.add(Rule(method="PUT", path="/leases/", code=500))
-            await stage.until(lambda: not running.engine.leadership.active)
+            await stage.until(lambda: not running.engine.leading.leadership.active)
             stage.sandbox.faults.clear()
             names = stage.pods(3, scheduler="other")
             await stage.until(lambda: stage.placed(*names))

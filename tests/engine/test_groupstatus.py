@@ -186,7 +186,7 @@ async def test_groups_of_a_definition_that_is_installed_later_are_found(caplog: 
             for definition in read_definitions(CRDS / "groups"):
                 sandbox.writes.create(definitions, "", definition)
             groups.declare(2)
-            running.engine.discovery.adopt(await survey(running.engine.client))
+            running.engine.reading.discovery.adopt(await survey(running.engine.writing.client))
             await stage.until(lambda: stage.placed("a", "b"))
             await stage.until(lambda: groups.status().get("phase") == "Running")
     assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR") and "podgroups" in record.getMessage()]

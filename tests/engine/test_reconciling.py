@@ -27,7 +27,7 @@ _AT_ONCE = DeleteOptions(grace=0)
 
 
 def comparer(engine: Engine, *, patience: float = SOON, page: int = 2) -> Comparer:
-    return Comparer(engine.client, engine.reconcile_loop.reconciler, patience=patience, page=page)
+    return Comparer(engine.writing.client, engine.reading.reconcile_loop.reconciler, patience=patience, page=page)
 
 
 def made_up(name: str, *, node: str = "") -> PodInfo:
@@ -43,59 +43,59 @@ def uid(stage: Stage, name: str) -> str:
 
 
 def node_of_cache(engine: Engine, name: str) -> Node:
-    row = engine.cluster.row(NodeName(name))
+    row = engine.deciding.cluster.row(NodeName(name))
     assert row is not None
-    return engine.cluster.node(row)
+    return engine.deciding.cluster.node(row)
 
 
 def a_lost_node(stage: Stage, engine: Engine) -> None:
-    engine.cluster.remove_node(NodeName("node-0"))
+    engine.deciding.cluster.remove_node(NodeName("node-0"))
 
 
 def a_phantom_node(stage: Stage, engine: Engine) -> None:
-    engine.cluster.set_node(convert({"metadata": {"name": "phantom"}, "status": {"allocatable": {"cpu": "64"}}}, Node))
+    engine.deciding.cluster.set_node(convert({"metadata": {"name": "phantom"}, "status": {"allocatable": {"cpu": "64"}}}, Node))
 
 
 def a_node_with_another_allocatable(stage: Stage, engine: Engine) -> None:
     """Of the same version: only its content tells."""
     node = node_of_cache(engine, "node-1")
     status = msgspec.structs.replace(node.status, allocatable={"cpu": "3", "pods": "110"})
-    engine.cluster.set_node(msgspec.structs.replace(node, status=status))
+    engine.deciding.cluster.set_node(msgspec.structs.replace(node, status=status))
 
 
 def a_node_that_lost_its_taint(stage: Stage, engine: Engine) -> None:
     node = node_of_cache(engine, "tainted")
-    engine.cluster.set_node(msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=None)))
+    engine.deciding.cluster.set_node(msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=None)))
 
 
 def a_lost_pod_on_a_node(stage: Stage, engine: Engine) -> None:
-    engine.cluster.remove_pod(uid(stage, "web-0"))
+    engine.deciding.cluster.remove_pod(uid(stage, "web-0"))
 
 
 def a_phantom_pod_on_a_node(stage: Stage, engine: Engine) -> None:
-    engine.cluster.set_pod(made_up("ghost", node="node-2"))
+    engine.deciding.cluster.set_pod(made_up("ghost", node="node-2"))
 
 
 def a_pod_on_another_node(stage: Stage, engine: Engine) -> None:
-    placement = engine.cluster.placement(uid(stage, "web-1"))
+    placement = engine.deciding.cluster.placement(uid(stage, "web-1"))
     assert placement is not None
     other = next(name for name in ("node-0", "node-1", "node-2") if name != placement.node)
-    engine.cluster.set_pod(placement.pod.on(NodeName(other)))
+    engine.deciding.cluster.set_pod(placement.pod.on(NodeName(other)))
 
 
 def a_lost_pod_of_the_queue(stage: Stage, engine: Engine) -> None:
-    engine.queue.delete(uid(stage, "big-0"))
+    engine.deciding.queue.delete(uid(stage, "big-0"))
 
 
 def a_phantom_pod_in_the_queue(stage: Stage, engine: Engine) -> None:
-    engine.queue.add(made_up("nobody"))
+    engine.deciding.queue.add(made_up("nobody"))
 
 
 def a_pod_of_an_old_version_in_the_queue(stage: Stage, engine: Engine) -> None:
-    known = engine.queue.latest(uid(stage, "big-1"))
+    known = engine.deciding.queue.latest(uid(stage, "big-1"))
     assert known is not None
     meta = msgspec.structs.replace(known.pod.metadata, resource_version="1", labels={"of": "old"})
-    engine.queue.update(PodInfo(msgspec.structs.replace(known.pod, metadata=meta)))
+    engine.deciding.queue.update(PodInfo(msgspec.structs.replace(known.pod, metadata=meta)))
 
 
 PLANTED: dict[str, tuple[Callable[[Stage, Engine], None], str]] = {
@@ -127,10 +127,10 @@ def mirrors(stage: Stage, running: Running) -> bool:
     """Nodes and pods are as the store has them, in every version and amount."""
     engine = running.engine
     stored = {one.object["metadata"]["name"]: one.object for one in stage.sandbox.store.listed(stage._nodes.key)}
-    believed = {node.metadata.name: node for node in engine.cluster.nodes()}
+    believed = {node.metadata.name: node for node in engine.deciding.cluster.nodes()}
     pods = {one.uid: one.object["metadata"]["resourceVersion"] for one in stage.sandbox.store.listed(stage.pod_key)}
-    known = {one.pod.uid: one.pod.pod.metadata.resource_version for one in engine.cluster.placements() if not one.assumed}
-    waiting = {uid: pod.pod.metadata.resource_version for uid in engine.queue.uids() if (pod := engine.queue.latest(uid))}
+    known = {one.pod.uid: one.pod.pod.metadata.resource_version for one in engine.deciding.cluster.placements() if not one.assumed}
+    waiting = {uid: pod.pod.metadata.resource_version for uid in engine.deciding.queue.uids() if (pod := engine.deciding.queue.latest(uid))}
     nodes_alike = stored.keys() == believed.keys() and all(convert(one, Node) == believed[name] for name, one in stored.items())
     return nodes_alike and running.agrees_with(stage) and known | waiting == pods
 
@@ -154,7 +154,7 @@ async def at_work() -> AsyncIterator[tuple[Stage, Running]]:
 async def test_what_is_planted_is_found_mended_and_counted(at_work: tuple[Stage, Running], what: str) -> None:
     plant, kind = PLANTED[what]
     stage, running = at_work
-    await stage.until(lambda: running.engine.takeover.active and mirrors(stage, running), "it goes on where it stood still")
+    await stage.until(lambda: running.engine.leading.takeover.active and mirrors(stage, running), "it goes on where it stood still")
     plant(stage, running.engine)
     assert not mirrors(stage, running), "something was planted"
     repairs = await comparer(running.engine).compare(cache=True, queue=True)
@@ -182,9 +182,9 @@ async def test_more_differences_than_are_read_one_by_one_are_settled_by_a_second
     for number in range(count):
         stage.node(f"more-{number}")
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.cluster.node_count == count + 3)
+        await stage.until(lambda: running.engine.deciding.cluster.node_count == count + 3)
         for number in range(count):
-            running.engine.cluster.remove_node(NodeName(f"more-{number}"))
+            running.engine.deciding.cluster.remove_node(NodeName(f"more-{number}"))
         a_phantom_node(stage, running.engine)
         repairs = await comparer(running.engine, page=50).compare(cache=True, queue=True)
         assert found(list(repairs.counts())) == {"nodes_missed": count, "nodes_vanished": 1}
@@ -198,7 +198,7 @@ async def test_a_comparison_that_breaks_off_is_taken_up_again(stage: Stage) -> N
         stage.sandbox.faults.add(Rule(method="GET", path="/api/v1/nodes/node-0", code=500, times=1))
         with pytest.raises(ApiError):
             await comparer(running.engine).compare(cache=True, queue=True)
-        assert running.engine.event_handlers._departed is None
+        assert running.engine.reading.event_handlers._departed is None
         repairs = await comparer(running.engine).compare(cache=True, queue=True)
         assert found(list(repairs.counts())) == {"nodes_missed": 1}
 
@@ -239,7 +239,7 @@ async def test_under_churn_nothing_is_repaired(seed: int) -> None:
     async with new_stage() as stage:
         stage.profile().nodes(6)
         async with operator(stage) as running:
-            await stage.until(lambda: running.engine.leadership.active)
+            await stage.until(lambda: running.engine.leading.leadership.active)
             churn = Churn(stage, seed)
             task = asyncio.create_task(churn.run())
             await stage.until(lambda: churn.steps > 50)
@@ -261,7 +261,9 @@ async def test_a_comparison_that_is_refused_waits_for_as_long_as_it_was_asked_to
     async with operator(stage) as running:
         await settled(stage, running)
         engine = running.engine
-        lister = ReconcileLoop(engine.client, engine.reconcile_loop.reconciler, 0.05, AlwaysLead(), engine.profiles, SOON, sleep)
+        lister = ReconcileLoop(
+            engine.writing.client, engine.reading.reconcile_loop.reconciler, 0.05, AlwaysLead(), engine.deciding.profiles, SOON, sleep
+        )
         refused = stage.sandbox.faults.add(Rule(method="GET", path="/api/v1/nodes", watch=False, code=429, retry_after=3, times=1))
         task = asyncio.create_task(lister.run())
         await stage.until(lambda: slept)

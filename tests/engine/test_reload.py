@@ -53,11 +53,12 @@ async def test_pods_in_the_queue_keep_their_place_when_the_profile_changes() -> 
         async with operator(stage) as running:
             await until_active(stage, 1)
             names = stage.pods(8, cpu="500m")
-            await stage.until(lambda: running.engine.queue.sizes().active == 8)
+            await stage.until(lambda: running.engine.deciding.queue.sizes().active == 8)
             await until_active(stage, stage.edit_profile(weights={"NodeResourcesFit": 9}))
-            assert running.engine.queue.sizes().active == 8
+            assert running.engine.deciding.queue.sizes().active == 8
             stage.edit_profile(paused=False)
-            await stage.until(lambda: running.engine.queue.sizes().unschedulable + running.engine.queue.sizes().backoff == 5)
+            queue = running.engine.deciding.queue
+            await stage.until(lambda: queue.sizes().unschedulable + queue.sizes().backoff == 5)
         assert [name for name in names if stage.placed(name)] == names[:3]
 
 
@@ -66,7 +67,7 @@ async def test_a_pod_that_only_a_plugin_now_disabled_rejected_is_tried_again() -
         stage.node("tainted", taint="maintenance").profile().pod("web").pod("big", cpu="8")
         async with operator(stage) as running:
             await stage.until(lambda: stage.condition("web").get("reason") == stage.condition("big").get("reason") == "Unschedulable")
-            big = running.engine.queue.get(stage.show("big")["metadata"]["uid"])
+            big = running.engine.deciding.queue.get(stage.show("big")["metadata"]["uid"])
             assert big is not None
             generation = stage.edit_profile(plugins=MULTI_POINT_WITHOUT_TAINTS)
             await stage.until(lambda: stage.node_of("web") == "tainted")
@@ -80,7 +81,7 @@ async def test_a_pod_that_nothing_speaks_for_is_left_alone_by_a_change_of_weight
     stage.pod("big", cpu="8")
     async with operator(stage) as running:
         await stage.until(lambda: stage.condition("big").get("reason") == "Unschedulable")
-        queued = running.engine.queue.get(stage.show("big")["metadata"]["uid"])
+        queued = running.engine.deciding.queue.get(stage.show("big")["metadata"]["uid"])
         assert queued is not None
         await until_active(stage, stage.edit_profile(weights={"NodeResourcesFit": 3}))
         (web,) = stage.pods(1)
@@ -95,7 +96,7 @@ async def test_the_backoff_of_pods_that_wait_already_is_recomputed() -> None:
         stage.sandbox.faults.add(Rule(method="POST", path="/binding", code=403, times=1))
         stage.pod("web")
         async with operator(stage) as running:
-            await stage.until(lambda: running.engine.queue.sizes().backoff == 1)
+            await stage.until(lambda: running.engine.deciding.queue.sizes().backoff == 1)
             generation = stage.edit_profile(backoff={"initialSeconds": 0.5, "maxSeconds": 1})
             await stage.until(lambda: stage.placed("web"))
         decision = stage.decision("web")
@@ -124,7 +125,7 @@ async def test_a_new_profile_picks_up_pods_that_wait_for_it_already(stage: Stage
     names = stage.pods(5, scheduler="batch")
     async with operator(stage) as running:
         await until_active(stage, 1)
-        await stage.until(lambda: len(running.engine.queue) == 5)
+        await stage.until(lambda: len(running.engine.deciding.queue) == 5)
         assert not any(map(stage.node_of, names))
         stage.profile("batch", schedulerName="batch")
         await stage.until(lambda: stage.placed(*names))
@@ -138,9 +139,9 @@ async def test_the_profile_of_the_default_scheduler_can_be_deleted_and_comes_bac
             first = stage.pods(2, scheduler="default-scheduler")
             await stage.until(lambda: stage.placed(*first))
             stage.delete_profile()
-            await stage.until(lambda: running.engine.live.by_scheduler_name("default-scheduler") is None)
+            await stage.until(lambda: running.engine.deciding.live.by_scheduler_name("default-scheduler") is None)
             second = stage.pods(3, scheduler="default-scheduler")
-            await stage.until(lambda: running.engine.queue.sizes("default-scheduler").unschedulable == 3)
+            await stage.until(lambda: running.engine.deciding.queue.sizes("default-scheduler").unschedulable == 3)
             assert not any(map(stage.node_of, second))
             stage.profile(schedulerName="default-scheduler")
             await stage.until(lambda: stage.placed(*second))
@@ -152,9 +153,9 @@ async def test_deleting_one_profile_leaves_the_pods_of_others_alone(stage: Stage
     async with operator(stage) as running:
         await until_active(stage, 1, "batch")
         stage.delete_profile("batch")
-        await stage.until(lambda: running.engine.live.by_scheduler_name("batch") is None)
+        await stage.until(lambda: running.engine.deciding.live.by_scheduler_name("batch") is None)
         waiting = stage.pods(2, scheduler="batch")
-        await stage.until(lambda: running.engine.queue.sizes("batch").unschedulable == 2)
+        await stage.until(lambda: running.engine.deciding.queue.sizes("batch").unschedulable == 2)
         placed = stage.pods(2)
         await stage.until(lambda: stage.placed(*placed))
         assert not any(map(stage.node_of, waiting))
@@ -166,7 +167,7 @@ async def test_a_binding_under_way_ends_although_its_profile_is_deleted(stage: S
     async with operator(stage) as running:
         await stage.until(lambda: slow.met == 1)
         stage.delete_profile()
-        await stage.until(lambda: running.engine.live.by_scheduler_name("placewright") is None)
+        await stage.until(lambda: running.engine.deciding.live.by_scheduler_name("placewright") is None)
         stage.sandbox.faults.release()
         await stage.until(lambda: stage.placed("web"))
     assert stage.bound_twice() == []
@@ -217,7 +218,7 @@ async def test_a_replica_that_takes_over_goes_on_with_the_status_and_announces_n
         async with operator(stage) as second:
             await stage.until(lambda: len(stage.peers()) == 2)
             await first.end()
-            await stage.until(lambda: second.engine.leadership.active)
+            await stage.until(lambda: second.engine.leading.leadership.active)
             generation = stage.edit_profile(weights={"NodeResourcesFit": 2})
             await until_active(stage, generation)
             await stage.until(lambda: len(stage.events("default")) > 1)
@@ -248,7 +249,7 @@ async def test_a_weight_that_drowns_the_others_is_hinted_at_until_it_is_lowered(
 async def test_a_weight_on_a_plugin_that_has_nothing_to_score_is_hinted_at_once_enough_was_decided(stage: Stage) -> None:
     async with operator(stage) as running:
         await until_active(stage, stage.edit_profile(weights={"ImageLocality": 4}))
-        active = running.engine.live.by_scheduler_name("placewright")
+        active = running.engine.deciding.live.by_scheduler_name("placewright")
         assert active is not None
         impact = active.evaluator.impact
         impact._every = impact._left = 1

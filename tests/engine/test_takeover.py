@@ -175,14 +175,14 @@ async def test_the_lead_outlasts(stage: Stage, trouble: str) -> None:
         (first,) = stage.pods(1)
         await stage.until(lambda: stage.placed(first))
         lost: list[bool] = []
-        running.engine.leadership.on_change(lost.append)
+        running.engine.leading.leadership.on_change(lost.append)
         if trouble != "a queue of requests":
             stage.sandbox.faults.add(Rule(path="/api/v1/", watch=False, latency=2 * options.peering_lifetime))
         stage.pods(60)
         renewals = {str(lease(stage)["renewTime"])}
         stage.sandbox.store.listeners.append(lambda *_: renewals.add(str(lease(stage)["renewTime"])))
         await stage.until(lambda: len(renewals) > 9, "more than a lifetime passes")
-        assert not lost and running.engine.leadership.active and running.engine.leadership.term == 1
+        assert not lost and running.engine.leading.leadership.active and running.engine.leading.leadership.term == 1
         stage.sandbox.faults.clear()
         stage.sandbox.faults.release()
         running.unlimited()
@@ -206,12 +206,12 @@ async def test_a_binding_that_waits_to_be_sent_again_is_not_sent_in_another_term
         await stage.until(lambda: busy.met == 1)
         give_lease_to(stage, "somebody-else")
         stage.sandbox.faults.clear()
-        await stage.until(lambda: not running.engine.takeover.active)
-        await stage.until(lambda: not running.engine.scheduler._tasks, "the binding is given up")
-        assert not stage.placed(name) and not running.engine.cluster.assumed_count
+        await stage.until(lambda: not running.engine.leading.takeover.active)
+        await stage.until(lambda: not running.engine.deciding.scheduler._tasks, "the binding is given up")
+        assert not stage.placed(name) and not running.engine.deciding.cluster.assumed_count
         await stage.until(lambda: stage.placed(name), "it is decided anew when the Lease is ours again")
-        assert running.engine.leadership.term == 2
-        assert str(lease(stage)["holderIdentity"]) == running.engine.replica.identity
+        assert running.engine.leading.leadership.term == 2
+        assert str(lease(stage)["holderIdentity"]) == running.engine.leading.replica.identity
     assert stage.bound_twice() == []
 
 
@@ -221,13 +221,13 @@ async def test_a_binding_without_an_answer_is_asked_for_before_the_next_term_beg
     stage.sandbox.faults.add(Rule(method="POST", path="/binding", times=1, **fault))
     async with operator(stage) as running:
         await stage.until(lambda: running.engine.started)
-        running.engine._binder._looks = 1
+        running.engine.writing.binder._looks = 1
         (name,) = stage.pods(1)
         stage.sandbox.faults.add(Rule(method="GET", path=f"/pods/{name}", code=500, times=1))
-        binding = running.engine.scheduler.binding
+        binding = running.engine.deciding.scheduler.binding
         await stage.until(lambda: binding.unresolved or stage.placed(name))
         give_lease_to(stage, "somebody-else")
-        await stage.until(lambda: running.engine.leadership.term == 2 and running.engine.takeover.active)
+        await stage.until(lambda: running.engine.leading.leadership.term == 2 and running.engine.leading.takeover.active)
         assert not binding.unresolved, "nothing is assumed of which nobody knows"
         await stage.until(lambda: stage.placed(name) and running.agrees_with(stage))
     assert stage.bound_twice() == []
@@ -505,14 +505,14 @@ async def test_a_replica_that_takes_the_lead_again_decides_by_profiles_as_they_a
         stage.profile("another", schedulerName="another")
         generation = stage.edit_profile(weights={"NodeResourcesFit": 7})
         give_lease_to(stage, "somebody-else")
-        await stage.until(lambda: running.engine.leadership.term == 2 and running.engine.takeover.active)
-        active = running.engine.live.active
+        await stage.until(lambda: running.engine.leading.leadership.term == 2 and running.engine.leading.takeover.active)
+        active = running.engine.deciding.live.active
         assert active["placewright"].profile.generation == generation
         assert "another" in active
         stage.delete_profile("another")
         give_lease_to(stage, "somebody-else")
-        await stage.until(lambda: running.engine.leadership.term == 3 and running.engine.takeover.active)
-        assert "another" not in running.engine.live.active
+        await stage.until(lambda: running.engine.leading.leadership.term == 3 and running.engine.leading.takeover.active)
+        assert "another" not in running.engine.deciding.live.active
         stage.sandbox.faults.clear()
         stage.sandbox.faults.release()
 
@@ -523,11 +523,11 @@ async def test_verdicts_that_wait_when_the_lead_is_lost_are_not_written(stage: S
         await stage.until(lambda: stage.placed(first))
         held = stage.sandbox.faults.add(Rule(method="PATCH", path="/status", latency=HELD))
         names = stage.pods(30, cpu="1000")
-        await stage.until(lambda: held.met and running.engine.queue.sizes().unschedulable == len(names))
-        waiting = len(running.engine._status._queue.waiting)
+        await stage.until(lambda: held.met and running.engine.deciding.queue.sizes().unschedulable == len(names))
+        waiting = len(running.engine.writing.status._queue.waiting)
         give_lease_to(stage, "somebody-else")
-        await stage.until(lambda: not running.engine.takeover.active)
-        assert waiting and not running.engine._status._queue.waiting
+        await stage.until(lambda: not running.engine.leading.takeover.active)
+        assert waiting and not running.engine.writing.status._queue.waiting
         stage.sandbox.faults.clear()
         stage.sandbox.faults.release()
-        await stage.until(lambda: running.engine.leadership.term == 2)
+        await stage.until(lambda: running.engine.leading.leadership.term == 2)

@@ -321,7 +321,7 @@ async def test_an_operator_tells_pods_of_a_deleted_profile_and_places_them_when_
     async with operator(stage) as running:
         await stage.until(lambda: stage.placed(first))
         stage.delete_profile("batch")
-        await stage.until(lambda: "batch" not in running.engine.live.active)
+        await stage.until(lambda: "batch" not in running.engine.deciding.live.active)
         (waiting,) = stage.pods(1, scheduler="batch")
         (misspelt,) = stage.pods(1, scheduler="bacth")
         (theirs,) = stage.pods(1, scheduler="default-scheduler")
@@ -332,7 +332,7 @@ async def test_an_operator_tells_pods_of_a_deleted_profile_and_places_them_when_
         await stage.until(lambda: stage.placed(waiting))
         await stage.until(lambda: stage.events(misspelt))
         assert stage.events(misspelt)[0][1].startswith("no profile takes pods of schedulerName 'bacth' (did you mean 'batch'?)")
-        assert [(found.ours, number) for found, number in running.engine.unclaimed.waiting()] == [("batch", 1)]
+        assert [(found.ours, number) for found, number in running.engine.deciding.unclaimed.waiting()] == [("batch", 1)]
 
 
 async def test_an_operator_that_is_started_later_knows_from_the_history(stage: Stage) -> None:

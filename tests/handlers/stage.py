@@ -247,16 +247,16 @@ class Running:
         stored = {one.uid: one.object for one in stage.sandbox.store.listed(stage.pod_key)}
         alive = {uid: one for uid, one in stored.items() if one.get("status", {}).get("phase") not in ("Succeeded", "Failed")}
         placed = {uid: one["spec"]["nodeName"] for uid, one in alive.items() if one["spec"].get("nodeName")}
-        believed = {one.pod.uid: one.node for one in self.engine.cluster.placements()}
-        return believed == placed and set(self.engine.queue.uids()) == alive.keys() - placed.keys()
+        believed = {one.pod.uid: one.node for one in self.engine.deciding.cluster.placements()}
+        return believed == placed and set(self.engine.deciding.queue.uids()) == alive.keys() - placed.keys()
 
     def impatient(self) -> None:
         """Differences between cache or queue and the API server are looked at again at once, and not after seconds."""
-        self.engine.reconcile_loop._comparer._patience = 0.2
+        self.engine.reading.reconcile_loop._comparer._patience = 0.2
 
     def unlimited(self) -> None:
         """As many requests a second as it likes from now on, so that its end is none of waiting."""
-        limit = self.engine.client.pacing.limit
+        limit = self.engine.writing.client.pacing.limit
         if limit is not None:
             limit._qps = 1e6  # those who wait in it now are let out by this, too
 

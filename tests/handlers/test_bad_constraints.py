@@ -221,7 +221,7 @@ async def test_a_pod_is_placed_in_spite_of_what_looks_wrong_and_means_something(
 async def test_nothing_else_is_touched(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """Pods that make no sense wait among others, and stand among others: these are placed where they would have been."""
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.leadership.active)
+        await stage.until(lambda: running.engine.leading.leadership.active)
         for number, case in enumerate(WAITING):
             create_pod(stage, f"bad-{number}", case.spec, case.labels)
             create_pod(stage, f"standing-{number}", {**case.spec, "nodeName": f"node-{number % 3}"}, case.labels)

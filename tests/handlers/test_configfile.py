@@ -67,10 +67,10 @@ async def test_profiles_in_the_cluster_have_no_say_then(stage: Stage) -> None:
 
 async def test_the_comparison_after_a_relist_misses_no_profile(stage: Stage) -> None:
     async with operator(stage, WITH_FILE) as running:
-        await stage.until(lambda: running.engine.leadership.active)
-        known = running.engine.profiles.standings()
-        await running.engine.profiles.compare()
-        assert running.engine.profiles.standings() == known != {}
+        await stage.until(lambda: running.engine.leading.leadership.active)
+        known = running.engine.deciding.profiles.standings()
+        await running.engine.deciding.profiles.compare()
+        assert running.engine.deciding.profiles.standings() == known != {}
         names = stage.pods(2)
         await stage.until(lambda: stage.placed(*names))
 
@@ -81,7 +81,7 @@ async def test_alone_it_needs_no_peering_and_places_at_once() -> None:
         names = stage.pods(4)
         async with operator(stage, ALONE) as running:
             await stage.until(lambda: stage.placed(*names))
-            assert running.engine.leadership.active
+            assert running.engine.leading.leadership.active
         assert stage.peers() == set()
 
 
@@ -101,16 +101,16 @@ async def test_a_profile_that_cannot_take_effect_ends_it_with_a_sentence(stage: 
     engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), broken)
     with pytest.raises(ConfigError, match=r"profile from-file: .*percentageOfNodesToScore: found 500"):
         await run_engine(engine, asyncio.Event())
-    assert engine.client._session.closed
+    assert engine.writing.client._session.closed
 
 
 async def test_a_limit_of_requests_a_second_holds_for_the_engine_s_client(stage: Stage) -> None:
     names = stage.pods(6)
     async with operator(stage, replace(FAST, qps=200.0, burst=10)) as running:
         await stage.until(lambda: stage.placed(*names))
-        assert running.engine.client.pacing.limit is not None
+        assert running.engine.writing.client.pacing.limit is not None
     async with operator(stage) as running:
-        assert running.engine.client.pacing.limit is None
+        assert running.engine.writing.client.pacing.limit is None
 
 
 # --- as a process -------------------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ async def all_placed(stage: Stage, names: list[str]) -> None:
 async def test_no_pod_is_lost_or_bound_twice_when(stage: Stage, storm: str) -> None:
     stage.edit_profile(backoff={"maxSeconds": 0})
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.leadership.active)
+        await stage.until(lambda: running.engine.leading.leadership.active)
         STORMS[storm](stage)
         names: list[str] = []
         for _ in range(6):
@@ -45,7 +45,7 @@ async def test_no_pod_is_lost_or_bound_twice_when(stage: Stage, storm: str) -> N
         stage.sandbox.faults.cut_watches_after(0)
         await stage.until(lambda: stage.placed(*names), f"all pods placed after: {storm}")
         await stage.until(lambda: running.agrees_with(stage), f"columns and queue agree with the store after: {storm}")
-        await stage.until(lambda: len(running.engine.queue.in_flight) == 0, f"every answer is known after: {storm}")
+        await stage.until(lambda: len(running.engine.deciding.queue.in_flight) == 0, f"every answer is known after: {storm}")
     assert stage.bound_twice() == []
 
 
@@ -66,7 +66,7 @@ async def test_a_pod_that_vanished_unseen_leaves_the_queue(stage: Stage, caplog:
         stage.delete_pod("big")
         stage.sandbox.faults.compact()
         await stage.until(lambda: running.agrees_with(stage))
-        assert running.engine.reconcile_loop.reconciler.repairs.vanished == 1
+        assert running.engine.reading.reconcile_loop.reconciler.repairs.vanished == 1
     assert "reconciler: 0 pods were missed, 1 had vanished" in caplog.text
 
 
@@ -78,7 +78,7 @@ async def test_a_profile_that_vanished_unseen_places_no_more_pods(stage: Stage, 
         stage.sandbox.faults.refuse_connections(0.2)
         stage.delete_profile()
         stage.sandbox.faults.compact()
-        await stage.until(lambda: running.engine.live.by_scheduler_name("placewright") is None)
+        await stage.until(lambda: running.engine.deciding.live.by_scheduler_name("placewright") is None)
         stage.profile()
         names = stage.pods(2)
         await stage.until(lambda: stage.placed(*names))
@@ -105,8 +105,8 @@ async def test_a_lost_answer_is_looked_after_and_not_repeated(stage: Stage) -> N
     stage.pod("web")
     async with operator(stage) as running:
         await stage.until(lambda: stage.events("web"))
-        assert running.engine._binder.counts.lost_answers == lost.met == 1
-        assert running.engine._binder.counts.retries == 0
+        assert running.engine.writing.binder.counts.lost_answers == lost.met == 1
+        assert running.engine.writing.binder.counts.retries == 0
     assert [reason for reason, _ in stage.events("web")] == ["Scheduled"]
 
 

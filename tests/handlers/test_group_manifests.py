@@ -66,7 +66,7 @@ async def test_volcano_jobs_are_placed_all_or_none_and_those_that_are_run(folder
             await apply(stage, reading.objects, reading.pods)
 
             def at_rest() -> bool:
-                sizes = running.engine.queue.sizes()
+                sizes = running.engine.deciding.queue.sizes()
                 pods = [stored.object for stored in stage.sandbox.store.listed(stage.pod_key)]
                 told = all(pod["spec"].get("nodeName") or (pod.get("status") or {}).get("conditions") for pod in pods)
                 idle = not sizes.active and not sizes.backoff and not sizes.in_flight

@@ -82,12 +82,12 @@ def in_a_reflector(running: Running, stage: Stage, patch: pytest.MonkeyPatch) ->
 
 
 def in_the_handler_of_pods(running: Running, stage: Stage, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(running.engine.event_handlers, "unscheduled_pod", without_memory)
+    patch.setattr(running.engine.reading.event_handlers, "unscheduled_pod", without_memory)
     stage.pods(1)
 
 
 def in_the_handler_of_profiles(running: Running, stage: Stage, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(running.engine.profiles, "take", without_memory)
+    patch.setattr(running.engine.deciding.profiles, "take", without_memory)
     stage.profile("another", schedulerName="another")
 
 
@@ -97,7 +97,7 @@ def in_the_cycle(running: Running, stage: Stage, patch: pytest.MonkeyPatch) -> N
 
 
 def in_a_binding(running: Running, stage: Stage, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(running.engine._binder, "bind", without_memory)
+    patch.setattr(running.engine.writing.binder, "bind", without_memory)
     stage.pods(1)
 
 
@@ -129,7 +129,7 @@ async def test_the_operator_ends_and_gives_the_lead_back(
     place: Callable[[Running, Stage, pytest.MonkeyPatch], None], stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.leadership.active and running.engine.profiles.loaded)
+        await stage.until(lambda: running.engine.leading.leadership.active and running.engine.deciding.profiles.loaded)
         place(running, stage, monkeypatch)
         with pytest.raises(EngineBroken, match=r"MemoryError|run out of memory"):
             async with asyncio.timeout(DEADLINE):

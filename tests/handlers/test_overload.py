@@ -39,11 +39,11 @@ async def test_urgent_pods_are_bound_among_the_next_few_however_many_others_wait
     faults = stage.sandbox.faults
     sent = faults.add(Rule(method="POST", path="/binding", latency=HELD))
     async with operator(stage, replace(FAST, leader_elect=False)) as running:
-        await stage.until(lambda: running.engine.takeover.active)
+        await stage.until(lambda: running.engine.leading.takeover.active)
         stage.pods(FLOOD)
         await stage.until(lambda: sent.met == CONCURRENCY, "binding has begun")
         urgent = {stage.show(name)["metadata"]["uid"] for name in urgent_pods(stage, 5)}
-        await stage.until(lambda: urgent <= set(running.engine.queue.uids()), "the watch told of them")
+        await stage.until(lambda: urgent <= set(running.engine.deciding.queue.uids()), "the watch told of them")
         rounds = 0
         while not urgent <= {uid for uid, _ in stage.bindings}:
             rounds += 1
@@ -61,7 +61,7 @@ async def test_with_a_limit_on_requests_bindings_are_not_starved_by_what_is_said
     for number in range(300):
         stage.pod(f"big-{number}", cpu="900")
     async with operator(stage, replace(FAST, qps=40.0, burst=40)) as running:
-        await stage.until(lambda: running.engine.queue.sizes().unschedulable == 300, "all were tried")
+        await stage.until(lambda: running.engine.deciding.queue.sizes().unschedulable == 300, "all were tried")
         names = stage.pods(20)
         said = sum(1 for number in range(300) if stage.condition(f"big-{number}"))
         await stage.until(lambda: stage.placed(*names), "bound")

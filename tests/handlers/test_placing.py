@@ -120,12 +120,12 @@ async def test_a_bad_edit_leaves_the_last_good_generation_in_effect_and_says_so(
 
 async def test_pods_of_a_deleted_profile_wait_until_it_is_made_again(stage: Stage) -> None:
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.queue is not None and stage.profile_condition("Ready"))
+        await stage.until(lambda: running.engine.deciding.queue is not None and stage.profile_condition("Ready"))
         stage.delete_profile()
-        await stage.until(lambda: running.engine.live.by_scheduler_name("placewright") is None)
+        await stage.until(lambda: running.engine.deciding.live.by_scheduler_name("placewright") is None)
         (name,) = stage.pods(1)
-        await stage.until(lambda: len(running.engine.queue) == 1)
-        assert running.engine.queue.sizes().unschedulable == 1
+        await stage.until(lambda: len(running.engine.deciding.queue) == 1)
+        assert running.engine.deciding.queue.sizes().unschedulable == 1
         stage.profile(weights={"ImageLocality": 9})
         await stage.until(lambda: stage.placed(name))
         await stage.until(lambda: stage.profile_condition("Ready").get("status") == "True")
@@ -135,11 +135,11 @@ async def test_an_unreadable_profile_is_refused_and_can_be_deleted(stage: Stage,
     """A server that checks the schema would not let it pass; the definition may be older than the operator."""
     async with operator(stage) as running:
         await stage.until(lambda: stage.profile_condition("Ready").get("status") == "True")
-        profiles = running.engine.profiles
+        profiles = running.engine.deciding.profiles
         stage.write_profile_unchecked(weights="heavy")
         await stage.until(lambda: "profile default: generation 2 is refused: SchedulingProfile: Expected" in caplog.text)
         names = stage.pods(1)
         await stage.until(lambda: stage.placed(*names))
         stage.delete_profile()
         await stage.until(lambda: not profiles._seen)
-        assert running.engine.live.by_scheduler_name("placewright") is None
+        assert running.engine.deciding.live.by_scheduler_name("placewright") is None

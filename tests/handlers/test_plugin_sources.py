@@ -73,7 +73,7 @@ class Metrics:
 
 def in_use(running: Running, node: str) -> str:
     """What the operator knows of a node."""
-    sample = running.engine.cluster.objects.of(NodeMetrics).get(node)
+    sample = running.engine.deciding.cluster.objects.of(NodeMetrics).get(node)
     return "" if sample is None else (sample.usage or {})["cpu"]
 
 

@@ -38,14 +38,14 @@ async def test_a_broken_watch_ends_kopf_but_not_the_scheduler(stage: Stage, capl
     async with operator(stage) as running:
         await stage.until(lambda: stage.condition("big"))
         uid = stage.show("big")["metadata"]["uid"]
-        queued = running.engine.queue.get(uid)
+        queued = running.engine.deciding.queue.get(uid)
         break_kopf(stage)
         await stage.until(lambda: "Kopf's watching ended" in caplog.text)
         assert "it is started again, 1 pods are kept in the queue" in caplog.text
-        assert running.engine.queue.get(uid) is queued, "with its attempts and backoff"
+        assert running.engine.deciding.queue.get(uid) is queued, "with its attempts and backoff"
         names = stage.pods(3)
         await stage.until(lambda: stage.placed(*names))
-        assert running.engine.queue.get(uid) is queued
+        assert running.engine.deciding.queue.get(uid) is queued
     assert stage.bound_twice() == []
 
 
@@ -61,14 +61,14 @@ async def test_bindings_under_way_survive_the_end_of_kopf(stage: Stage, caplog: 
         stage.sandbox.faults.release()
         await stage.until(lambda: stage.placed("web"))
         await stage.until(lambda: running.agrees_with(stage))
-        assert len(running.engine.queue.in_flight) == 0
+        assert len(running.engine.deciding.queue.in_flight) == 0
     assert stage.bound_twice() == []
 
 
 async def test_every_part_of_the_engine_survives_the_end_of_kopf(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.leadership.active)
-        parts = [*running.engine._tasks, *running.engine.leadership.tasks]
+        await stage.until(lambda: running.engine.leading.leadership.active)
+        parts = running.engine._tasks()
         break_kopf(stage)
         await stage.until(lambda: "Kopf's watching ended" in caplog.text)
         names = stage.pods(1)
@@ -80,7 +80,7 @@ async def test_a_restarted_kopf_does_not_have_the_process_killed_later(stage: St
     """Kopf, ended by anything but its stop flag, plans a SIGKILL of the whole process for some minutes later."""
     planned: list[object] = []
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.leadership.active)
+        await stage.until(lambda: running.engine.leading.leadership.active)
         loop = asyncio.get_running_loop()
         call_later = loop.call_later
 
@@ -101,19 +101,19 @@ async def test_a_restarted_kopf_does_not_have_the_process_killed_later(stage: St
 
 async def test_of_two_one_schedules_and_the_other_takes_over_when_the_first_ends(stage: Stage) -> None:
     async with operator(stage) as first:
-        await stage.until(lambda: first.engine.leadership.active)
+        await stage.until(lambda: first.engine.leading.leadership.active)
         async with operator(stage) as second:
             await stage.until(lambda: len(stage.peers()) == 2)
             names = stage.pods(20)
             await stage.until(lambda: stage.placed(*names))
-            assert not second.engine.leadership.active
-            await stage.until(lambda: first.engine.scheduler.counts.bound == 20)
-            assert second.engine.scheduler.counts.bound == 0
+            assert not second.engine.leading.leadership.active
+            await stage.until(lambda: first.engine.deciding.scheduler.counts.bound == 20)
+            assert second.engine.deciding.scheduler.counts.bound == 0
             await first.end()
-            await stage.until(lambda: second.engine.leadership.active)
+            await stage.until(lambda: second.engine.leading.leadership.active)
             names = stage.pods(20)
             await stage.until(lambda: stage.placed(*names))
-            await stage.until(lambda: second.engine.scheduler.counts.bound == 20)
+            await stage.until(lambda: second.engine.deciding.scheduler.counts.bound == 20)
     assert stage.bound_twice() == []
     assert stage.peers() == set()
 
@@ -129,7 +129,7 @@ async def test_a_replica_that_ends_finishes_its_bindings_before_it_leaves_the_pe
         stage.sandbox.faults.release()
         await ending
     assert stage.placed("web")
-    assert stage.peers_when_bound == [{running.engine.replica.identity}], "bound once, while it was still the elected one"
+    assert stage.peers_when_bound == [{running.engine.leading.replica.identity}], "bound once, while it was still the elected one"
     assert stage.peers() == set()
 
 
@@ -154,12 +154,12 @@ async def test_a_part_that_dies_ends_the_operator_with_an_error(stage: Stage, pa
 
 async def test_what_broke_is_logged(stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.leadership.active)
+        await stage.until(lambda: running.engine.leading.leadership.active)
 
         def broken() -> None:
             raise RuntimeError("a heap is no heap")
 
-        monkeypatch.setattr(running.engine.queue, "pop", broken)
+        monkeypatch.setattr(running.engine.deciding.queue, "pop", broken)
         stage.pods(1)
         with pytest.raises(EngineBroken, match=r"scheduler ended \(RuntimeError: a heap is no heap\)"):
             async with asyncio.timeout(DEADLINE):
@@ -184,11 +184,11 @@ async def test_under_kopf_run_a_part_that_dies_ends_the_process_by_the_signal_th
     sent: list[int] = []
     monkeypatch.setattr(lifecycle.signal, "raise_signal", sent.append)
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.leadership.active)
+        await stage.until(lambda: running.engine.leading.leadership.active)
         watching = asyncio.create_task(lifecycle._end_with(running.engine))
         await asyncio.sleep(0)
         assert sent == []
-        running.engine._tasks[0].cancel()
+        running.engine._tasks()[0].cancel()
         await watching
         assert sent == [signal.SIGTERM]
         with pytest.raises(EngineBroken):
@@ -213,9 +213,9 @@ async def test_nothing_is_left_behind(stage: Stage) -> None:
 async def test_a_start_that_is_given_up_ends_at_once_and_closes_its_connections(stage: Stage) -> None:
     stage.sandbox.faults.refuse_connections(3600.0)
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.client.away.away_since is not None)
+        await stage.until(lambda: running.engine.writing.client.away.away_since is not None)
         await running.end()
-    assert running.engine.client._session.closed
+    assert running.engine.writing.client._session.closed
 
 
 # --- the API server is away ---------------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ async def test_an_api_server_without_the_peering_definition_is_refused_in_one_se
         engine = build_engine(load_config(str(sandbox.kubeconfig)), FAST)
         with pytest.raises(PeeringMissing, match="apply crds/ first"):
             await run_engine(engine, asyncio.Event())
-        assert engine.client._session.closed
+        assert engine.writing.client._session.closed
 
 
 # --- what is relied upon of Kopf ---------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ async def test_a_selected_config_map_wakes_the_pods_that_the_plugin_rejected_and
     async with operator(at) as running:
         at.pod("web")
         await at.until(lambda: SHUT in at.condition("web").get("message", ""))
-        assert [each.metadata.name for each in running.engine.cluster.objects.of(ConfigMap).values()] == ["ours"]
+        assert [each.metadata.name for each in running.engine.deciding.cluster.objects.of(ConfigMap).values()] == ["ours"]
         maps, change = at.sandbox.resource("", "v1", "configmaps"), config_map("ours", {"role": "open-nodes"}, "a")
         at.sandbox.writes.replace(maps, "default", "ours", change)
         await at.until(lambda: at.placed("web"))
@@ -120,7 +120,7 @@ async def test_a_field_selector_reads_one_object(at: Stage, monkeypatch: pytest.
     async with operator(at) as running:
         at.pod("web")
         await at.until(lambda: at.placed("web"))
-        assert [each.metadata.name for each in running.engine.cluster.objects.of(ConfigMap).values()] == ["ours"]
+        assert [each.metadata.name for each in running.engine.deciding.cluster.objects.of(ConfigMap).values()] == ["ours"]
     async with ApiClient(load_config(str(at.sandbox.kubeconfig))) as client:
         (source,) = (each for each in (await readable(client)).sources if each.kind is ConfigMap)
         assert [each.metadata.name for each in (await list_once(client, source, "")).items] == ["ours"]

@@ -127,7 +127,7 @@ async def placements(**shadows: dict[str, Any]) -> dict[str, str]:
             names = [f"pod-{number}" for number in range(60)]
             for number, name in enumerate(names):
                 stage.pod(name, cpu=f"{100 + 50 * (number % 7)}m")
-            await stage.until(lambda: running.engine.queue.sizes().active == 60)
+            await stage.until(lambda: running.engine.deciding.queue.sizes().active == 60)
             stage.edit_profile(paused=False)
             await stage.until(lambda: stage.placed(*names))
             for name in shadows:
@@ -193,5 +193,5 @@ async def test_a_paused_shadow_decides_nothing(stage: Stage) -> None:
         await stage.until(lambda: reason(stage) == ("True", "Paused"))
         names = stage.pods(3)
         await stage.until(lambda: stage.placed(*names))
-        assert len(running.engine.shadows) == 0
+        assert len(running.engine.deciding.shadows) == 0
     assert told(stage) == {}

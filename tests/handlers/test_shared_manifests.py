@@ -75,7 +75,7 @@ async def at_rest(stage: Stage, running: Running) -> World:
     """Wait until nothing is going to happen any more; the world as it is then."""
 
     def settled() -> bool:
-        sizes = running.engine.queue.sizes()
+        sizes = running.engine.deciding.queue.sizes()
         if sizes.active or sizes.backoff or sizes.in_flight:  # asked at every change in the store, so the cheapest first
             return False
         pods = [stored.object for stored in stage.sandbox.store.listed(stage.pod_key)]

@@ -35,7 +35,7 @@ async def test_a_webhook_on_one_namespaces_bindings_that_hangs_holds_up_that_nam
     faults = stage.sandbox.faults
     hung = faults.add(Rule(method="POST", path="/namespaces/stuck/pods/", latency=HELD))
     async with operator(stage, replace(FAST, leader_elect=False)) as running:
-        await stage.until(lambda: running.engine.takeover.active)
+        await stage.until(lambda: running.engine.leading.takeover.active)
         crowd(stage)
         await stage.until(lambda: hung.met > 0, "Bindings hang")
         names = stage.pods(50)
@@ -51,7 +51,7 @@ async def test_bindings_of_one_namespace_that_are_told_to_come_back_in_five_minu
     faults = stage.sandbox.faults
     told = faults.add(Rule(method="POST", path="/namespaces/stuck/pods/", code=429, retry_after=300))
     async with operator(stage, replace(FAST, leader_elect=False)) as running:
-        await stage.until(lambda: running.engine.takeover.active)
+        await stage.until(lambda: running.engine.leading.takeover.active)
         crowd(stage)
         await stage.until(lambda: told.met == CROWD, "each was refused: who waits holds no place")
         names = stage.pods(50)
@@ -63,7 +63,7 @@ async def test_a_webhook_on_one_namespaces_events_that_hangs_leaves_events_about
     faults = stage.sandbox.faults
     hung = faults.add(Rule(method="POST", path="/namespaces/stuck/events", latency=HELD))
     async with operator(stage, replace(FAST, leader_elect=False)) as running:
-        await stage.until(lambda: running.engine.takeover.active)
+        await stage.until(lambda: running.engine.leading.takeover.active)
         crowd(stage, cpu="900")
         await stage.until(lambda: hung.met > 0, "events hang")
         names = stage.pods(20)

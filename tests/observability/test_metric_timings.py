@@ -134,7 +134,7 @@ async def test_requests_are_counted_as_the_server_answered_them(stage: Stage) ->
 
 async def test_what_is_not_answered_is_counted_and_the_server_is_away(stage: Stage) -> None:
     async with watched(stage, EngineOptions(seed=1, reconcile_seconds=3600.0, leader_elect=False)) as running:
-        await stage.until(lambda: running.engine.started and not running.engine.unsynced())
+        await stage.until(lambda: running.engine.started and not running.engine.reading.unsynced())
         before = running.seen()
         stage.sandbox.faults.refuse_connections(1.0)
         await stage.until(lambda: running.seen().value("placewright_api_server_away") == 1)

@@ -47,7 +47,7 @@ async def test_gauges_show_what_there_is(stage: Stage) -> None:
     assert scrape.total("scheduler_pending_pods") == 1
     assert scrape.value("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile="placewright") == 1
     assert scrape.value("leader_election_master_status", name="placewright") == 1
-    assert scrape.value("placewright_leader", identity=running.engine.replica.identity) == 1
+    assert scrape.value("placewright_leader", identity=running.engine.leading.replica.identity) == 1
     assert scrape.value("placewright_api_server_away") == 0
     # At the start, and once more when it took the lead: that no news of nodes came does not say that what it had was new enough.
     assert scrape.value("placewright_watch_lists_total", resource="nodes") == 2
@@ -58,7 +58,7 @@ async def test_every_kind_of_repair_and_what_was_dropped_is_told(stage: Stage) -
     async with watched(stage) as running:
         await stage.until(lambda: stage.placed(*names))
         engine = running.engine
-        repairs, statuses, groups = engine.event_handlers.repairs, engine.status_counts, engine.group_status_counts
+        repairs, statuses, groups = engine.reading.event_handlers.repairs, engine.writing.status.counts, engine.writing.group_status.counts
         before = running.seen()
         for number, one in enumerate(fields(repairs), 1):
             setattr(repairs, one.name, getattr(repairs, one.name) + number)
@@ -94,7 +94,7 @@ async def test_watches_are_told_by_group_and_resource(stage: Stage) -> None:
     async with watched(stage) as running:
         await stage.until(lambda: running.engine.started)
         scrape = running.seen()
-        reflected = len(running.engine.reflectors)
+        reflected = len(running.engine.reading.running)
     resources = scrape.values("placewright_watch_starts_total", "resource")
     assert len(resources) == reflected
     assert {"nodes", "pods", "storageclasses.storage.k8s.io", "podgroups.scheduling.k8s.io"} <= resources
@@ -177,7 +177,7 @@ async def test_a_profile_that_is_gone_leaves_no_series(stage: Stage) -> None:
         await stage.until(lambda: stage.placed(web))
         await stage.until(lambda: running.seen().total("scheduler_schedule_attempts_total", result="scheduled") == 1)
         stage.delete_profile()
-        await stage.until(lambda: not running.engine.live.active)
+        await stage.until(lambda: not running.engine.deciding.live.active)
         await stage.until(lambda: 'profile="' not in running.seen().text)
         gone = running.seen()
     assert gone.value("scheduler_pod_scheduling_attempts_count") == 1
@@ -234,9 +234,9 @@ async def test_pods_of_a_deleted_profile_are_counted_until_there_is_one_again(st
     of_it = {"scheduler_name": "placewright", "reason": "deleted"}
     without = "placewright_pods_without_profile"
     async with watched(stage) as running:
-        await stage.until(lambda: running.engine.live.active)
+        await stage.until(lambda: running.engine.deciding.live.active)
         stage.delete_profile()
-        await stage.until(lambda: not running.engine.live.active)
+        await stage.until(lambda: not running.engine.deciding.live.active)
         names = stage.pods(3)
         await stage.until(lambda: running.seen().total(without, **of_it) == 3)
         stage.profile()

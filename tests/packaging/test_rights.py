@@ -63,7 +63,7 @@ async def it_reads_and_follows_everything(trial: Trial) -> None:
     """Lists what it needs, elects itself, and keeps a watch open on each."""
     wanted = {(right.group, right.resource) for right in rights_of(ROLE) + rights_of(OWN_ROLE) if right.verb == "watch"}
     async with trial.operator() as running:
-        await trial.until(lambda: trial.watched() >= wanted and running.engine.leadership.active, "everything is watched")
+        await trial.until(lambda: trial.watched() >= wanted and running.engine.leading.leadership.active, "everything is watched")
 
 
 async def it_places_a_pod_and_says_so(trial: Trial) -> None:
@@ -229,7 +229,7 @@ async def it_looks_before_it_binds_again(trial: Trial) -> None:
     trial.stage.sandbox.faults.add(Rule(method="POST", path=BINDING, lose_answer=True, times=1))
     trial.stage.nodes(1).pod("web")
     async with trial.operator() as running:
-        await trial.until(lambda: running.engine._binder.counts.bound, "it is known that the pod is bound")
+        await trial.until(lambda: running.engine.writing.binder.counts.bound, "it is known that the pod is bound")
 
 
 async def it_counts_repeated_events(trial: Trial) -> None:

@@ -24,7 +24,7 @@ def events(stage: Stage, name: str) -> list[str]:
 
 def knows(running: Running) -> int:
     """How many pods this operator counts as given up."""
-    return sum(len(queue.wait_limit.given_up) for queue in running.engine.queue.profile_queues() if queue.wait_limit is not None)
+    return sum(len(queue.wait_limit.given_up) for queue in running.engine.deciding.queue.profile_queues() if queue.wait_limit is not None)
 
 
 async def test_a_pod_that_nothing_can_hold_is_given_up_and_placed_when_a_node_comes(stage: Stage) -> None:
@@ -37,11 +37,11 @@ async def test_a_pod_that_nothing_can_hold_is_given_up_and_placed_when_a_node_co
         assert ", and profile give-up gives up after 1s; rejected last by NodeResourcesFit; tried again" in found["message"]
         assert events(stage, "big") == [found["message"]]
         assert stage.condition("big")["reason"] == "Unschedulable", "PodScheduled stays kube-scheduler's"
-        tried = running.engine.queue.get(stage.show("big")["metadata"]["uid"])
+        tried = running.engine.deciding.queue.get(stage.show("big")["metadata"]["uid"])
         assert tried is not None
         before = tried.attempts
-        running.engine.queue.flush_unschedulable(0.0)
-        running.engine.queue.flush_backoff()
+        running.engine.deciding.queue.flush_unschedulable(0.0)
+        running.engine.deciding.queue.flush_backoff()
         assert tried.attempts == before and not stage.node_of("big"), "the timeout does not bring it back"
         stage.node("large", cpu="64")
         await stage.until(lambda: stage.node_of("big") == "large")
@@ -59,7 +59,7 @@ async def test_the_next_leader_tells_nobody_again(stage: Stage) -> None:
         await stage.until(lambda: told(stage, "big") and events(stage, "big"))
     first = told(stage, "big")
     async with operator(stage) as running:
-        await stage.until(lambda: knows(running) == 1 and not running.engine.queue.giving_up.news)
+        await stage.until(lambda: knows(running) == 1 and not running.engine.deciding.queue.giving_up.news)
     assert told(stage, "big") == first
     assert len(events(stage, "big")) == 1
 

@@ -105,7 +105,7 @@ async def test_a_pod_displaces_another_once_it_has_waited_and_a_node_that_comes_
         pod(stage, "waits", important=True)
         await stage.until(lambda: "waitSeconds=3" in said(stage, "waits"))
         uid = stage.show("waits")["metadata"]["uid"]
-        assert running.engine.queue.wake_ups.of(uid) is not None
+        assert running.engine.deciding.queue.wake_ups.of(uid) is not None
         await stage.until(lambda: stage.placed("waits"))
         assert len(names(stage) & {"x", "y", "z"}) == 2
         assert ("Preempted", f"Preempted by pod {uid} on node {stage.node_of('waits')}") in [

@@ -76,7 +76,7 @@ async def test_a_pod_that_never_becomes_ready_gives_its_place_up_after_start_sec
         for number in range(4):
             create(stage, f"stuck-{number}", scheduler, annotations={START_SECONDS: "3600"})
         await stage.until(lambda: stage.placed(*(f"stuck-{number}" for number in range(4))), "the fourth pod has a node, too")
-        assert not running.engine.forgotten.counts.forgotten, "its alarm woke it"
+        assert not running.engine.reading.forgotten.counts.forgotten, "its alarm woke it"
     assert [number for number in range(4) if is_ready(stage, f"stuck-{number}")] == []
 
 
@@ -86,13 +86,13 @@ async def test_a_node_that_turned_a_jobs_pod_away_is_left_alone_by_its_next_pod_
         stage.sandbox.writes.modify(nodes, "", node, lambda found: found["spec"].update(unschedulable=True))
     scheduler = apply_sample(stage, REJECTIONS)
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.arrivals["FailedPod"].watching, "failed pods are watched")
+        await stage.until(lambda: running.engine.reading.arrivals["FailedPod"].watching, "failed pods are watched")
         create(stage, "good", scheduler, **of_job("job-x"), annotations={START_SECONDS: "3600"})
         await stage.until(lambda: stage.placed("good"))
         annotate(stage, "node-0", **{TURNS_AWAY: "TopologyAffinityError"})
         create(stage, "try-1", scheduler, **of_job("job-x"))
         await stage.until(lambda: stage.show("try-1")["status"]["phase"] == "Failed")
-        await stage.until(lambda: len(record_of(running.engine.cluster)) == 1)
+        await stage.until(lambda: len(record_of(running.engine.deciding.cluster)) == 1)
         annotate(stage, "node-0")
         create(stage, "try-2", scheduler, **of_job("job-x"))
         create(stage, "other", scheduler, **of_job("job-y"))
@@ -101,6 +101,6 @@ async def test_a_node_that_turned_a_jobs_pod_away_is_left_alone_by_its_next_pod_
         await stage.until(lambda: said in stage.condition("try-2").get("message", ""))
         becomes_ready(stage, "good")
         await stage.until(lambda: is_ready(stage, "try-2"), "the job is welcome there again")
-        assert not record_of(running.engine.cluster)
+        assert not record_of(running.engine.deciding.cluster)
         stage.delete_profile(sample(REJECTIONS)["metadata"]["name"])
-        await stage.until(lambda: not running.engine.arrivals["FailedPod"].watching, "no profile wants to know any more")
+        await stage.until(lambda: not running.engine.reading.arrivals["FailedPod"].watching, "no profile wants to know any more")

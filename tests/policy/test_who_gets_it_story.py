@@ -61,7 +61,7 @@ async def test_a_pod_of_a_namespace_that_may_not_use_the_profile_waits_says_why_
         condition = stage.condition("kept-out")
         assert (condition["status"], condition["reason"], condition["message"]) == ("False", "Unschedulable", KEPT_OUT)
         await stage.until(lambda: ("FailedScheduling", KEPT_OUT) in stage.events("kept-out"))
-        waiting = running.engine.queue.get(stage.show("kept-out")["metadata"]["uid"])
+        waiting = running.engine.deciding.queue.get(stage.show("kept-out")["metadata"]["uid"])
         assert waiting is not None
         assert (waiting.gated, waiting.attempts) == (True, 0)
         pods = stage.show_profile("research-batch")["spec"]["pods"]

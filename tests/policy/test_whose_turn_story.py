@@ -63,7 +63,7 @@ async def test_the_sample_lets_a_quiet_namespace_past_a_flood_of_another(stage: 
         await asked.until_ready()
         offices.pods("noisy", FLOOD)
         offices.pods("quiet", 3)
-        await stage.until(lambda: asked.engine.queue.sizes().active == FLOOD + 3)
+        await stage.until(lambda: asked.engine.deciding.queue.sizes().active == FLOOD + 3)
         words = await explained(asked, "quiet/quiet-2", capsys)
         assert "pod 3 of 3 of tenant 'quiet', whose turn is 2 of 2" in words
         stage.edit_profile("fair-turns", paused=False)
@@ -78,12 +78,12 @@ async def test_without_it_the_flood_goes_first_and_switching_it_on_loses_no_pod(
         await asked.until_ready()
         offices.pods("noisy", FLOOD)
         offices.pods("quiet", 3)
-        await stage.until(lambda: asked.engine.queue.sizes().active == FLOOD + 3)
+        await stage.until(lambda: asked.engine.deciding.queue.sizes().active == FLOOD + 3)
         uid = offices.uids["quiet"][0]
-        assert asked.engine.queue.turn_of(uid) is None
+        assert asked.engine.deciding.queue.turn_of(uid) is None
         stage.edit_profile("fair-turns", fairness={"by": "Namespace", "share": "Pods"})
-        await stage.until(lambda: asked.engine.queue.turn_of(uid) is not None, "turns are taken")
-        assert asked.engine.queue.sizes().active == FLOOD + 3
+        await stage.until(lambda: asked.engine.deciding.queue.turn_of(uid) is not None, "turns are taken")
+        assert asked.engine.deciding.queue.sizes().active == FLOOD + 3
         stage.edit_profile("fair-turns", fairness={"by": "None"}, paused=False)
         await offices.all_bound()
     assert offices.places("quiet")[0] > FLOOD // 2

@@ -59,7 +59,7 @@ class Desk:
         """Wait until it says so."""
         async with asyncio.timeout(DEADLINE):
             # An endpoint tells nobody when it changes.
-            while self.engine.leadership.active != leading or (await self.get("/readyz")).status != 200:  # noqa: ASYNC110
+            while self.engine.leading.leadership.active != leading or (await self.get("/readyz")).status != 200:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
 

@@ -43,7 +43,7 @@ async def test_it_is_open_before_the_engine_starts_and_until_it_has_ended(stage:
     heard, stop = Heard(stage), asyncio.Event()
     engine = heard.engine(heard.one("it"))
     running = asyncio.create_task(run_engine(engine, stop))
-    await stage.until(lambda: engine.leadership.active)
+    await stage.until(lambda: engine.leading.leadership.active)
     assert heard.said == ["it opens, started=False"]
     stop.set()
     async with asyncio.timeout(DEADLINE):
@@ -75,5 +75,5 @@ async def test_what_cannot_be_opened_leaves_nothing_open(stage: Stage) -> None:
     with pytest.raises(OSError, match="no"):
         await run_engine(engine, asyncio.Event())
     assert heard.said == ["first opens, started=False", "first closes, ending=False, started=False"]
-    assert engine.client._session.closed
+    assert engine.writing.client._session.closed
     assert asyncio.all_tasks() == before

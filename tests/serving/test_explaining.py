@@ -37,7 +37,7 @@ async def test_a_placed_pod_is_explained_by_its_attempt(stage: Stage) -> None:
         await stage.until(lambda: stage.bindings)
         found = await read(asked, "/debug/explain?pod=default/web")
         (_, node) = stage.bindings[0]
-        await stage.until(lambda: asked.engine.scheduler.counts.bound)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound)
         found = await read(asked, "/debug/explain?pod=default/web")
         (tried,) = found["tried"]
         assert (found["node"], tried["node"], tried["result"]) == (node, node, "scheduled")
@@ -60,7 +60,7 @@ async def test_a_pending_pod_is_explained_by_its_queue_its_attempts_and_the_colu
         assert found["now"]["misses"][0]["changes"][0]["resources"] == {"cpu": 500}
         assert found["tried"][0]["refusals"] == found["now"]["refusals"]
         stage.node("roomy", cpu="16", taint="kept")
-        await stage.until(lambda: asked.engine.cluster.node_count == 3)
+        await stage.until(lambda: asked.engine.deciding.cluster.node_count == 3)
         found = await read(asked, "/debug/explain?pod=default/large")
         assert (found["now"]["nodes"], sum(each["nodes"] for each in found["now"]["refusals"])) == (3, 3)
         opening = [miss for miss in found["now"]["misses"] if miss["node"] == "roomy"]
@@ -73,7 +73,7 @@ async def test_a_pod_whose_like_ended_a_process_is_not_evaluated_to_be_explained
 
     async with desk(stage) as asked:
         await asked.until_ready()
-        queue = asked.engine.queue
+        queue = asked.engine.deciding.queue
         stage.pod("poison", cpu="4500m")
         await stage.until(lambda: stage.condition("poison"))
         monkeypatch.setattr(explainpages, "evaluated", fatal)
@@ -118,11 +118,11 @@ async def test_looking_changes_nothing(stage: Stage) -> None:
         await asked.until_ready()
         stage.pod("large", cpu="64")
         await stage.until(lambda: stage.condition("large"))
-        cluster, queue = asked.engine.cluster, asked.engine.queue
-        before = (cluster.node_journal.position, cluster.pod_journal.position, queue.sizes(), asked.engine.scheduler.counts.unschedulable)
+        cluster, queue, counts = asked.engine.deciding.cluster, asked.engine.deciding.queue, asked.engine.deciding.scheduler.counts
+        before = (cluster.node_journal.position, cluster.pod_journal.position, queue.sizes(), counts.unschedulable)
         for _ in range(3):
             await read(asked, "/debug/explain?pod=default/large")
-        after = (cluster.node_journal.position, cluster.pod_journal.position, queue.sizes(), asked.engine.scheduler.counts.unschedulable)
+        after = (cluster.node_journal.position, cluster.pod_journal.position, queue.sizes(), counts.unschedulable)
         assert before == after
 
 
@@ -130,9 +130,9 @@ async def test_a_pod_of_a_paused_profile_says_so(stage: Stage) -> None:
     async with desk(stage) as asked:
         await asked.until_ready()
         stage.edit_profile(paused=True)
-        await stage.until(lambda: asked.engine.profiles.standings()["default"].active_generation == 2)
+        await stage.until(lambda: asked.engine.deciding.profiles.standings()["default"].active_generation == 2)
         stage.pod("web")
-        await stage.until(lambda: len(asked.engine.queue))
+        await stage.until(lambda: len(asked.engine.deciding.queue))
         found = await read(asked, "/debug/explain?pod=default/web")
         assert (found["queue"]["profile"], found["queue"]["place"]) == ("paused", "active")
         assert found["now"]["feasible"] == 2
@@ -145,7 +145,7 @@ async def test_a_pod_that_is_gone_is_remembered_and_its_namesake_is_another(stag
         await stage.until(lambda: stage.condition("web"))
         uid = stage.show("web")["metadata"]["uid"]
         stage.delete_pod("web")
-        await stage.until(lambda: not len(asked.engine.queue))
+        await stage.until(lambda: not len(asked.engine.deciding.queue))
         assert (await read(asked, "/debug/explain?pod=default/web"))["uid"] == uid
         stage.pod("web", cpu="65")
         await stage.until(lambda: stage.condition("web"))
@@ -166,7 +166,7 @@ async def test_records_are_listed_with_the_latest_first(stage: Stage) -> None:
             await stage.until(lambda name=name: stage.show(name)["spec"].get("nodeName"))  # type: ignore[misc]
         stage.pod("large", cpu="64")
         await stage.until(lambda: stage.condition("large"))
-        await stage.until(lambda: asked.engine.scheduler.counts.bound == 3)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 3)
         shown = await read(asked, "/debug/records?limit=2")
         assert shown["shown"] == 2
         everything = (await read(asked, "/debug/records"))["records"]

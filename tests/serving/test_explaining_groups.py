@@ -51,9 +51,9 @@ async def test_a_member_is_told_what_its_group_lacks_and_who_has_it(stage: Stage
     join(stage, "old", "o-0", "o-1", cpu="3")
     async with desk(stage) as asked:
         await asked.until_ready()
-        await stage.until(lambda: asked.engine.scheduler.counts.bound == 2)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 2)
         stage.pods(1, cpu="500m")
-        await stage.until(lambda: asked.engine.scheduler.counts.bound == 3)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 3)
         declare(stage, "train", 3)
         join(stage, "train", "t-0", "t-1", "t-2", cpu="2")
         await stage.until(lambda: stage.condition("t-2"))
@@ -94,7 +94,7 @@ async def test_a_member_whose_group_is_incomplete_shows_who_is_missing(stage: St
     join(stage, "unknown", "u-0")
     async with desk(stage) as asked:
         await asked.until_ready()
-        await stage.until(lambda: asked.engine.queue.sizes().gated == 3)
+        await stage.until(lambda: asked.engine.deciding.queue.sizes().gated == 3)
         found = await read(asked, "/debug/explain?pod=default/t-1")
         assert (found["group"]["missing"], found["group"]["waiting"], found["queue"]["gatedBy"]) == (1, 2, "GangScheduling")
         assert found["group"]["complaint"] == f"{TRAIN}: spec.minMember is 3, but there are 2 pods of it"
@@ -113,7 +113,7 @@ async def test_nodes_that_are_kept_for_a_group_are_named(stage: Stage, capsys: p
         await asked.until_ready()
         await stage.until(lambda: stage.placed(*full))
         join(stage, "train", "t-0", "t-1", cpu="3")
-        await stage.until(lambda: len(asked.engine.scheduler.pod_groups.reservations) == 1)
+        await stage.until(lambda: len(asked.engine.deciding.scheduler.pod_groups.reservations) == 1)
         kept = (await read(asked, "/debug/explain?pod=default/t-0"))["group"]["kept"]
         assert kept == {"node-0": 1, "node-1": 1}
         assert "  nodes are kept for it: node-" in (await explain(stage, capsys, "t-0", *at(asked))).out
@@ -132,12 +132,12 @@ async def test_a_placed_member_was_decided_with_its_group_and_one_that_came_late
     join(stage, "train", "t-0", "t-1", "t-2")
     async with desk(stage) as asked:
         await asked.until_ready()
-        await stage.until(lambda: asked.engine.scheduler.counts.bound == 3)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 3)
         found = await read(asked, "/debug/explain?pod=default/t-1")
         assert (found["tried"][0]["together"], found["group"]["placed"], found["group"].get("waiting", 0)) == (3, 3, 0)
         assert "  decided in one go with 2 others of it\n" in (await explain(stage, capsys, "t-1", *at(asked))).out
         join(stage, "train", "t-3")
-        await stage.until(lambda: asked.engine.scheduler.counts.bound == 4)
+        await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 4)
         late = await read(asked, "/debug/explain?pod=default/t-3")
         assert (late["group"]["placed"], "together" in late["tried"][0]) == (4, False)
         assert "decided in one go" not in (await explain(stage, capsys, "t-3", *at(asked))).out
@@ -184,7 +184,7 @@ async def test_a_pod_with_claims_shows_what_they_got_or_which_node_is_nearest(st
     made.pod("astray", "unmade")
     async with desk(stage) as asked:
         await asked.until_ready()
-        await stage.until(lambda: stage.placed("gets") and stage.condition("waits") and asked.engine.scheduler.counts.bound == 1)
+        await stage.until(lambda: stage.placed("gets") and stage.condition("waits") and asked.engine.deciding.scheduler.counts.bound == 1)
         (got,) = (await read(asked, "/debug/explain?pod=default/gets"))["claims"]
         shown = stage.sandbox.writes.current(stage.sandbox.resource("resource.k8s.io", "v1", "resourceclaims"), "default", "two").object
         results = shown["status"]["allocation"]["devices"]["results"]

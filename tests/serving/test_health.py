@@ -39,7 +39,7 @@ async def test_what_is_not_listed_yet_keeps_it_from_being_ready(stage: Stage, ca
     caplog.set_level(logging.INFO)
     stage.sandbox.faults.add(Rule(method="GET", path="/api/v1/nodes", code=500))
     async with desk(stage) as asked:
-        await stage.until(lambda: asked.engine.started and len(asked.engine.unsynced()) == 1)
+        await stage.until(lambda: asked.engine.started and len(asked.engine.reading.unsynced()) == 1)
         reply = await asked.get("/readyz/caches")
         assert (reply.status, reply.text) == (500, "internal server error: reason withheld\n")
         assert "readyz: caches fails: not listed yet: /api/v1/nodes" in caplog.text
@@ -59,16 +59,16 @@ async def test_why_a_check_fails_is_logged_once(stage: Stage, caplog: pytest.Log
 
 async def test_a_replica_that_stands_by_is_ready(stage: Stage) -> None:
     async with operator(stage) as first:
-        await stage.until(lambda: first.engine.leadership.active)
+        await stage.until(lambda: first.engine.leading.leadership.active)
         async with desk(stage) as asked:
             await asked.until_ready(leading=False)
-            assert first.engine.leadership.active
+            assert first.engine.leading.leadership.active
 
 
 async def test_a_leader_without_its_profiles_is_not_ready(stage: Stage) -> None:
     stage.sandbox.faults.add(Rule(method="GET", path="/schedulingprofiles", code=500))
     async with desk(stage) as asked:
-        await stage.until(lambda: asked.engine.leadership.active and not asked.engine.unsynced())
+        await stage.until(lambda: asked.engine.leading.leadership.active and not asked.engine.reading.unsynced())
         reply = await asked.get("/readyz?verbose")
         assert reply.status == 500
         assert "[-]profiles failed: reason withheld\n" in reply.text
@@ -81,7 +81,7 @@ async def test_a_leader_of_a_cluster_without_profiles_is_ready(stage: Stage) -> 
     stage.delete_profile()
     async with desk(stage) as asked:
         await asked.until_ready()
-        assert asked.engine.profiles.standings() == {}
+        assert asked.engine.deciding.profiles.standings() == {}
 
 
 async def test_an_operator_that_is_ending_is_alive_and_not_ready(stage: Stage) -> None:
@@ -116,13 +116,13 @@ class Clock:
 async def test_a_lead_that_could_not_be_renewed_for_long_is_told_of(stage: Stage) -> None:
     clock = Clock()
     async with desk(stage) as asked:
-        renewal = LeadRenewal(asked.engine, clock)
+        renewal = LeadRenewal(asked.engine.leading, clock)
         await asked.until_ready()
         # Only the Lease: were all requests refused, the record among the peers might run out before it, and that is another story.
         stage.sandbox.faults.add(Rule(method="PUT", path="/leases/", code=500))
         # That the lead has ended can be seen a moment before anybody is told, and it is what was told that counts.
         await stage.until(lambda: renewal._lost_at is not None)
-        assert not asked.engine.leadership.active
+        assert not asked.engine.leading.leadership.active
         clock.now = TOLERATED_SECONDS
         assert renewal.failing() == ""
         clock.now += 1.0
@@ -132,13 +132,13 @@ async def test_a_lead_that_could_not_be_renewed_for_long_is_told_of(stage: Stage
 async def test_a_lead_that_went_to_another_is_nothing_to_tell(stage: Stage) -> None:
     clock = Clock()
     async with desk(stage) as asked:
-        renewal = LeadRenewal(asked.engine, clock)
+        renewal = LeadRenewal(asked.engine.leading, clock)
         await asked.until_ready()
         leases = stage.sandbox.resource("coordination.k8s.io", "v1", "leases")
         (lease,) = stage.sandbox.store.listed(leases.key)
         taken = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
         stage.sandbox.writes.modify(leases, lease.namespace, lease.name, lambda current: current["spec"].update(taken))
-        await stage.until(lambda: not asked.engine.leadership.active)
+        await stage.until(lambda: not asked.engine.leading.leadership.active)
         clock.now = 3600.0
         assert renewal.failing() == ""
 

@@ -66,7 +66,7 @@ async def test_a_profile_is_shown_as_it_takes_effect(stage: Stage) -> None:
     async with desk(stage) as asked:
         await asked.until_ready()
         stage.edit_profile(weights={"NodeResourcesFit": 7})
-        await stage.until(lambda: asked.engine.profiles.standings()["default"].active_generation == 2)
+        await stage.until(lambda: asked.engine.deciding.profiles.standings()["default"].active_generation == 2)
         (shown,) = (await read(asked, "/configz"))["profiles"]
         assert (shown["name"], shown["schedulerName"], shown["generation"], shown["activeGeneration"]) == ("default", "placewright", 2, 2)
         assert shown["reason"] == "Active"
@@ -78,7 +78,7 @@ async def test_a_refused_profile_is_shown_with_what_stays_in_effect(stage: Stage
     async with desk(stage) as asked:
         await asked.until_ready()
         stage.edit_profile(plugins={"filter": {"enabled": [{"name": "Nothing"}]}})
-        await stage.until(lambda: asked.engine.profiles.standings()["default"].observed_generation == 2)
+        await stage.until(lambda: asked.engine.deciding.profiles.standings()["default"].observed_generation == 2)
         (shown,) = (await read(asked, "/configz"))["profiles"]
         assert (shown["generation"], shown["activeGeneration"], shown["reason"]) == (2, 1, "InvalidProfile")
         assert "Nothing" in shown["message"]
@@ -92,7 +92,7 @@ async def test_keys_in_a_profile_are_hidden(stage: Stage) -> None:
         await asked.until_ready()
         extender = {"urlPrefix": "https://extender:1", "filterVerb": "filter", "enableHTTPS": True, "tlsConfig": pair, "ignorable": True}
         stage.edit_profile(extenders=[extender])
-        await stage.until(lambda: asked.engine.profiles.standings()["default"].active_generation == 2)
+        await stage.until(lambda: asked.engine.deciding.profiles.standings()["default"].active_generation == 2)
         (shown,) = (await read(asked, "/configz"))["profiles"]
         assert shown["effective"]["extenders"][0]["tlsConfig"]["keyData"] == HIDDEN
         assert pair["keyData"] not in json.dumps(shown)
@@ -101,8 +101,8 @@ async def test_keys_in_a_profile_are_hidden(stage: Stage) -> None:
 async def test_before_the_api_server_has_answered_there_are_settings_and_no_profiles(stage: Stage) -> None:
     engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), FAST)
     try:
-        assert configz.profiles(engine) == []
-        assert configz.component_config(engine)["identity"] == engine.replica.identity
+        assert configz.profiles(engine.deciding.profiles) == []
+        assert configz.component_config(engine)["identity"] == engine.leading.replica.identity
     finally:
         await engine.stop()
 
@@ -130,7 +130,7 @@ async def test_the_limit_bounds_what_is_shown_and_not_what_is_counted(stage: Sta
         await asked.until_ready()
         for name in names:
             stage.pod(name, cpu="64")
-        await stage.until(lambda: len(asked.engine.queue) == len(names))
+        await stage.until(lambda: len(asked.engine.deciding.queue) == len(names))
         shown = await read(asked, "/debug/queue?limit=3")
         assert (shown["total"], shown["shown"], len(shown["pods"])) == (7, 3, 3)
         assert len((await read(asked, "/debug/queue?limit=100000"))["pods"]) == 7
@@ -139,7 +139,7 @@ async def test_the_limit_bounds_what_is_shown_and_not_what_is_counted(stage: Sta
 @pytest.mark.parametrize("limit", ["0", "-1", "100001", "ten", "", "1e3", "²", "9" * 400])
 async def test_a_limit_that_is_none_is_one_line(limit: str) -> None:
     with pytest.raises(RequestRefused, match="allowed a whole number from 1 to 100000") as refused:
-        await cache_endpoint(fake_engine(0)).answer(Question("/debug/cache", {"limit": (limit,)}))
+        await cache_endpoint(cluster_of(0)).answer(Question("/debug/cache", {"limit": (limit,)}))
     assert refused.value.status == 400
     assert len(str(refused.value)) < 200
 
@@ -151,7 +151,7 @@ async def test_nodes_are_shown_with_what_is_asked_of_them(stage: Stage) -> None:
     async with desk(stage) as asked:
         await asked.until_ready()
         stage.pod("web", cpu="1500m")
-        await stage.until(lambda: stage.placed("web") and asked.engine.cluster.assumed_count == 0)
+        await stage.until(lambda: stage.placed("web") and asked.engine.deciding.cluster.assumed_count == 0)
         shown = await read(asked, "/debug/cache")
         node = stage.show("web")["spec"]["nodeName"]
         by_name = {each["name"]: each for each in shown["nodes"]}
@@ -176,7 +176,7 @@ async def test_a_pod_whose_binding_is_under_way_is_shown_as_assumed(stage: Stage
 
 
 async def test_the_loop_turns_while_a_large_page_is_written() -> None:
-    answer = await cache_endpoint(fake_engine(5000)).answer(Question("/debug/cache", {"limit": ("5000",)}))
+    answer = await cache_endpoint(cluster_of(5000)).answer(Question("/debug/cache", {"limit": ("5000",)}))
     assert isinstance(answer.body, AsyncIterator)
     turns = 0
 
@@ -194,19 +194,12 @@ async def test_the_loop_turns_while_a_large_page_is_written() -> None:
     assert len(json.loads(b"".join(pieces))["nodes"]) == 5000
 
 
-class _Fake:
-    """As much of an engine as the page of the cache looks at."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-
-
-def fake_engine(nodes: int) -> Any:
+def cluster_of(nodes: int) -> Cluster:
     cluster = Cluster()
     for number in range(nodes):
         status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
         cluster.set_node(convert({"metadata": {"name": f"node-{number}", "uid": str(number)}, "spec": {}, "status": status}, Node))
-    return _Fake(cluster)
+    return cluster
 
 
 # --- what nobody is shown ----------------------------------------------------------------------------------------------------------

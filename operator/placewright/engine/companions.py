@@ -29,12 +29,14 @@ class ReplicaInfo:
 
     Attributes:
         access: address of the API server, and credentials for it.
-        replica: the identity and priority of this replica.
+        replica: the identity and priority of this replica, before an election gives it a priority behind others.
+        namespace: namespace of the operator: of its Lease, its marks of decisions, and the history of profiles.
         leads: whether this replica may bind now. Callable once the engine has been built.
     """
 
     access: ClusterAccess
     replica: Replica
+    namespace: str
     leads: Callable[[], bool]
 
 

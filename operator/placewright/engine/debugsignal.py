@@ -10,20 +10,16 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from placewright.api.bad_input import printable
 from placewright.api.decode import DecodeError
-from placewright.cluster.cluster import Cluster
 from placewright.engine.debuglines import cache_lines, profile_lines, queue_lines
-from placewright.engine.profilekeeper import ProfileKeeper
-from placewright.engine.reconcile.forgotten import ForgottenPods
-from placewright.engine.reconcile.loop import ReconcileLoop
+from placewright.engine.deciding import Deciding
+from placewright.engine.leading import Leading
+from placewright.engine.reading import Reading
 from placewright.kube.errors import RequestError
 from placewright.kube.listwatch import Malformed
-from placewright.leadership.peers import Replica
-from placewright.queue.queue import SchedulingQueue
-from placewright.scheduler.ports import Lead
 
 _logger = logging.getLogger(__name__)
 
@@ -43,32 +39,13 @@ def ignore_debug_signal() -> None:
         signal.signal(DEBUG_SIGNAL, signal.SIG_IGN)
 
 
-class Debugged(Protocol):
-    """The part of the engine that the debugger reads."""
-
-    cluster: Cluster
-    queue: SchedulingQueue
-    profiles: ProfileKeeper
-    reconcile_loop: ReconcileLoop
-    forgotten: ForgottenPods
-
-    @property
-    def replica(self) -> Replica:
-        """This replica."""
-
-    @property
-    def leadership(self) -> Lead:
-        """Whether this replica may decide."""
-
-    def unsynced(self) -> list[str]:
-        """The kinds whose first list is not complete."""
-
-
 class Debugger:
     """Compares cache and queue with the API server and writes both to the log, on the signal or on `ask`."""
 
-    def __init__(self, engine: Debugged) -> None:
-        self._engine = engine
+    def __init__(self, leading: Leading, deciding: Deciding, reading: Reading) -> None:
+        self._leading = leading
+        self._deciding = deciding
+        self._reading = reading
         self._asked = asyncio.Event()
 
     def ask(self) -> None:
@@ -90,20 +67,21 @@ class Debugger:
 
         This comes before the comparison: a repair of the comparison may bring pods back by itself.
         """
-        if not self._engine.leadership.active:
+        forgotten = self._reading.forgotten
+        if not self._leading.leadership.active:
             return []
-        before = self._engine.forgotten.counts.looked
-        found = await self._engine.forgotten.look_at_all()
-        looked = self._engine.forgotten.counts.looked - before
+        before = forgotten.counts.looked
+        found = await forgotten.look_at_all()
+        looked = forgotten.counts.looked - before
         return [f"debug: waiting pods decided afresh: {looked}; forgotten: {len(found)}"]
 
     async def _compare(self) -> None:
-        if unsynced := self._engine.unsynced():
+        if unsynced := self._reading.unsynced():
             _logger.info("debug: not compared with the API server: not listed yet: %s", ", ".join(unsynced), extra=_NO_REPEAT)
             return
         try:
             # Kopf feeds no pods to the queue of a replica that stands by, so there is nothing to compare.
-            found = await self._engine.reconcile_loop.compare(queue=self._engine.leadership.active)
+            found = await self._reading.reconcile_loop.compare(queue=self._leading.leadership.active)
         except (RequestError, DecodeError, Malformed) as problem:
             _logger.warning("debug: cache and queue could not be compared with the API server: %s", problem, extra=_NO_REPEAT)
         else:
@@ -117,14 +95,14 @@ class Debugger:
                 await asyncio.sleep(0)
 
     def _lines(self, waiting: Iterable[str]) -> Iterator[str]:
-        engine = self._engine
-        state = "active" if engine.leadership.active else "standing by"
+        deciding, leading = self._deciding, self._leading
+        state = "active" if leading.leadership.active else "standing by"
         lines = (
-            f"debug: replica {engine.replica.identity} is {state}",
-            *profile_lines(engine.profiles.standings().values()),
+            f"debug: replica {leading.replica.identity} is {state}",
+            *profile_lines(deciding.profiles.standings().values()),
             *waiting,
-            *cache_lines(engine.cluster, engine.queue.nominator),
-            *queue_lines(engine.queue),
+            *cache_lines(deciding.cluster, deciding.queue.nominator),
+            *queue_lines(deciding.queue),
         )
         return (_cut(printable(line)) for line in lines)
 

@@ -112,6 +112,10 @@ class Takeover:
         """Whether this replica may decide and bind now. Cheap: every request asks it first."""
         return self._prepared_for == self._leader.term and self._leader.active
 
+    def may_write(self) -> bool:
+        """Whether this replica may write what it decided: `active`, for writers that ask before each request."""
+        return self.active
+
     @property
     def seconds_without_decisions(self) -> float:
         """Seconds for which this replica has had the lead without deciding; 0 once it decides, and for a standby."""

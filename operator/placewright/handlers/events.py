@@ -12,8 +12,8 @@ import msgspec
 from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION
-from placewright.engine.engine import Engine
 from placewright.engine.outofmemory import reported
+from placewright.engine.reading import Reading
 from placewright.engine.reflectors import readable_pod
 from placewright.handlers.directdelivery import delivered_directly
 
@@ -62,21 +62,21 @@ async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None
             is bound leaves the selection, and comes as `DELETED` with its node.
         memo: has the engine. Directly delivered it is the operator's, else Kopf's copy for this pod.
     """
-    take_pod_event(memo.engine, event)
+    take_pod_event(memo.engine.reading, event)
 
 
-def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
+def take_pod_event(reading: Reading, event: Mapping[str, Any]) -> None:
     """Tell the engine that an unscheduled pod came, changed, or left the selection.
 
     A pod that cannot be decoded is logged and left alone: the scheduler must not place a pod when it can read only a part of it.
 
     Args:
-        engine: its queue and cache take the pod.
+        reading: its event handlers take the pod.
         event: as for `pod_event`.
     """
     try:
         if event["type"] == "DELETED":
-            _take_departure(engine, convert(event["object"], _DepartedPod))
+            reading.unscheduled_pod_gone(convert(event["object"], _DepartedPod))
             return
         pod = readable_pod(convert(event["object"], Pod))
     except DecodeError as problem:
@@ -86,14 +86,8 @@ def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
     if pod is None:
         return
     if event["type"] is None:  # out of a list: Kopf tells of no pod that vanished before it, so the reconciler compares
-        engine.reconcile_loop.pods_listed()
-    engine.event_handlers.unscheduled_pod(pod)
-
-
-def _take_departure(engine: Engine, pod: _DepartedPod) -> None:
-    engine.event_handlers.unscheduled_pod_gone(pod)
-    if pod.uid in engine.scheduler.binding.unresolved:
-        engine.reconcile_loop.pods_listed()  # its binding had no answer, and it is bound or deleted: only the API server knows
+        reading.reconcile_loop.pods_listed()
+    reading.event_handlers.unscheduled_pod(pod)
 
 
 @kopf.on.event(GROUP, VERSION, PLURAL)
@@ -107,4 +101,4 @@ async def profile_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> 
         memo: Kopf's copy for this profile; has the engine.
     """
     with reported():
-        memo.engine.profiles.take(event["type"], event["object"])
+        memo.engine.deciding.profiles.take(event["type"], event["object"])

@@ -114,7 +114,7 @@ async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfS
             attempt = 0 if loop.time() - started > _RECOVERED_SECONDS else attempt + 1
             _logger.warning(
                 "Kopf's watching ended (%s: %s); it is started again, %d pods are kept in the queue",
-                type(problem).__name__, problem, len(engine.queue),
+                type(problem).__name__, problem, len(engine.deciding.queue),
             )  # fmt: skip
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(backoff.delay(attempt)):
@@ -139,7 +139,7 @@ async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> No
                 roots = await kopf.spawn_tasks(
                     registry=registry,
                     clusterwide=True,
-                    identity=cast(Any, engine.replica.identity),  # a NewType of str that Kopf keeps private
+                    identity=cast(Any, engine.leading.replica.identity),  # a NewType of str that Kopf keeps private
                     memo=memo,
                     stop_flag=stop,
                 )

@@ -42,13 +42,13 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
         await engine.start()
         memo.health = asyncio.create_task(_end_with(engine))
     options = memo.engine.options
-    configure(settings, memo.engine.replica)
+    configure(settings, memo.engine.leading.replica)
     settings.peering.standalone = not options.leader_elect
     settings.peering.mandatory = options.leader_elect  # without election nothing keeps the peering object, and Kopf would wait for it
     if options.admission is not None:
         engine = memo.engine
-        assignment = PodAssignment(engine.client, engine.cluster.objects.namespaces, engine.namespace)
-        settings.admission.server = AdmissionServer(options.admission, engine.client, assignment)
+        assignment = PodAssignment(engine.writing.client, engine.deciding.cluster.objects.namespaces, engine.leading.info.namespace)
+        settings.admission.server = AdmissionServer(options.admission, engine.writing.client, assignment)
 
 
 async def _end_with(engine: Engine) -> None:

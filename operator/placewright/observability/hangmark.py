@@ -21,7 +21,8 @@ from typing import Final
 
 from placewright.api.decisionmarks import DecisionMark, heavy_work, marked
 from placewright.api.profile import SchedulingProfile
-from placewright.engine.engine import Engine
+from placewright.engine.companions import ReplicaInfo
+from placewright.engine.decisionmarks import MarkKeeper
 from placewright.framework.runtime.guard import PluginInCall, running
 from placewright.kube.client import ApiClient
 from placewright.kube.decisionmarks import MarkStore
@@ -41,15 +42,21 @@ _SECONDS: Final = 5.0
 class HangMark:
     """Marks the profile whose plugin hangs, or the pod that is being decided. It is called in a thread while the engine's loop hangs."""
 
-    def __init__(self, engine: Engine, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self, info: ReplicaInfo, marks: MarkKeeper, *, from_file: bool, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         """Take the running event loop, which is the watched one.
 
         Args:
-            engine: of the event loop.
+            info: the replica of the event loop.
+            marks: its marks.
+            from_file: whether the profiles come from a file, and so have no status to write.
             now: the time of conditions.
         """
         self._loop = asyncio.get_running_loop()
-        self._engine = engine
+        self._info = info
+        self._marks = marks
+        self._from_file = from_file
         self._now = now
 
     def mark_profile(self, frame: FrameType | None, seconds: float) -> bool:
@@ -67,7 +74,7 @@ class HangMark:
             return False
         call, point = found
         said = said_of(call.plugin, point, seconds)
-        if self._engine.options.profiles is not None:
+        if self._from_file:
             _log.critical("profile %s: %s; it comes from a file, so the next process will take its pods again", call.profile, said)
             return True
         try:
@@ -87,10 +94,10 @@ class HangMark:
             frame: in which the loop hangs.
             seconds: for which it has hung.
         """
-        engine, found = self._engine, pod_under_decision(frame)
-        if (self.mark_profile(frame, seconds) and engine.options.profiles is None) or found is None:
+        found = pod_under_decision(frame)
+        if (self.mark_profile(frame, seconds) and not self._from_file) or found is None:
             return
-        if engine.marks.marked_already(found.uid):
+        if self._marks.marked_already(found.uid):
             return
         try:
             mark = asyncio.run(self._mark_pod(found))
@@ -98,17 +105,17 @@ class HangMark:
             _log.error("pod %s is being decided, which could not be noted: %r", found.key, problem)
             return
         _log.error("pod %s is being decided; a mark notes it, and the next leader tries it after all others", found.key)
-        self._loop.call_soon_threadsafe(engine.marks.hung, mark)
+        self._loop.call_soon_threadsafe(self._marks.hung, mark)
 
     async def _mark_pod(self, queued: QueuedPod) -> DecisionMark:
-        access = replace(self._engine.access, reload=None)
+        access = replace(self._info.access, reload=None)
         async with asyncio.timeout(_SECONDS), ApiClient(access, timeout=_SECONDS) as client:
-            store = MarkStore(client, self._engine.namespace)
-            return await store.open(marked(queued.pod, heavy=heavy_work(queued.pod) > 0), self._engine.replica.identity)
+            store = MarkStore(client, self._info.namespace)
+            return await store.open(marked(queued.pod, heavy=heavy_work(queued.pod) > 0), self._info.replica.identity)
 
     async def _mark(self, call: PluginInCall, said: str) -> bool:
         """Write a profile's status. Returns False, without a write, where the profile has another generation by now."""
-        access = replace(self._engine.access, reload=None)  # a reload of credentials may take longer than `_SECONDS`
+        access = replace(self._info.access, reload=None)  # a reload of credentials may take longer than `_SECONDS`
         async with asyncio.timeout(_SECONDS), ApiClient(access, timeout=_SECONDS) as client:
             page = Wire(SchedulingProfile).page(await client.get(PROFILES_PATH, {"fieldSelector": f"metadata.name={call.profile}"}))
             for profile in page.items:
@@ -124,5 +131,5 @@ class HangMark:
         standing = ProfileStanding(meta.name, profile.spec.scheduler_name, meta.generation, None, Reason.PLUGIN_HANGING, said)
         time = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         await apply_status(client, meta.name, status_of(standing, status.conditions or (), time, status.pending, (), status.shadow))
-        events = ProfileEvents(client, self._engine.replica.identity)
+        events = ProfileEvents(client, self._info.replica.identity)
         await events.record(meta, "Warning", Reason.PLUGIN_HANGING.value, said)

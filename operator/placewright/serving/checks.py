@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from placewright.engine.engine import Engine
+from placewright.engine.leading import Leading
+from placewright.engine.reading import Reading
+from placewright.engine.takeover import Takeover
 from placewright.leadership.election import Alone
 from placewright.observability.watchdog import LoopWatchdog
 from placewright.serving.health import Check, Health, ping
@@ -31,10 +34,10 @@ def health_of(engine: Engine, watchdog: LoopWatchdog) -> Iterator[Health]:
     """
     alive = [ping(), Check("loop", watchdog.failing), Check("engine", lambda: "; ".join(engine.ended_parts()))]
     yield Health("/livez", alive)
-    yield Health("/healthz", [*alive, Check("leaderElection", LeadRenewal(engine).failing)])
+    yield Health("/healthz", [*alive, Check("leaderElection", LeadRenewal(engine.leading).failing)])
     shutdown = Check("shutdown", lambda: "it is ending" if engine.ending else "")
-    took_over = Check("takeover", lambda: _takeover(engine))
-    ready = [Check("caches", lambda: _caches(engine)), Check("profiles", lambda: _profiles(engine)), took_over]
+    took_over = Check("takeover", lambda: _takeover(engine.leading.takeover))
+    ready = [Check("caches", lambda: _caches(engine.reading)), Check("profiles", lambda: _profiles(engine)), took_over]
     yield Health("/readyz", [*alive, *ready, shutdown])
 
 
@@ -44,19 +47,19 @@ class LeadRenewal:
     This replica does not act then, and no other may take over. Where its connection to the API server is stuck, a restart may help.
     """
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
-        self._engine = engine
+    def __init__(self, leading: Leading, clock: Callable[[], float] = time.monotonic) -> None:
+        self._leading = leading
         self._clock = clock
         self._lost_at: float | None = None
-        engine.leadership.on_change(self._turned)
+        leading.leadership.on_change(self._turned)
 
     def failing(self) -> str:
         """The failure in words, or empty; always empty for a replica that runs without election."""
-        leadership = self._engine.leadership
+        leadership = self._leading.leadership
         if self._lost_at is None or isinstance(leadership, Alone):
             return ""
         sight = leadership.lease.sight
-        ours = sight is not None and sight.record.holder == self._engine.replica.identity
+        ours = sight is not None and sight.record.holder == self._leading.replica.identity
         seconds = self._clock() - self._lost_at
         return f"the Lease names us and was not renewed: the lead ended {seconds:.0f} s ago" if ours and seconds > TOLERATED_SECONDS else ""
 
@@ -64,18 +67,18 @@ class LeadRenewal:
         self._lost_at = None if active else self._clock()
 
 
-def _caches(engine: Engine) -> str:
-    missing = engine.unsynced()
+def _caches(reading: Reading) -> str:
+    missing = reading.unsynced()
     named = ", ".join(missing[:_MOST_NAMED]) + (", …" if len(missing) > _MOST_NAMED else "")
     return f"not listed yet: {named}" if missing else ""
 
 
-def _takeover(engine: Engine) -> str:
+def _takeover(takeover: Takeover) -> str:
     """The failure in words where this replica has the lead for long and does not decide: no replica places pods then."""
-    seconds = engine.takeover.seconds_without_decisions
+    seconds = takeover.seconds_without_decisions
     return f"the lead has been ours for {seconds:.0f} s, and decisions have not begun" if seconds > TAKEOVER_TOLERATED_SECONDS else ""
 
 
 def _profiles(engine: Engine) -> str:
     """The failure in words, or empty. A replica that stands by passes: Kopf shows it no profiles, and it can take over without."""
-    return "" if engine.profiles_loaded or not engine.leadership.active else "profiles have not been read yet"
+    return "" if engine.deciding.profiles.loaded or not engine.leading.leadership.active else "profiles have not been read yet"

@@ -9,8 +9,10 @@ import msgspec
 
 from placewright import __version__
 from placewright.engine.engine import Engine
+from placewright.engine.options import EngineOptions
+from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.http.routes import JSON, Answer, Endpoint, Question
-from placewright.leadership.election import Alone
+from placewright.leadership.election import Alone, Election
 from placewright.leadership.leaserule import Timing
 from placewright.leadership.peering import PEERING_NAME
 from placewright.profiles.effective import as_document
@@ -32,7 +34,7 @@ def configz_endpoint(engine: Engine, besides: Besides) -> Endpoint:
     """
 
     async def answer(_question: Question) -> Answer:
-        document = {"componentconfig": {**component_config(engine), **besides()}, "profiles": profiles(engine)}
+        document = {"componentconfig": {**component_config(engine), **besides()}, "profiles": profiles(engine.deciding.profiles)}
         return Answer(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n", JSON)
 
     return Endpoint("/configz", answer)
@@ -43,21 +45,21 @@ def component_config(engine: Engine) -> dict[str, Any]:
     options = engine.options
     admission = None if options.admission is None else {"address": options.admission.address, "port": options.admission.port}
     return {
-        "leaderElection": _leader_election(engine),
+        "leaderElection": _leader_election(engine.leading.leadership, engine.options),
         "clientConnection": {"qps": options.qps or _NO_LIMIT, "burst": options.burst},
         "profilesFrom": "custom resources" if options.profiles is None else "a file",
         "reconcileSeconds": options.reconcile_seconds,
         "seed": options.seed,
         "admission": admission,
-        "identity": engine.replica.identity,
+        "identity": engine.leading.replica.identity,
         "version": __version__,
     }
 
 
-def _leader_election(engine: Engine) -> dict[str, Any]:
-    if isinstance(engine.leadership, Alone):
+def _leader_election(leadership: Election | Alone, options: EngineOptions) -> dict[str, Any]:
+    if isinstance(leadership, Alone):
         return {"leaderElect": False}
-    lease, timing = engine.leadership.lease.store, Timing.of(engine.options.peering_lifetime)
+    lease, timing = leadership.lease.store, Timing.of(options.peering_lifetime)
     return {
         "leaderElect": True,
         "leaseDuration": f"{timing.lease}s",
@@ -70,9 +72,8 @@ def _leader_election(engine: Engine) -> dict[str, Any]:
     }
 
 
-def profiles(engine: Engine) -> list[dict[str, Any]]:
+def profiles(keeper: ProfileKeeper) -> list[dict[str, Any]]:
     """Each profile with its newest generation, the one in effect, and its standing. `profiles.effective` hides secrets."""
-    keeper = engine.profiles
     in_effect = keeper.in_effect()
     found = []
     for name, standing in sorted(keeper.standings().items()):

@@ -15,7 +15,6 @@ import msgspec
 
 from placewright.cluster.cluster import Cluster
 from placewright.engine.debuglines import node_amounts
-from placewright.engine.engine import Engine
 from placewright.http.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 from placewright.queue.queue import QueueView
 from placewright.queue.queued import QueuedPod, SubQueue
@@ -27,21 +26,20 @@ _SLICE: Final = 100
 _BAD_REQUEST: Final = 400
 
 
-def queue_endpoint(engine: Engine) -> Endpoint:
+def queue_endpoint(queue: QueueView) -> Endpoint:
     """Make `/debug/queue`: every pod of the queue with its place."""
 
     async def answer(question: Question) -> Answer:
-        sizes, limit = engine.queue.sizes(), _limit(question)
-        return _listed({"sizes": sizes._asdict(), "total": sum(sizes)}, "pods", islice(_pods(engine.queue), limit))
+        sizes, limit = queue.sizes(), _limit(question)
+        return _listed({"sizes": sizes._asdict(), "total": sum(sizes)}, "pods", islice(_pods(queue), limit))
 
     return Endpoint("/debug/queue", answer, Audience.LOOPBACK)
 
 
-def cache_endpoint(engine: Engine) -> Endpoint:
+def cache_endpoint(cluster: Cluster) -> Endpoint:
     """Make `/debug/cache`: every node with its requests and allocatable amounts, and the assumed pods."""
 
     async def answer(question: Question) -> Answer:
-        cluster = engine.cluster
         counts = {"nodes": cluster.node_count, "pods": cluster.pod_count_total, "assumed": cluster.assumed_count}
         limit = _limit(question)
         head = {"counts": counts, "assumedPods": list(islice(_assumed(cluster), limit)), "total": cluster.node_count}

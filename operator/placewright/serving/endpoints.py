@@ -101,7 +101,7 @@ def endpoints(options: ServingOptions) -> MakeCompanions:
         @asynccontextmanager
         async def opened(engine: Engine) -> AsyncIterator[Served]:
             async with AsyncExitStack() as stack:
-                mark = HangMark(engine)
+                mark = HangMark(engine.leading.info, engine.deciding.marks, from_file=engine.options.profiles is not None)
                 watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=mark.mark_profile, warn_others=mark.mark_decision))
                 client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS))
                 lanes = ReviewLanes(TokenBucket(_STRANGERS_A_SECOND, _STRANGERS_AT_ONCE), TokenBucket(_KNOWN_A_SECOND, _KNOWN_AT_ONCE))
@@ -148,19 +148,19 @@ async def _console(engine: Engine, heard: _Heard, client: ApiClient, lanes: Revi
     except Exception:  # noqa: BLE001 - a broken package of pages must leave the scheduler at work
         _log.exception("--console: no page is served: the package of the pages is broken")
         return no_pages(ENTER.path, "the package of the console's pages is broken; the log of this replica says how")
-    rights = ConsoleRights(Reviews(client), engine.cluster.objects.namespaces.keys, lanes=lanes)
+    rights = ConsoleRights(Reviews(client), engine.deciding.cluster.objects.namespaces.keys, lanes=lanes)
     guarded = GuardedPages(ENTER.path, pages, rights, lambda: active_elsewhere(engine))
-    engine.leadership.on_change(guarded.lead_changed)
+    engine.leading.leadership.on_change(guarded.lead_changed)
     return guarded.endpoint
 
 
 def _routes(engine: Engine, options: ServingOptions, heard: _Heard, watchdog: LoopWatchdog) -> Routes:
     routes = Routes(health.endpoint for health in health_of(engine, watchdog))
     routes.add(configz_endpoint(engine, lambda: _shown(options)))
-    routes.add(queue_endpoint(engine))
-    routes.add(cache_endpoint(engine))
+    routes.add(queue_endpoint(engine.deciding.queue))
+    routes.add(cache_endpoint(engine.deciding.cluster))
     if heard.records is not None:
-        routes.add(explain_endpoint(engine, heard.records))
+        routes.add(explain_endpoint(engine.deciding, heard.records))
         routes.add(records_endpoint(heard.records))
     if heard.series is not None:
         routes.add(metrics_endpoint(EngineMetrics(engine, heard.series)))

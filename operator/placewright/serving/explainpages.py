@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from placewright.api.annotations import read_decision
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
+from placewright.engine.deciding import Deciding
 from placewright.engine.decisionmarks import why_last
-from placewright.engine.engine import Engine
 from placewright.explain.claimfacts import claim_facts
 from placewright.explain.explanation import Explanation, Now, Queued, Tried, TurnFacts, evaluated, tried
 from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
@@ -42,11 +42,11 @@ _RECORD_GONE: Final = (
 _NOT_OURS: Final = "No attempt is recorded: no profile takes its schedulerName, so something else placed it."
 
 
-def explain_endpoint(engine: Engine, records: Records) -> Endpoint:
+def explain_endpoint(deciding: Deciding, records: Records) -> Endpoint:
     """Make `/debug/explain`: one pod, by `?pod=NS/NAME`, and by `&uid=` for one of several that had the name.
 
     Args:
-        engine: that decides about the pod.
+        deciding: the part that decides about the pod.
         records: of its attempts.
 
     Returns:
@@ -55,7 +55,7 @@ def explain_endpoint(engine: Engine, records: Records) -> Endpoint:
 
     async def answer(question: Question) -> Answer:
         namespace, name = _pod(question)
-        found = explanation(engine, records, namespace, name, _uid(question))
+        found = explanation(deciding, records, namespace, name, _uid(question))
         if found is None:
             raise RequestRefused(_NOT_FOUND, f"pod: nothing is known of {namespace}/{name}")
         return Answer(msgspec.json.encode(found) + b"\n", JSON)
@@ -73,11 +73,11 @@ def records_endpoint(records: Records) -> Endpoint:
     return Endpoint("/debug/records", answer, Audience.LOOPBACK)
 
 
-def explanation(engine: Engine, records: Records, namespace: str, name: str, uid: str = "") -> Explanation | None:
+def explanation(deciding: Deciding, records: Records, namespace: str, name: str, uid: str = "") -> Explanation | None:
     """Explain a pod.
 
     Args:
-        engine: that decides about the pod.
+        deciding: the part that decides about the pod.
         records: of its attempts.
         namespace: of the pod.
         name: of the pod.
@@ -86,20 +86,20 @@ def explanation(engine: Engine, records: Records, namespace: str, name: str, uid
     Returns:
         None where this replica does not know the pod.
     """
-    uid = uid or engine.queue.uid_of(PodKey(f"{namespace}/{name}")) or ""
+    uid = uid or deciding.queue.uid_of(PodKey(f"{namespace}/{name}")) or ""
     kept = records.of(uid) if uid else records.named(namespace, name)
     if kept and (kept[-1].namespace, kept[-1].name) != (namespace, name):
         kept = ()
-    queued = engine.queue.get(uid) if uid else None
+    queued = deciding.queue.get(uid) if uid else None
     if queued is not None:
-        return _waiting(engine, queued, kept)
-    return _placed(engine, kept) if kept else None
+        return _waiting(deciding, queued, kept)
+    return _placed(deciding, kept) if kept else None
 
 
-def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[AttemptRecord, ...]) -> Explanation:
-    pod = engine.queue.latest(queued.uid) or queued.pod
-    active = engine.live.by_scheduler_name(pod.scheduler_name)
-    placement = engine.cluster.placement(pod.uid)
+def _waiting(deciding: Deciding, queued: QueuedPod, kept: tuple[AttemptRecord, ...]) -> Explanation:
+    pod = deciding.queue.latest(queued.uid) or queued.pod
+    active = deciding.live.by_scheduler_name(pod.scheduler_name)
+    placement = deciding.cluster.placement(pod.uid)
     return Explanation(
         pod.namespace,
         pod.name,
@@ -109,39 +109,39 @@ def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[AttemptRecord, ...])
         generation=active.profile.generation if active is not None else 0,
         node=placement.node if placement is not None else "",
         assumed=placement is not None,
-        queue=_queued(engine, queued, pod, active.evaluator if active is not None else None),
-        now=_now(engine, queued, pod, active.evaluator) if active is not None and placement is None else None,
-        group=_group(engine, pod, active.evaluator if active is not None and placement is None else None),
-        claims=claim_facts(pod, engine.cluster.objects.devices.claims),
+        queue=_queued(deciding, queued, pod, active.evaluator if active is not None else None),
+        now=_now(deciding, queued, pod, active.evaluator) if active is not None and placement is None else None,
+        group=_group(deciding, pod, active.evaluator if active is not None and placement is None else None),
+        claims=claim_facts(pod, deciding.cluster.objects.devices.claims),
         tried=_latest_first(kept),
-        source=engine.replica.identity,
+        source=deciding.replica,
     )
 
 
-def _now(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
+def _now(deciding: Deciding, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
     """The verdicts of the profile's plugins now. A suspect is not evaluated, because its evaluation may have ended the process."""
-    suspect = suspect_reason(engine, queued)
-    return Now(gated=suspect) if suspect else evaluated(evaluator, engine.cluster, pod)
+    suspect = suspect_reason(deciding, queued)
+    return Now(gated=suspect) if suspect else evaluated(evaluator, deciding.cluster, pod)
 
 
-def suspect_reason(engine: Engine, queued: QueuedPod) -> str:
+def suspect_reason(deciding: Deciding, queued: QueuedPod) -> str:
     """Say why a pod is tried after all others, and is not evaluated for readers.
 
     Args:
-        engine: that decides about the pod.
+        deciding: the part that decides about the pod.
         queued: the pod.
 
     Returns:
         One line; empty for nearly all pods.
     """
-    suspicion = queued.suspicion or (engine.queue.suspects.marks.of(queued.pod) if engine.queue.suspects else None)
+    suspicion = queued.suspicion or (deciding.queue.suspects.marks.of(queued.pod) if deciding.queue.suspects else None)
     return "" if suspicion is None else why_last(suspicion, time.monotonic())
 
 
-def _placed(engine: Engine, kept: tuple[AttemptRecord, ...]) -> Explanation:
+def _placed(deciding: Deciding, kept: tuple[AttemptRecord, ...]) -> Explanation:
     """Explain a pod that has left the queue, to its node or by deletion."""
     last = kept[-1]
-    placement = engine.cluster.placement(last.uid)
+    placement = deciding.cluster.placement(last.uid)
     return Explanation(
         last.namespace,
         last.name,
@@ -151,30 +151,30 @@ def _placed(engine: Engine, kept: tuple[AttemptRecord, ...]) -> Explanation:
         generation=last.generation,
         node=placement.node if placement is not None else "",
         assumed=placement is not None and placement.assumed,
-        group=_group(engine, placement.pod) if placement is not None else None,
-        claims=claim_facts(placement.pod, engine.cluster.objects.devices.claims) if placement is not None else (),
+        group=_group(deciding, placement.pod) if placement is not None else None,
+        claims=claim_facts(placement.pod, deciding.cluster.objects.devices.claims) if placement is not None else (),
         tried=_latest_first(kept),
-        source=engine.replica.identity,
+        source=deciding.replica,
     )
 
 
-def unrecorded(engine: Engine, namespace: str, name: str) -> Explanation | None:
+def unrecorded(deciding: Deciding, namespace: str, name: str) -> Explanation | None:
     """Explain a pod on a node whose attempts are not recorded, with the decision of its annotation. O(pods on nodes).
 
     Args:
-        engine: that knows the pod.
+        deciding: the part that knows the pod.
         namespace: of the pod.
         name: of the pod.
 
     Returns:
         None if no such pod is on a node.
     """
-    placements = engine.cluster.placements()
+    placements = deciding.cluster.placements()
     found = next((each for each in placements if each.pod.name == name and each.pod.namespace == namespace), None)
     if found is None:
         return None
     pod, decision = found.pod, read_decision(found.pod.pod.metadata.annotations)
-    taken = engine.live.by_scheduler_name(pod.scheduler_name) is not None
+    taken = deciding.live.by_scheduler_name(pod.scheduler_name) is not None
     return Explanation(
         pod.namespace,
         pod.name,
@@ -184,60 +184,60 @@ def unrecorded(engine: Engine, namespace: str, name: str) -> Explanation | None:
         generation=decision.generation if decision is not None else 0,
         node=found.node,
         assumed=found.assumed,
-        group=_group(engine, pod),
-        claims=claim_facts(pod, engine.cluster.objects.devices.claims),
+        group=_group(deciding, pod),
+        claims=claim_facts(pod, deciding.cluster.objects.devices.claims),
         decision=decision,
-        source=engine.replica.identity,
+        source=deciding.replica,
         notes=(_RECORD_GONE if taken else _NOT_OURS,),
     )
 
 
-def _group(engine: Engine, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
+def _group(deciding: Deciding, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
     """The pod's group, with its time in the queue and the nodes that are kept for it; with an `evaluator` also its shortages now."""
     if pod.pod_group is None:
         return None
-    pod_group, members = engine.cluster.pod_groups.get(pod.pod_group), engine.queue.pod_groups.members(pod.pod_group)
-    found = group_facts(engine.cluster.pod_groups, pod.pod_group, members)
+    pod_group, members = deciding.cluster.pod_groups.get(pod.pod_group), deciding.queue.pod_groups.members(pod.pod_group)
+    found = group_facts(deciding.cluster.pod_groups, pod.pod_group, members)
     if pod_group is not None and evaluator is not None and not found.complaint:
-        found = replace(found, shortages=shortages(evaluator, engine.cluster, pod_group, members))
-    queued, plan = engine.queue.pod_groups.get(pod.pod_group), engine.scheduler.pod_groups.reservations.plan_of(pod.pod_group)
+        found = replace(found, shortages=shortages(evaluator, deciding.cluster, pod_group, members))
+    queued, plan = deciding.queue.pod_groups.get(pod.pod_group), deciding.scheduler.pod_groups.reservations.plan_of(pod.pod_group)
     if queued is not None:
         waited = round(time.monotonic() - queued.since, 3)
         found = replace(found, waiting_seconds=waited, failures=queued.failures, lacks=cut(queued.lacks))
     return found if plan is None else replace(found, kept=kept_nodes(plan.nodes.values()))
 
 
-def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator | None) -> Queued:
+def _queued(deciding: Deciding, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator | None) -> Queued:
     now = time.monotonic()
     ends = None if evaluator is None else queued.backing_off_until(ProfilePolicy(evaluator.runtime).backoff, now)
-    place = engine.queue.locate(queued.uid)
+    place = deciding.queue.locate(queued.uid)
     return Queued(
         place=place.value if place is not None else "",
         waiting_seconds=round(now - queued.timestamp, 3),
         attempts=queued.attempts,
         backoff_seconds=0.0 if ends is None or queued.gated else round(max(ends + 1 - now, 0.0), 3),
-        retry_seconds=round(engine.queue.wake_ups.of(queued.uid) or 0.0, 3),
+        retry_seconds=round(deciding.queue.wake_ups.of(queued.uid) or 0.0, 3),
         rejected_by=tuple(sorted(queued.unschedulable_plugins)),
         waits_for=tuple(sorted(queued.pending_plugins)),
         gated_by=queued.gating_plugin if queued.gated else "",
-        nominated_node=engine.queue.nominator.node_of(pod.uid) or "",
+        nominated_node=deciding.queue.nominator.node_of(pod.uid) or "",
         profile=_profile_state(evaluator),
-        meant="" if evaluator is not None else closest_name(pod.scheduler_name, engine.live.active),
-        held="" if evaluator is not None else _held(engine, pod.scheduler_name),
-        suspect=suspect_reason(engine, queued),
+        meant="" if evaluator is not None else closest_name(pod.scheduler_name, deciding.live.active),
+        held="" if evaluator is not None else _held(deciding, pod.scheduler_name),
+        suspect=suspect_reason(deciding, queued),
         given_up_seconds=None if queued.given_up_at is None else round(now - queued.given_up_at, 3),
-        turn=_turn(engine, queued),
+        turn=_turn(deciding, queued),
     )
 
 
-def _turn(engine: Engine, queued: QueuedPod) -> TurnFacts | None:
-    turn = engine.queue.turn_of(queued.uid)
+def _turn(deciding: Deciding, queued: QueuedPod) -> TurnFacts | None:
+    turn = deciding.queue.turn_of(queued.uid)
     return None if turn is None else TurnFacts(*turn)
 
 
-def _held(engine: Engine, scheduler_name: str) -> str:
+def _held(deciding: Deciding, scheduler_name: str) -> str:
     """Why the profile that has this name takes no pods, where one of its plugins did not return."""
-    standings = engine.profiles.standings().values()
+    standings = deciding.profiles.standings().values()
     held = (each for each in standings if each.reason is Reason.PLUGIN_HANGING and each.scheduler_name == scheduler_name)
     return next((f"profile {each.name} is held: {each.message}" for each in held), "")
 

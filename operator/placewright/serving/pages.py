@@ -199,11 +199,11 @@ def active_elsewhere(engine: Engine) -> str:
         return "this replica is ending"
     if not engine.started:
         return "this replica is starting: the API server has not answered yet"
-    leadership, pod = engine.leadership, engine.replica.identity.partition("/")[0]
+    leadership, pod = engine.leading.leadership, engine.leading.replica.identity.partition("/")[0]
     if leadership.active or isinstance(leadership, Alone):
         return ""
     sight = leadership.lease.sight
-    holder = "" if sight is None or sight.record.holder == engine.replica.identity else sight.record.holder.partition("/")[0]
+    holder = "" if sight is None or sight.record.holder == engine.leading.replica.identity else sight.record.holder.partition("/")[0]
     return f"{pod} stands by; {f'the active replica is {holder}' if holder else 'no replica is active now'}"
 
 

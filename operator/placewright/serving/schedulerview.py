@@ -158,35 +158,38 @@ class EngineView:
             records: of its attempts.
             attempts: counts of its attempts.
         """
-        self._engine = engine
-        self.cluster: Cluster = engine.cluster
-        self.queue: ReadableQueue = engine.queue
-        self.live: ReadableProfiles = engine.live
+        self._access = engine.access
+        self._deciding = deciding = engine.deciding
+        self._leadership = engine.leading.leadership
+        self._away = engine.writing.client.away
+        self.cluster: Cluster = deciding.cluster
+        self.queue: ReadableQueue = deciding.queue
+        self.live: ReadableProfiles = deciding.live
         self.records = records
         self.attempts = attempts
-        self.replica = engine.replica.identity.partition("/")[0]
+        self.replica = deciding.replica.partition("/")[0]
         self.server: str = engine.access.server
 
     @property
     def source(self) -> str:
         """Name of the cluster, for people: the kubeconfig's context, or the API server's address."""
         # A cluster has no name of its own; in a pod there is no context, and the API server's address is all that tells clusters apart.
-        return self._engine.access.context or self.server
+        return self._access.context or self.server
 
     @property
     def shadows(self) -> Mapping[str, Shadow]:
         """The shadows at work, by name."""
-        return self._engine.shadows.by_name
+        return self._deciding.shadows.by_name
 
     @property
     def leads(self) -> bool:
         """Whether this replica places pods."""
-        return self._engine.leadership.active
+        return self._leadership.active
 
     @property
     def away_since(self) -> float | None:
         """Monotonic seconds since which the API server does not answer; None while it does."""
-        return self._engine.client.away.away_since
+        return self._away.away_since
 
     def explanation(self, namespace: str, name: str) -> Explanation | None:
         """Explain a pod as `placewright explain` does.
@@ -198,17 +201,17 @@ class EngineView:
         Returns:
             None for an unknown pod.
         """
-        found = explanation(self._engine, self.records, namespace, name)
+        found = explanation(self._deciding, self.records, namespace, name)
         if found is None or not (found.node or found.queue):
             # Records may be of an earlier pod of this name.
-            found = unrecorded(self._engine, namespace, name) or found
+            found = unrecorded(self._deciding, namespace, name) or found
         return found
 
     def suspect_reason(self, queued: QueuedPod) -> str:
         """Say why a pod is not evaluated for readers; empty for nearly all pods."""
-        return suspect_reason(self._engine, queued)
+        return suspect_reason(self._deciding, queued)
 
     def kept_for(self, ref: GroupRef) -> Mapping[str, int]:
         """Count the nodes that are kept for a group."""
-        plan = self._engine.scheduler.pod_groups.reservations.plan_of(ref)
+        plan = self._deciding.scheduler.pod_groups.reservations.plan_of(ref)
         return {} if plan is None else kept_nodes(plan.nodes.values())

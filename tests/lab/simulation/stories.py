@@ -148,7 +148,7 @@ class Story:
             if happens:
                 self._step(stage, at)
             if at > MAX_UNSCHEDULABLE_SECONDS and at % FLUSH_SECONDS == 0:
-                self.seen["outwaited"] += running.engine.queue.sweeps.flush(oldest=reached[at - MAX_UNSCHEDULABLE_SECONDS])
+                self.seen["outwaited"] += running.engine.deciding.queue.sweeps.flush(oldest=reached[at - MAX_UNSCHEDULABLE_SECONDS])
             await idle(stage, running)
             self._crowds.all_is_quiet()
             was, known = known, places(objects_of(stage))
@@ -241,7 +241,7 @@ class _Crowds:
 
     @asynccontextmanager
     async def looking_at(self, engine: Engine) -> AsyncIterator[None]:
-        self._queues.append(engine.queue)
+        self._queues.append(engine.deciding.queue)
         yield
 
     def attempt_ended(self, attempt: Attempt) -> None:
@@ -299,22 +299,22 @@ async def idle(stage: Stage, running: Running) -> None:
     nodes = stage.sandbox.resource("", "v1", "nodes").key
 
     def at_rest() -> bool:
-        sizes = engine.queue.sizes()
-        known = {each.metadata.name: each.metadata.resource_version for each in engine.cluster.nodes()}
+        sizes = engine.deciding.queue.sizes()
+        known = {each.metadata.name: each.metadata.resource_version for each in engine.deciding.cluster.nodes()}
         stored = {each.object["metadata"]["name"]: each.object["metadata"]["resourceVersion"] for each in stage.sandbox.store.listed(nodes)}
         busy = sizes.active + sizes.backoff + sizes.in_flight
         return not busy and known == stored and running.agrees_with(stage) and _pods_are_known(stage, running)
 
     while True:
         await stage.until(at_rest, "the operator has nothing left to do")
-        await engine.scheduler.settled()
+        await engine.deciding.scheduler.settled()
         if at_rest():
             return
 
 
 def _pods_are_known(stage: Stage, running: Running) -> bool:
     """In the labels and gates that they have, not just where they are."""
-    cluster, queue = running.engine.cluster, running.engine.queue
+    cluster, queue = running.engine.deciding.cluster, running.engine.deciding.queue
     for stored in stage.sandbox.store.listed(stage.pod_key):
         placement = cluster.placement(stored.uid)
         known = placement.pod if placement is not None else queue.latest(stored.uid)

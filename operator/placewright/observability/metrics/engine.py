@@ -63,7 +63,7 @@ class EngineMetrics:
         """
         self._engine: Final = engine
         self._series: Final = series
-        self._object_sizes = ObjectSizes(engine)
+        self._object_sizes = ObjectSizes(engine.deciding, engine.reading)
         self._build = told(own.BUILD, (version("placewright"), platform.python_version()))
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Read(self._others))
@@ -77,8 +77,8 @@ class EngineMetrics:
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All metrics as text, and its content type: OpenMetrics where the Accept header asks for it, else Prometheus' own format."""
-        self._series.attempts.keep_only({name: active.profile for name, active in self._engine.live.active.items()})
-        self._series.groups.keep_only(self._engine.live.active)
+        self._series.attempts.keep_only({name: active.profile for name, active in self._engine.deciding.live.active.items()})
+        self._series.groups.keep_only(self._engine.deciding.live.active)
         encode, content_type = choose_encoder(accept)
         histograms = "".join(one.text() for one in self._series if isinstance(one, Histograms))
         return histograms.encode() + encode(self._registry), content_type
@@ -89,10 +89,11 @@ class EngineMetrics:
         yield self._build
         yield from scrape.gauges(self._engine)
         yield counted(own.OBJECT_BYTES, {(resource,): float(nbytes) for resource, nbytes in self._object_sizes.by_resource.items()})
-        yield from groups.standing(self._engine)
-        yield from scrape.profiles(self._engine)
-        yield from scrape.of_plugins((name, active.evaluator.runtime) for name, active in self._engine.live.active.items())
-        yield from shadows.compared(self._engine.shadows.by_name)
+        deciding = self._engine.deciding
+        yield from groups.standing(deciding)
+        yield from scrape.profiles(deciding)
+        yield from scrape.of_plugins((name, active.evaluator.runtime) for name, active in deciding.live.active.items())
+        yield from shadows.compared(deciding.shadows.by_name)
         yield counted(own.SCORE_SHARE, self._series.attempts.shares())
 
 

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from prometheus_client.core import Metric
 
 from placewright.api.podgroups import GroupRef
-from placewright.engine.engine import Engine
+from placewright.cluster.cluster import Cluster
+from placewright.engine.deciding import Deciding
 from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.series import CounterSeries, Histograms, Series, counted, single
 from placewright.scheduler.attempts import GroupAttempt
@@ -75,17 +76,17 @@ class ClaimSeries:
         return (self._created, self._readied, self._waits)
 
 
-def standing(engine: Engine) -> Iterator[Metric]:
+def standing(deciding: Deciding) -> Iterator[Metric]:
     """Read the numbers of waiting and placed groups. It walks over groups, not over pods."""
-    pod_groups = engine.cluster.pod_groups
-    undecided = (queued for queued in engine.queue.pod_groups if not pod_groups.placed(queued.ref))
-    waiting = [queued.since for queued in undecided if not _placed_singly(engine, queued.ref)]
-    reserving = len(engine.scheduler.pod_groups.reservations)
+    pod_groups = deciding.cluster.pod_groups
+    undecided = (queued for queued in deciding.queue.pod_groups if not pod_groups.placed(queued.ref))
+    waiting = [queued.since for queued in undecided if not _placed_singly(deciding.cluster, queued.ref)]
+    reserving = len(deciding.scheduler.pod_groups.reservations)
     yield counted(own.GROUPS, {("waiting",): len(waiting), ("placed",): pod_groups.placed_groups, ("reserving",): reserving})
     yield single(own.GROUPS_OLDEST, max(time.monotonic() - min(waiting), 0.0) if waiting else 0.0)
 
 
-def _placed_singly(engine: Engine, ref: GroupRef) -> bool:
+def _placed_singly(cluster: Cluster, ref: GroupRef) -> bool:
     """Whether the members of a group do not wait for each other, by its object."""
-    pod_group = engine.cluster.pod_groups.get(ref)
+    pod_group = cluster.pod_groups.get(ref)
     return pod_group is not None and pod_group.basic

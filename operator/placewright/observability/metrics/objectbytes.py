@@ -14,7 +14,8 @@ from typing import Any, Final
 from placewright.api.bytecount import DERIVED_BYTES, UNENDING, bytes_of, sample
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
-from placewright.engine.engine import Engine
+from placewright.engine.deciding import Deciding
+from placewright.engine.reading import Reading
 
 #: Seconds for which an estimate is told.
 LASTS_SECONDS: Final = 60.0
@@ -31,14 +32,16 @@ class ObjectSizes:
         by_resource: bytes, by resource; empty until the first estimate.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, deciding: Deciding, reading: Reading) -> None:
         """Estimate nothing yet.
 
         Args:
-            engine: whose objects are counted.
+            deciding: whose pods are counted.
+            reading: whose other objects are counted.
         """
         self.by_resource: dict[str, int] = {}
-        self._engine = engine
+        self._deciding = deciding
+        self._reading = reading
         self._counted_at = -math.inf
 
     async def refresh(self) -> None:
@@ -62,11 +65,11 @@ class ObjectSizes:
 
     def _samples(self) -> Iterator[tuple[str, list[tuple[Any, float]], int]]:
         """For each resource the values to count, and the bytes of all that is derived from its objects."""
-        for reflector in tuple(self._engine.reflectors):  # they may come and go meanwhile
+        for reflector in tuple(self._reading.running):  # they may come and go meanwhile
             if reflector.source.kind is not Pod:
                 yield reflector.source.resource, sample(list(reflector.store.values())), 0
-        yield "pods", *_of_pods([place.pod for place in self._engine.cluster.placements()])
-        yield "waiting pods", *_of_pods([queued.pod for _, queued in self._engine.queue.pods()])
+        yield "pods", *_of_pods([place.pod for place in self._deciding.cluster.placements()])
+        yield "waiting pods", *_of_pods([queued.pod for _, queued in self._deciding.queue.pods()])
 
 
 def _of_pods(pods: Sequence[PodInfo]) -> tuple[list[tuple[Any, float]], int]:
