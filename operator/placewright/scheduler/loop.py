@@ -12,10 +12,10 @@ The loop is in one of five states, and each step leads to the next state:
 
 | kind | the pod |
 |---|---|
-| `PLAIN` | is decided at once |
-| `LONG` | is prepared and decided in a line, beside pods of the same or a higher priority |
-| `MEMBER` | is decided with its group, in a line of groups |
-| `BEHIND_GROUP`, `BEHIND_LONG` | holds the loop up until that line is empty, because a pod in it is more important |
+| plain | is decided at once |
+| long | is prepared and decided in a line, beside pods of the same or a higher priority |
+| member | is decided with its group, in a line of groups |
+| behind group, behind long | holds the loop up until that line is empty, because a pod in it is more important |
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from placewright.api.podextent import SMALL
 from placewright.framework.runtime.evaluation import Evaluator
@@ -54,14 +54,8 @@ class State(Enum):
     HELD_UP = auto()
 
 
-class Kind(Enum):
-    """The loop's view of a pod that was handed out."""
-
-    PLAIN = auto()
-    LONG = auto()
-    MEMBER = auto()
-    BEHIND_GROUP = auto()
-    BEHIND_LONG = auto()
+#: The loop's view of a pod that was handed out. Strings, because reading a member of an `Enum` costs more than all else for a plain pod.
+Kind = Literal["plain", "long", "member", "behind group", "behind long"]
 
 
 class Decider(Protocol):
@@ -190,29 +184,29 @@ class SchedulingLoop:
 
     def _hand_out(self, queued: QueuedPod) -> None:
         match self._kind_of(queued):
-            case Kind.PLAIN:
+            case "plain":
                 self._decider.schedule_one(queued)
-            case Kind.LONG:
+            case "long":
                 self._long.join(queued)
-            case Kind.MEMBER:
+            case "member":
                 self._queue.hand_out_groups(go=False)
                 self._groups.join(queued)
-            case Kind.BEHIND_GROUP:
+            case "behind group":
                 self._held = (queued, self._groups)
-            case Kind.BEHIND_LONG:
+            case "behind long":
                 self._held = (queued, self._long)
 
     def _kind_of(self, queued: QueuedPod) -> Kind:
         """Classify a pod. Runs for every pod, so the tests that nearly all pods pass are cheap."""
         if self._groups and self._groups.holds_up(queued):
-            return Kind.BEHIND_GROUP
+            return "behind group"
         behind_long = self._long and self._long.holds_up(queued)
         if queued.pod_group is not None:
-            return Kind.BEHIND_LONG if behind_long else Kind.MEMBER
+            return "behind long" if behind_long else "member"
         # A single pod waits in the line, so that pods of other priorities go on.
         if behind_long or self._precautions.due(queued) or (queued.pod.extent is not SMALL and self._is_long(queued)):
-            return Kind.LONG
-        return Kind.PLAIN
+            return "long"
+        return "plain"
 
     def _is_long(self, queued: QueuedPod) -> bool:
         evaluator = self._profiles(queued.pod.scheduler_name)

@@ -137,6 +137,8 @@ class _OnePodScheduler:
         Returns:
             The binding cycle, to be awaited; True when the pod is bound.
         """
+        if attempt.pod.pod_group is None:
+            return self.binding.run(attempt, placement)
         self.groups.decided_singly(attempt.pod)
         return self.binding.run(attempt, placement, self.groups.barrier_of(attempt.pod))
 
@@ -174,7 +176,8 @@ class SinglePodScheduler(_OnePodScheduler):
             The decision; None for a pod that has no node and is back in the queue.
         """
         try:
-            placement = self.cycle.place(evaluator, attempt.pod, attempt.steps, self.groups.within(attempt.pod, evaluator))
+            within = None if attempt.pod.pod_group is None else self.groups.within(attempt.pod, evaluator)
+            placement = self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
             self.assume(attempt, placement)
         except MemoryError:
             raise
