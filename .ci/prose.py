@@ -172,7 +172,7 @@ def _raises(node: ast.AST) -> bool:
 def lacking_sections(function: _Function) -> set[str]:
     """Return the needed sections that are missing. In Google's style a summary that begins with Return replaces that section."""
     docstring = ast.get_docstring(function) or ""
-    if docstring.startswith("Implements `"):  # the contract has the sections
+    if "Implements `" in docstring:  # the contract has the sections
         return set()
     there = set(_SECTION.findall(docstring))
     if "Yields" in there or docstring.startswith(("Return ", "Returns ", "Iterate ", "Yield ")):

@@ -52,7 +52,7 @@ class Term:
         return self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
 
     def reach(self, namespaces: Mapping[str, Namespace]) -> frozenset[str] | None:
-        """The namespaces that an incoming pod's term looks into; None means all.
+        """Return the namespaces that an incoming pod's term looks into; None means all.
 
         kube-scheduler lists the namespaces that the selector matches, and then also asks the selector about empty labels. So a selector
         that matches these (`NotIn`, `DoesNotExist`, an empty one) reaches every namespace.

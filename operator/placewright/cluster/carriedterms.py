@@ -130,7 +130,7 @@ class CarriedTerms:
 
 
 def _terms(carrier: AffinityCarrier, affinity: Affinity) -> Iterator[CarriedTerm]:
-    """The terms that look for something."""
+    """Return the terms that look for something."""
     compiled = compile_terms(affinity, carrier.namespace).terms
     avoided = [(True, None, term) for term in compiled.anti_affinity]
     wanted = [(True, 1, term) for term in compiled.affinity]

@@ -139,7 +139,7 @@ class ClusterObjects:
         return table
 
     def _table(self, kind: type[Any]) -> Table[Any] | None:
-        """The table of a kind, made where there is none yet; None for the kinds that share one version."""
+        """Return the table of a kind, and make it if there is none; None for kinds that share one version."""
         table = self._tables.get(kind)
         if table is None and kind not in self._by_kind:
             table = self._tables[kind] = Table()

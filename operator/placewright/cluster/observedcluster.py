@@ -45,14 +45,14 @@ class ObservedCluster(Cluster):
         self._listener = listener
 
     def set_node(self, node: Node) -> Node | None:
-        """Implements `Cluster.set_node`, and tells the listener."""
+        """Add or update a node, and tell the listener."""
         old = super().set_node(node)
         if self._listener is not None:
             self._listener.node_set(node)
         return old
 
     def remove_node(self, name: NodeName) -> Node | None:
-        """Implements `Cluster.remove_node`, and tells the listener."""
+        """Remove a node, and tell the listener."""
         old = super().remove_node(name)
         if self._listener is not None:
             self._listener.node_removed(name)

@@ -144,29 +144,29 @@ class PodFollowers(PodFollower):
                 self.drop(follower)
 
     def pod_enters(self, pod: PodInfo, row: int | None) -> None:
-        """Implements `PodFollower.pod_enters`."""
+        """Tell each follower of a pod that came onto a node."""
         self._tell("pod_enters", pod, row)
 
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
-        """Implements `PodFollower.pod_changes`."""
+        """Tell each follower of a pod that counts differently."""
         self._tell("pod_changes", old, new, row)
 
     def pod_confirmed(self, pod: PodInfo, row: int | None) -> None:
-        """Implements `PodFollower.pod_confirmed`."""
+        """Tell each follower of a pod that was bound."""
         self._tell("pod_confirmed", pod, row)
 
     def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
-        """Implements `PodFollower.pod_leaves`."""
+        """Tell each follower of a pod that left its node."""
         self._tell("pod_leaves", pod, row)
 
     def row_appears(self, row: int, pods: Iterable[PodInfo]) -> None:
-        """Implements `PodFollower.row_appears`."""
+        """Tell each follower of a new node."""
         self._tell("row_appears", row, pods)
 
     def row_ends(self, row: int, node: NodeName) -> None:
-        """Implements `PodFollower.row_ends`."""
+        """Tell each follower of a node that is gone."""
         self._tell("row_ends", row, node)
 
     def dry_run_counts(self, pods: Moves, sign: int) -> None:
-        """Implements `PodFollower.dry_run_counts`."""
+        """Tell each follower of a step of a dry run."""
         self._tell("dry_run_counts", pods, sign)

@@ -251,5 +251,5 @@ class _Weighing(NamedTuple):
     weight: int
 
     def add(self, row: int, delta: int) -> None:
-        """Implements `CountedIn.add`."""
+        """Add `delta` times the weight to the count of a row."""
         self.tally.add(row, self.weight * delta)

@@ -69,7 +69,7 @@ class _AffinityTerm:
     selector: Selector
 
     def may_match(self, pod: PodInfo) -> bool:
-        """False only when this term certainly does not select the pod."""
+        """Return False only if this term certainly does not select the pod."""
         return (self.namespaces is None or pod.namespace in self.namespaces) and self.selector.matches(pod.labels)
 
 
@@ -78,7 +78,7 @@ _KNOWN_TERMS: Final[BoundedCache[tuple[str, bytes], tuple[_AffinityTerm, ...]]] 
 
 
 def _required_terms(pod: PodInfo) -> tuple[_AffinityTerm, ...]:
-    """The terms of a pod's required affinity; a term that does not parse selects nothing and is left out."""
+    """Return the terms of a pod's required affinity, without terms that do not parse and so select nothing."""
     key = (pod.namespace, pod.pairwise_key.affinity)
     known = _KNOWN_TERMS.get(key)
     if known is None:

@@ -28,7 +28,7 @@ class ConstantReasonFilter(FilterPlugin[ArgsT], ABC):
     rejection: ClassVar[Status]
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Implements `FilterPlugin.explain`: one group with the one reason."""
+        """Reject all rows with the one reason."""
         return [Rejection(self.rejection, rows)]
 
 
@@ -81,9 +81,9 @@ class RuleJudge(RowVerdict):
         self._rules = rules
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """Implements `RowVerdict.passes`: True where all rules allow the pod."""
+        """Return True for rows where all rules allow the pod."""
         return obey(self._rules, rows)
 
     def explain(self, rows: Rows) -> list[Rejection]:
-        """Implements `RowVerdict.explain` with the first rule that each row breaks."""
+        """Reject each row by the first rule that it breaks."""
         return first_broken(self._rules, rows)

@@ -71,11 +71,11 @@ class PlainRowVerdict(RowVerdict):
         self._asked = (state, pod, cluster)
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """Implements `RowVerdict.passes` with the filter itself."""
+        """Ask the filter about the rows."""
         return self._plugin.filter(*self._asked, rows)
 
     def explain(self, rows: Rows) -> list[Rejection]:
-        """Implements `RowVerdict.explain` with the filter itself."""
+        """Ask the filter why it rejects the rows."""
         return self._plugin.explain(*self._asked, rows)
 
 
@@ -88,7 +88,7 @@ class NodeVerdict(PlainRowVerdict):
         self._passes = np.zeros(cluster.size, np.bool_)
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """Implements `RowVerdict.passes`; the filter is asked about each row once."""
+        """Ask the filter about each row once."""
         new = rows[~self._known[rows]]
         if len(new):
             self._passes[new] = super().passes(new)

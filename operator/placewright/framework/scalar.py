@@ -91,7 +91,7 @@ class ScalarFilter(ScalarPlugin[ArgsT], FilterPlugin[ArgsT], ABC):
         """
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Implements `FilterPlugin.filter`: asks `filter_node` row by row.
+        """Ask `filter_node` row by row.
 
         Raises:
             PluginError: its answer is neither success nor a rejection.
@@ -99,7 +99,7 @@ class ScalarFilter(ScalarPlugin[ArgsT], FilterPlugin[ArgsT], ABC):
         return np.fromiter((self._verdict(pod, cluster, row).ok for row in rows.tolist()), np.bool_, len(rows))
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Implements `FilterPlugin.explain`: asks `filter_node` again and groups its answers."""
+        """Ask `filter_node` again, and group its answers."""
         groups: dict[Status, list[int]] = {}
         for row in rows.tolist():
             groups.setdefault(self._verdict(pod, cluster, row), []).append(row)
@@ -137,7 +137,7 @@ class ScalarScore(ScalarPlugin[ArgsT], ScorePlugin[ArgsT], ABC):
         """
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Implements `ScorePlugin.score`: asks `score_node` row by row.
+        """Ask `score_node` row by row.
 
         Raises:
             PluginError: its answer is no whole number.

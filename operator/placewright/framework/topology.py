@@ -285,7 +285,7 @@ class DomainRule:
     missing: Status
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """Implements `TopologyRule.allows`."""
+        """Return True for rows whose domain the rule allows."""
         return self.allowed[self.codes[rows]]
 
     @property
@@ -327,7 +327,7 @@ class RowRule:
         return self.place.codes
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """Implements `TopologyRule.allows`."""
+        """Return True for rows whose domain the rule allows."""
         if self.usually is Usually.ALLOWED_WHERE_LABELLED:
             column = self.place.labelled.copy()
         else:

@@ -107,7 +107,7 @@ class FakeClaimWriter(WatchingPort):
         return self._show(replace(current, status=replace(status, reserved_for=users)))
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Implements `ClaimWriter.release`. Without users and with `deallocate`, the claim loses its whole status."""
+        """Remove the pod from the claim's users; the last one with `deallocate` clears the status. Implements `ClaimWriter.release`."""
         await self._write("release", claim.metadata.name)
         shown = self._shown(claim)
         if shown is not None:
@@ -138,12 +138,12 @@ class FakeClaimWriter(WatchingPort):
             self._hides(shown)
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """Implements `ClaimWriter.tell_pod`: records the status in `told`, and changes no pod."""
+        """Record the status in `told`, and change no pod. Implements `ClaimWriter.tell_pod`."""
         await self._write("tell", status.resource_claim_name)
         self.told.append(status)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
-        """Implements `ClaimWriter.waited`: records the wait in `waits`."""
+        """Record the wait in `waits`. Implements `ClaimWriter.waited`."""
         self.waits.append(WaitForDevices(profile, tuple(drivers), status, seconds))
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:

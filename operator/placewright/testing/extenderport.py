@@ -67,7 +67,7 @@ class FakeExtender(FakePort):
         return [call.verb for call in self.asked]
 
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
-        """Implements `Extender.filter`: keeps the nodes that neither `failed`, `unresolvable` nor `dropped` names."""
+        """Keep the nodes that neither `failed`, `unresolvable` nor `dropped` names. Implements `Extender.filter`."""
         await self._asked("filter", pod, nodes)
         refused = self.failed.keys() | self.unresolvable.keys() | self.dropped
         return Filtered(
@@ -77,7 +77,7 @@ class FakeExtender(FakePort):
         )
 
     async def prioritize(self, pod: PodInfo, nodes: Sequence[NodeName]) -> dict[NodeName, int]:
-        """Implements `Extender.prioritize`: answers with `scores`; nodes without one are left out of the answer."""
+        """Answer with `scores`, without nodes that have none. Implements `Extender.prioritize`."""
         await self._asked("prioritize", pod, nodes)
         return {name: self.scores[name] for name in nodes if name in self.scores}
 
@@ -87,12 +87,12 @@ class FakeExtender(FakePort):
         victims: Mapping[NodeName, NodeVictims],
         pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
     ) -> dict[NodeName, NodeVictims]:
-        """Implements `Extender.preempt`: agrees to the nodes that lose none of `spares`, with the victims as they were asked about."""
+        """Agree to the nodes that lose none of `spares`. Implements `Extender.preempt`."""
         await self._asked("preempt", pod, tuple(victims))
         return {node: who for node, who in victims.items() if self.spares.isdisjoint(victim.name for victim in who.pods)}
 
     async def bind(self, pod: PodInfo, node: NodeName) -> None:
-        """Implements `Extender.bind`: records the call. On return the pod counts as bound."""
+        """Record the call. On return the pod counts as bound. Implements `Extender.bind`."""
         await self._asked("bind", pod, (node,))
 
     def open(self) -> None:

@@ -135,7 +135,7 @@ class PluginQuestions:
         return found
 
     def _pre_filter(self, pod: PodInfo, found: PodAnswers) -> Rows:
-        """The rows that are left; all of them where there is no PreFilter."""
+        """Return the rows that PreFilter leaves; all rows if the plugin has no PreFilter."""
         rows = self._cluster.rows()
         if not isinstance(self._plugin, PreFilterPlugin):
             return rows
@@ -160,7 +160,7 @@ class PluginQuestions:
     # --- filter ----------------------------------------------------------------------------------------------------------------------
 
     def _filter(self, pod: PodInfo, found: PodAnswers, rows: Rows) -> Rows:
-        """The rows of these that hold the pod."""
+        """Return the rows that can hold the pod."""
         plugin, state, cluster = self._plugin, found.state, self._cluster
         if not isinstance(plugin, FilterPlugin) or plugin.name in state.skip_filter:
             self._tally.accepted += len(rows)
@@ -341,7 +341,7 @@ def checked(promise: Promise = Promise.ANSWERS) -> Iterator[None]:
 
 
 def _plain(answer: Any) -> Any:
-    """The answer with lists in place of arrays, whose `==` gives an array."""
+    """Return the answer with lists in place of arrays, whose `==` gives an array."""
     if isinstance(answer, np.ndarray):
         return answer.tolist()
     return [(status, rows.tolist()) for status, rows in answer] if isinstance(answer, list) else answer

@@ -104,7 +104,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
 
 
 def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Sequence[type[Plugin]]) -> CheckedPlugin:
-    """The plugin in a profile that runs nothing else but a sort, a binder and what the caller wants beside it."""
+    """Put the plugin into a profile with a sort, a binder and the plugins that the caller wants beside it."""
     known = in_tree()
     registry = known.extended([each for each in (plugin, *beside) if known.get(each.name) is not each])
     needed: list[type[Plugin]] = [] if issubclass(plugin, QueueSortPlugin) else [PrioritySort]
@@ -121,7 +121,7 @@ def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Seque
 
 
 def _breach(subject: CheckedPlugin, scenario: Scenario, tally: CaseCounts, call_seconds: float | None) -> BreachError | None:
-    """The first promise that the plugin breaks in this scenario."""
+    """Return the first breach of a promise in this scenario; None if there is none."""
     trial: PluginTrial | None = None
     try:
         with overdue_calls(call_seconds):
@@ -139,7 +139,7 @@ def _breach(subject: CheckedPlugin, scenario: Scenario, tally: CaseCounts, call_
 
 
 def _smallest(subject: CheckedPlugin, scenario: Scenario, first: BreachError, call_seconds: float | None) -> tuple[BreachError, str]:
-    """The breach of the same promise at the same point in the smallest scenario that was found, and that scenario in words."""
+    """Return the breach in the smallest scenario that breaks the same promise at the same point, in words."""
     found = first
 
     def shows(smaller: Scenario) -> bool:

@@ -151,7 +151,7 @@ def report_of(plugin: type[Plugin], seed: int, clusters: int, tally: CaseCounts,
 
 
 def _unreached(plugin: type[Plugin], tally: CaseCounts) -> list[str]:
-    """The promises that the plugin makes and that no case looked at."""
+    """Return the promises that the plugin makes and that no case looked at."""
     found = []
     rejects = issubclass(plugin, FilterPlugin | PreFilterPlugin)
     asked = tally.rejected + tally.accepted

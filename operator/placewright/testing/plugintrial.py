@@ -175,7 +175,7 @@ class PluginTrial:
     # --- one moment ------------------------------------------------------------------------------------------------------------------
 
     def _look(self) -> dict[str, PodAnswers]:
-        """The plugin's answer now about each pod that waits, by uid, after everything was compared that can be."""
+        """Compare everything that can be compared, and return the plugin's answer about each waiting pod, by uid."""
         self._watch()
         # Built just now, this plugin remembers nothing: its answers are the measure of all others.
         fresh = self._evaluator(self._guarding)
@@ -190,7 +190,7 @@ class PluginTrial:
         return found
 
     def _in_turn(self) -> list[PodInfo]:
-        """The pod whose turn it is for what is looked at once a moment."""
+        """Return the pod whose turn it is for checks that are made once a moment."""
         pods = list(self._waiting.values())
         return [pods[self.told % len(pods)]] if pods else []
 
@@ -298,7 +298,7 @@ class PluginTrial:
         return Promise.FINGERPRINT if plugin.reads is Reads.CLUSTER else Promise.READS
 
     def _kept_answers(self, pod: PodInfo) -> PodAnswers | None:
-        """The evaluator's answer; None where it does not ask the plugin."""
+        """Return the evaluator's answer; None if it does not ask the plugin."""
         evaluation = self._kept.evaluate(pod)
         found = PodAnswers(evaluation.state)
         rows = self._cluster.rows()
@@ -380,7 +380,7 @@ class PluginTrial:
 
 @contextmanager
 def _hints_are_not_logged() -> Iterator[None]:
-    """A hint that raises is logged by the queue, once for each pod; here it ends the run, and the error says it."""
+    """Silence the queue's log of hints that raise. Here such a hint ends the run, and the error says it."""
     log = logging.getLogger(hints.__name__)
     before, log.disabled = log.disabled, True
     try:
@@ -390,7 +390,7 @@ def _hints_are_not_logged() -> Iterator[None]:
 
 
 def change_in_words(change: Change) -> str:
-    """The change without the object: `node n1 is there`."""
+    """Return the change without the object, such as `node n1 is there`."""
     return str(change).partition(": ")[0]
 
 

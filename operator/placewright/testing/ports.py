@@ -170,14 +170,14 @@ class FakeBinder(FakePort):
         self.shows = shows
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """Implements `Binder.bind`: records the Binding, answers as told, and then shows the bound pod."""
+        """Record the Binding, answer as told, and then show the bound pod. Implements `Binder.bind`."""
         # Recorded before the answer: a Binding that is refused was asked for, too.
         self.bound.append(BoundPod(pod.name, pod.uid, node, read_decision(annotations)))
         await self._answer(pod.name, pod.uid)
         self.shows(pod.annotated(annotations).on(node))
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Implements `Binder.bind_by`. The Binding is the extender's, so that it is not recorded in `bound`.
+        """Let the extender bind the pod. The Binding is the extender's, so that `bound` does not have it. Implements `Binder.bind_by`.
 
         Raises:
             BindError: the extender raised `ExtenderError`; with its message, as the real binder gives it.
@@ -247,7 +247,7 @@ class FakeEvents:
         self.recorded: list[RecordedEvent] = []
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Implements `EventRecorder.record`: keeps the event in `recorded`, with the whole note."""
+        """Keep the event in `recorded`, with the whole note. Implements `EventRecorder.record`."""
         self.recorded.append(RecordedEvent(pod.name, kind, reason, action, note))
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str, warning: bool) -> None:
@@ -295,7 +295,7 @@ class FakeStatus:
         self.others: list[tuple[str, Condition]] = []
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
-        """Implements `StatusWriter.pod_unscheduled`: keeps the condition in `written`."""
+        """Keep the condition in `written`. Implements `StatusWriter.pod_unscheduled`."""
         self.written.append(WrittenStatus(pod.name, reason, message, nominated_node))
 
     def nomination_cleared(self, pod: PodInfo) -> None:
@@ -303,7 +303,7 @@ class FakeStatus:
         self.cleared.append(pod.name)
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
-        """Implements `StatusWriter.pod_condition`: keeps the condition in `others`, with the pod's name."""
+        """Keep the condition in `others`, with the pod's name. Implements `StatusWriter.pod_condition`."""
         self.others.append((pod.name, condition))
 
     def last_of(self, name: str) -> WrittenStatus | None:
@@ -336,15 +336,15 @@ class FakeGroupStatus:
         self.given_up: list[tuple[str, Condition]] = []
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
-        """Implements `GroupStatusWriter.group_waits`: keeps the message in `waits`."""
+        """Keep the message in `waits`. Implements `GroupStatusWriter.group_waits`."""
         self.waits.append(WaitingGroup(pod_group.ref.name, placed, missing, message, error))
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
-        """Implements `GroupStatusWriter.group_placed`: keeps the number of members in `placed`."""
+        """Keep the number of members in `placed`. Implements `GroupStatusWriter.group_placed`."""
         self.placed.append((pod_group.ref.name, placed))
 
     def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
-        """Implements `GroupStatusWriter.group_given_up`: keeps the condition in `given_up`."""
+        """Keep the condition in `given_up`. Implements `GroupStatusWriter.group_given_up`."""
         self.given_up.append((pod_group.ref.name, condition))
 
 
@@ -370,7 +370,7 @@ class FakeEvictor(FakePort):
         self.shows = shows
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """Implements `Evictor.evict`: records the eviction, answers as told, and then shows that the victim has left."""
+        """Record the eviction, answer as told, and then show that the victim has left. Implements `Evictor.evict`."""
         self.evicted.append(EvictedPod(victim.name, preemptor.name, node))
         await self._answer(victim.name, victim.uid)
         self.shows(victim)

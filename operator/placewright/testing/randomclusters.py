@@ -85,7 +85,7 @@ class Sources:
 
 
 def _unversioned(item: K) -> K:
-    """The object without a resourceVersion.
+    """Return the object without a resourceVersion.
 
     A change is drawn from two objects and keeps the metadata of one; the event handlers would take an equal version for the same news.
     """

@@ -32,12 +32,12 @@ class Change(ABC):
         """Tell the event handlers, as a watch would."""
 
     def copied(self) -> Change:
-        """The change with an object of its own."""
+        """Copy the change, with an object of its own."""
         return self
 
     @abstractmethod
     def simpler(self) -> Iterator[Change]:
-        """The change with less in its object."""
+        """Yield the change with less in its object."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class NodeShown(Change):
         handlers.node(self.node)
 
     def copied(self) -> Change:
-        """The change with a node of its own."""
+        """Copy the change, with a node of its own."""
         return NodeShown(copied(self.node))
 
     def simpler(self) -> Iterator[Change]:
-        """The node with less in it."""
+        """Yield the change with less in the node."""
         return (NodeShown(node) for node in simpler(self.node))
 
     def __str__(self) -> str:
@@ -91,11 +91,11 @@ class PodShown(Change):
         handlers.assigned_pod(self.pod)
 
     def copied(self) -> Change:
-        """The change with a pod of its own."""
+        """Copy the change, with a pod of its own."""
         return PodShown(PodInfo(copied(self.pod.pod)))
 
     def simpler(self) -> Iterator[Change]:
-        """The pod with less in it."""
+        """Yield the change with less in the pod."""
         return (PodShown(pod) for pod in simpler_pods(self.pod))
 
     def __str__(self) -> str:
@@ -131,11 +131,11 @@ class ObjectShown(Change):
         handlers.cluster_object(self.item)
 
     def copied(self) -> Change:
-        """The change with an object of its own."""
+        """Copy the change, with an object of its own."""
         return ObjectShown(copied(self.item)) if isinstance(self.item, msgspec.Struct) else self
 
     def simpler(self) -> Iterator[Change]:
-        """The object with less in it."""
+        """Yield the change with less in the object."""
         return (ObjectShown(item) for item in simpler(self.item)) if isinstance(self.item, msgspec.Struct) else iter(())
 
     def __str__(self) -> str:
@@ -171,11 +171,11 @@ class WaitingPodChanged(Change):
         handlers.unscheduled_pod(self.pod)
 
     def copied(self) -> Change:
-        """The change with a pod of its own."""
+        """Copy the change, with a pod of its own."""
         return WaitingPodChanged(PodInfo(copied(self.pod.pod)))
 
     def simpler(self) -> Iterator[Change]:
-        """The pod with less in it."""
+        """Yield the change with less in the pod."""
         return (WaitingPodChanged(pod) for pod in simpler_pods(self.pod))
 
     def __str__(self) -> str:

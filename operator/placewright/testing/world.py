@@ -63,7 +63,7 @@ class AttemptLog:
         self.attempts.append(attempt)
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Implements `Observer.pod_entered`: keeps both in `entered`."""
+        """Record that a pod entered a sub-queue. Implements `Observer.pod_entered`."""
         self.entered.append((place, event))
 
     def last_of(self, uid: str) -> Attempt | None:

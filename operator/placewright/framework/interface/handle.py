@@ -188,7 +188,7 @@ class Handle(Protocol):
         """
 
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """The pods of a group that have no node yet, of all profiles; pods that are being tried are among them."""
+        """Return the pods of a group that have no node yet, of all profiles, with pods that are being tried."""
 
     def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
         """Return the notes about rows for pods of the same signature and priority; the plugin adds to them.

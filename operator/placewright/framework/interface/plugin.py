@@ -203,7 +203,7 @@ class Plugin(Generic[ArgsT]):
 
 
 def _args_named_by(kind: type[Plugin]) -> type[Any] | None:
-    """The class that the first parametrised base names; None for `Any`, a type variable, or a name that is still to be defined."""
+    """Return the class that the first parametrised base names; None for `Any`, a type variable or an undefined name."""
     for base in kind.__dict__.get("__orig_bases__", ()):
         origin, named = get_origin(base), get_args(base)
         if isinstance(origin, type) and issubclass(origin, Plugin) and len(named) == 1:

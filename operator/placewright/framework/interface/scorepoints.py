@@ -156,11 +156,11 @@ class MaxNormalised(ScorePlugin[ArgsT], ABC):
     reverse: ClassVar[bool] = False
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable | None:
-        """Implements `ScorePlugin.summarise`: the highest raw score, at least 0."""
+        """Return the highest raw score, at least 0. Implements `ScorePlugin.summarise`."""
         return max(int(raw.max(initial=0)), 0)
 
     def normalise(self, state: CycleState, raw: IntColumn, summary: int) -> IntColumn:
-        """Implements `ScorePlugin.normalise`: 100·raw/summary, or 100 less that; the same for all rows where the maximum is 0."""
+        """Return 100·raw/summary, or 100 less that; the same for all rows if the maximum is 0. Implements `ScorePlugin.normalise`."""
         if summary == 0:  # upstream's rule; it also keeps the division from failing
             return np.full_like(raw, MAX_NODE_SCORE) if self.reverse else raw
         scaled = MAX_NODE_SCORE * raw // summary

@@ -25,7 +25,7 @@ class _Budget:
     already_counted: Mapping[str, str]
 
     def covers(self, pod: PodInfo | Eviction) -> bool:
-        """True when evicting the pod would use this budget up further; the API server has counted the pods it names itself."""
+        """Return True if evicting the pod would use this budget up further. The API server has counted the pods that it names."""
         return pod.name not in self.already_counted and self.selector.matches(pod.labels)
 
 

@@ -189,7 +189,7 @@ class Together:
     # --- groups ----------------------------------------------------------------------------------------------------------------
 
     def _bond(self, ref: GroupRef) -> Bond | None:
-        """The bond of a group; None where each of its members may go by itself."""
+        """Return the bond of a group; None if each of its members may go by itself."""
         if ref not in self._bonds:
             pod_group = self._cluster.pod_groups.get(ref)
             self._bonds[ref] = None if pod_group is None or pod_group.goes_apart else self._bound(pod_group)

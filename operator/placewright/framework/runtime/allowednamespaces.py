@@ -46,7 +46,7 @@ class AllowedNamespaces(PreEnqueuePlugin[NamespaceRule]):
         return self.args.refusal(facts_of(pod.namespace, self.handle.cluster.objects.namespaces))
 
     def _after_namespace(self, pod: PodInfo, _old: Namespace | None, new: Namespace | None) -> QueueingHint:
-        """A change of the pod's namespace, or of the one that has the default, may let the pod use the profile."""
+        """Queue a pod when its namespace changes, or the namespace that has the default."""
         concerned = new is None or new.metadata.name in (pod.namespace, DEFAULTS_ON)
         return QueueingHint.QUEUE if concerned and not self._refusal(pod) else QueueingHint.SKIP
 

@@ -197,12 +197,12 @@ class Evaluator:
         return evaluation
 
     def _beyond_limits(self, pod: PodInfo) -> Evaluation:
-        """A pod that asks for more than is looked at is refused before anything is."""
+        """Refuse a pod beyond the limits of a pod before any plugin is asked."""
         nowhere, refusal = np.zeros(self._cluster.size, np.bool_), unresolvable(pod.extent.excess).by(POD_LIMITS)
         return Evaluation(pod, CycleState(), PodColumns(self.runtime), nowhere, 0, refusal)
 
     def _sample(self, sampler: Sampler, percentage: int, evaluation: Evaluation) -> Evaluation | None:
-        """The evaluation of as many nodes as are enough; None where all of them are to be looked at, or none was found."""
+        """Evaluate as many nodes as are enough; None if all nodes are needed, or no node was found."""
         state, pod, cluster, columns = evaluation.state, evaluation.pod, self._cluster, evaluation.columns
         nodes = candidate_count(cluster, evaluation.candidates)
         wanted = nodes_to_find(nodes, percentage)

@@ -462,7 +462,7 @@ def _innermost(problem: BaseException) -> tuple[Plugin, str] | None:
 
 
 def _plugin_in(frame: FrameType) -> tuple[Plugin, str] | None:
-    """The plugin whose method this frame runs, if that is one that the framework calls."""
+    """Return the plugin whose method this frame runs, with the point of the method; None for other frames."""
     point = POINTS.get(frame.f_code.co_name)
     plugin = None if point is None else frame.f_locals.get("self")
     return (plugin, point) if point is not None and isinstance(plugin, Plugin) else None

@@ -60,7 +60,7 @@ class NoBinder:
     """A binder for evaluations outside a running scheduler: it refuses."""
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """Implements `Binder.bind`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             BindError: always.
@@ -68,7 +68,7 @@ class NoBinder:
         raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Implements `Binder.bind_by`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             BindError: always.
@@ -80,7 +80,7 @@ class NoVolumeWriter:
     """A writer of volumes for evaluations outside a running scheduler: it refuses."""
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
-        """Implements `VolumeWriter.bind`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             VolumeError: always.
@@ -88,7 +88,7 @@ class NoVolumeWriter:
         raise VolumeError(f"persistentvolume {volume.metadata.name} cannot be bound: there is no API server")
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Implements `VolumeWriter.select_node`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             VolumeError: always.
@@ -96,7 +96,7 @@ class NoVolumeWriter:
         raise VolumeError(f"persistentvolumeclaim {claim.metadata.name} cannot be provisioned: there is no API server")
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Implements `VolumeWriter.until`: returns the predicate's value now, because without a clock there is nothing to wait for."""
+        """Return the predicate's value now. Without a clock there is nothing to wait for."""
         return done()
 
 
@@ -104,7 +104,7 @@ class NoClaimWriter:
     """A writer of claims for evaluations outside a running scheduler: it refuses."""
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """Implements `ClaimWriter.reserve`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -112,7 +112,7 @@ class NoClaimWriter:
         raise _no_api_server(claim, "reserved")
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Implements `ClaimWriter.release`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -120,7 +120,7 @@ class NoClaimWriter:
         raise _no_api_server(claim, "released")
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """Implements `ClaimWriter.create`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -128,7 +128,7 @@ class NoClaimWriter:
         raise _no_api_server(claim, "created")
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Implements `ClaimWriter.delete`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -136,7 +136,7 @@ class NoClaimWriter:
         raise _no_api_server(claim, "deleted")
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """Implements `ClaimWriter.tell_pod`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -144,18 +144,18 @@ class NoClaimWriter:
         raise ClaimError(f"the status of pod {pod.key} cannot be written: there is no API server")
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Implements `ClaimWriter.until`: returns the predicate's value now, because without a clock there is nothing to wait for."""
+        """Return the predicate's value now. Without a clock there is nothing to wait for."""
         return done()
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
-        """Implements `ClaimWriter.waited`: counts nothing."""
+        """Count no wait."""
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Implements `ClaimWriter.beside`: drops the work, because nothing is written."""
+        """Drop the work, because nothing is written."""
         work.close()
 
     def now(self) -> float:
-        """Implements `ClaimWriter.now`: no time passes."""
+        """Return 0, because no time passes."""
         return 0.0
 
 
@@ -163,7 +163,7 @@ class NoObjectPatcher:
     """A writer of objects for evaluations outside a running scheduler: it refuses."""
 
     async def patch(self, path: str, body: Mapping[str, Any], namespace: str) -> None:
-        """Implements `ObjectPatcher.patch`: refuses, because there is no API server.
+        """Refuse, because there is no API server.
 
         Raises:
             PatchError: always.
@@ -176,15 +176,15 @@ def _no_api_server(claim: ResourceClaim, what: str) -> ClaimError:
 
 
 def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str, warning: bool) -> None:
-    """Implements `Handle.announce`: writes no event, because there is no API server."""
+    """Write no event, because there is no API server."""
 
 
 def never_woken(seconds: float, event: ClusterEvent, subject: Any) -> None:
-    """Implements `Handle.wake_after`: does nothing, because no pod waits."""
+    """Wake no pod, because none waits."""
 
 
 def never_activated(pods: Iterable[PodInfo]) -> None:
-    """Implements `Handle.activate`: does nothing, because no pod waits."""
+    """Activate no pod, because none waits."""
 
 
 #: (seconds, event, subject): an event that happens later.
@@ -197,11 +197,11 @@ class NoPodGroupMembers:
     """A queue without pods, for evaluations outside a running scheduler."""
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """Implements `PodGroupMembers.members`: none."""
+        """Return no pod."""
         return ()
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """Implements `PodGroupMembers.ready_members`: counts `beside` alone."""
+        """Count `beside` alone."""
         return {beside.scheduler_name: 1} if beside.may_be_tried else {}
 
 
@@ -275,7 +275,7 @@ class ProfileHandle:
         return self._claims
 
     def wake_after(self, seconds: float, event: ClusterEvent, subject: Any = None) -> None:
-        """Implements `Handle.wake_after`."""
+        """Set an alarm of the queue."""
         self._wake(seconds, event, subject)
 
     @property
@@ -284,7 +284,7 @@ class ProfileHandle:
         return None if self._evaluator is None else self._evaluator.runtime.preemption_rules
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str, *, warning: bool = False) -> None:
-        """Implements `Handle.announce`."""
+        """Write an event about the pod."""
         self._announce(pod, reason, action, message, warning)
 
     @property
@@ -293,65 +293,65 @@ class ProfileHandle:
         return self._profile_name
 
     def runs(self, plugin: str) -> bool:
-        """Implements `Handle.runs`."""
+        """Return True for a plugin of the profile."""
         return plugin in self._runs
 
     async def patch(self, what: ObjectPatch, name: str, body: Mapping[str, Any], namespace: str = "") -> None:
-        """Implements `Handle.patch`."""
+        """Patch an object that a plugin of the profile declares."""
         if what not in self._patches:
             raise ValueError(f"no plugin of profile {self._profile_name} declares that it patches {what.resource}.{what.group}")
         await self._patcher.patch(what.path(name, namespace), body, namespace)
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
-        """Implements `Handle.waiting_pods`."""
+        """Return the pods that wait for Permit plugins."""
         return self._waiting
 
     def waiting_pod(self, uid: str) -> WaitingForPermit | None:
-        """Implements `Handle.waiting_pod`."""
+        """Find a pod that waits for Permit plugins."""
         return next((waiting for waiting in self._waiting if waiting.pod.uid == uid), None)
 
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """Implements `Handle.waiting_members`."""
+        """Return the members of a group without a node."""
         return self._members.members(ref)
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """Implements `Handle.ready_members`."""
+        """Count the members of a group that may be tried."""
         return self._members.ready_members(ref, beside)
 
     def making_room_for(self, pod: PodInfo) -> bool:
-        """Implements `Handle.making_room_for`."""
+        """Return True while victims of the pod are being evicted."""
         return pod.uid in self._nominations.making_room_for
 
     def nominated_pods(self, node: NodeName) -> Collection[PodInfo]:
-        """Implements `Handle.nominated_pods`."""
+        """Copy the list of pods that are nominated to the node."""
         return tuple(self._nominations.pods_on(node))
 
     def nominate(self, pod: PodInfo, node: NodeName) -> None:
-        """Implements `Handle.nominate`."""
+        """Nominate the pod to the node."""
         self._nominations.add(pod, node)
 
     def withdraw_nomination(self, pod: PodInfo) -> None:
-        """Implements `Handle.withdraw_nomination`."""
+        """Withdraw the pod's nomination."""
         self._nominations.delete(pod.uid)
 
     def nominated_before(self, pod: PodInfo) -> Sequence[tuple[PodInfo, NodeName]]:
-        """Implements `Handle.nominated_before`."""
+        """Return nominated pods that claim more than room on their node."""
         return () if self._evaluator is None else self._evaluator.checker.nominated_before(pod)
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
-        """Implements `Handle.check_row`."""
+        """Run PreFilter and Filter on one row."""
         if self._evaluator is None:
             raise RuntimeError("check_row was called before the profile was built")
         return self._evaluator.checker.check_row(pod, row)
 
     def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowTrials:
-        """Implements `Handle.trials`."""
+        """Run PreFilter, and return the trials of rows."""
         if self._evaluator is None:
             raise RuntimeError("trials were asked for before the profile was built")
         return self._evaluator.checker.trials(pod, rows)
 
     def score_rows(self, pod: PodInfo, rows: Rows) -> IntColumn:
-        """Implements `Handle.score_rows`."""
+        """Evaluate the pod on these rows, and score the rows that can hold it."""
         if self._evaluator is None:
             raise RuntimeError("score_rows was called before the profile was built")
         evaluation = self._evaluator.evaluate(pod)
@@ -364,7 +364,7 @@ class ProfileHandle:
         return self._evaluator.score(evaluation)[rows].astype(np.int64)
 
     def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
-        """Implements `Handle.kept_of_rows`."""
+        """Return the notes about rows; None for a nominated pod."""
         # A nominated pod is judged on its own node without itself, so its answers there are not those of its like.
         if self._evaluator is None or self._evaluator.checker.kept.own_row(pod) is not None:
             return None

@@ -43,7 +43,7 @@ class KeptColumn(Generic[V]):
     __slots__ = ("high", "kind", "low", "only", "size", "values")
 
     def __init__(self, values: NDArray[V]) -> None:
-        """A column of these values, which are copied or not written any more; shape (size,)."""
+        """Make a column of these values, shape (size,), which are copied or not written any more."""
         self.size = len(values)
         self.kind: np.dtype[V] = values.dtype
         self.low, self.high = _bounds(values)
@@ -70,7 +70,7 @@ class KeptColumn(Generic[V]):
         self._widened(min(low, self.low), max(high, self.high))[rows] = values
 
     def _widened(self, low: int, high: int) -> NDArray[Any]:
-        """The values, as wide as these bounds need."""
+        """Return the values, as wide as these bounds need."""
         # A width is never narrowed again: values that were seen once are likely to come again.
         if self.values is None or low < self.low or high > self.high:
             self.values = self._copy(low, high)
@@ -111,7 +111,7 @@ class KeptColumn(Generic[V]):
 
 
 def _bounds(values: NDArray[Any]) -> tuple[int, int]:
-    """The lowest and the highest; of no values, 0."""
+    """Return the lowest and the highest value; 0 for no values."""
     if not len(values):
         return 0, 0
     if len(values) <= _FEW:

@@ -84,7 +84,7 @@ class Sampler:
         return narrowed
 
     def _stop(self, found: Rows, wanted: int) -> Rows:
-        """The first of these rows, which are in the order of rotation; the next pod begins behind them."""
+        """Take the first of these rows, which are in the order of rotation. The next pod begins behind them."""
         if len(found) > wanted:
             self._start = int(found[wanted])
         return found[:wanted]
@@ -160,7 +160,7 @@ class SampledColumns(PodColumns):
         self._sampled: dict[str, IntColumn] = {}
 
     def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        """Implements `PodColumns.refresh_scores` for the rows that were found."""
+        """Score the rows that were found."""
         for plugin in self._local_scores(state):
             state.steps.plugin_begins()
             self._sampled[plugin.name] = plugin.score(state, pod, cluster, self._rows)
@@ -168,7 +168,7 @@ class SampledColumns(PodColumns):
         self.totals, self.summaries = self.totals_among(state, self.fits)
 
     def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[Totals, Summaries]:
-        """Implements `PodColumns.totals_among` for the rows that were found."""
+        """Sum the scores of the rows that were found."""
         among = feasible[self._rows]
         summaries: Summaries = {}
         total = np.zeros(int(np.count_nonzero(among)), np.int64)
@@ -183,12 +183,12 @@ class SampledColumns(PodColumns):
         return totals, summaries
 
     def local_score(self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: object) -> tuple[IntColumn, IntColumn]:
-        """Implements `PodColumns.local_score`; the rows are among the rows that were found."""
+        """Return a plugin's scores of rows that were found."""
         raw = self._sampled[plugin.name][np.searchsorted(self._rows, rows)]
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
-        """Implements `PodColumns.cluster_score`: scores these rows alone, because no other row is asked about."""
+        """Score these rows alone, because no other row is asked about."""
         state.steps.plugin_begins()
         scores = plugin.score(state, pod, cluster, feasible)
         state.steps.plugin_ended(plugin.name, SCORE)

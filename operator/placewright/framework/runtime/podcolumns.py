@@ -265,7 +265,7 @@ class PodColumns:
     def _refreshed(
         self, parts: Mapping[str, ColumnPart], state: CycleState, pod: PodInfo, cluster: Cluster, *, nodes_read: int
     ) -> list[KeptColumn[Any]]:
-        """The parts' columns as things stand; a column that reads nodes alone holds while no node has changed since."""
+        """Return the parts' columns as they stand. A column that reads nodes alone holds while no node has changed since."""
         changes = self._parts.changes
         same_nodes = nodes_read == changes.now.nodes
         return [
@@ -430,7 +430,7 @@ class PodColumns:
     def _normalised(
         self, plugin: ScorePlugin, state: CycleState, rows: Rows | None, summary: Hashable | None, feasible: BoolColumn
     ) -> Totals | int:
-        """The plugin's scores in these rows; one number where all rows have the same. Raises `InvalidScoreError`."""
+        """Return the plugin's scores in these rows; one number if all rows have the same. Raises `InvalidScoreError`."""
         column = self._raw(plugin)
         raw = column.at(rows)
         if summary is None:

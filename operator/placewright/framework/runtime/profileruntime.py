@@ -388,7 +388,7 @@ class ProfileRuntime:
         return error("every Bind plugin skipped the pod")
 
     async def _bound_by_extender(self, pod: PodInfo, node: NodeName) -> bool:
-        """False when no extender wanted to, or an ignorable one could not and the pod is still to be bound."""
+        """Return True if an extender bound the pod; False if no extender binds such pods, or an ignorable one failed."""
         for extender in self.extenders_for(pod):
             if extender.settings.bind_verb:
                 try:
@@ -448,19 +448,19 @@ def _after(said: Sequence[str], result: PostFilterResult) -> PostFilterResult:
 
 
 def _told(point: str, plugin: Plugin, status: Status) -> Status:
-    """The plugin's verdict with its name on it; an error in kube-scheduler's words."""
+    """Return the plugin's verdict with its name on it; an error in kube-scheduler's words."""
     if status.ok or status.rejected:
         return status.by(plugin.name)
     return error(f'running {point} plugin "{plugin.name}": {status.message}').by(plugin.name)
 
 
 def _reads_of(plugin: Plugin) -> Reads:
-    """The plugin's `reads`; CLUSTER for a plugin without columns, which is asked in every attempt."""
+    """Return the plugin's `reads`; CLUSTER for a plugin without columns, which is asked in every attempt."""
     return plugin.reads if isinstance(plugin, (FilterPlugin, ScorePlugin)) else Reads.CLUSTER
 
 
 def _interests(events: Sequence[ClusterEventWithHint] | None) -> Sequence[ClusterEventWithHint] | None:
-    """The plugin's events; a plugin that waits for new nodes also hears of taints that go.
+    """Return the plugin's events; a plugin that waits for new nodes also hears of taints that go.
 
     A node is often added tainted and becomes usable only when the taint is removed; filters that ran after the taint filter never saw
     it (upstream issue 109437).

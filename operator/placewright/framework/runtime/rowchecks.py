@@ -209,7 +209,7 @@ class RowChecker:
         return next((kept_for[other.uid] for other in self._in_the_way(pod, name) if other.uid in kept_for), None)
 
     def _comes_before(self, nominated: PodInfo, pod: PodInfo) -> bool:
-        """True for another pod of at least this priority. A pod that is assumed somewhere by now counts there already."""
+        """Return True for another pod of at least this priority. A pod that is assumed by now counts on its node already."""
         return nominated.priority >= pod.priority and nominated.uid != pod.uid and self._cluster.placement(nominated.uid) is None
 
     def nominated_before(self, pod: PodInfo) -> list[tuple[PodInfo, NodeName]]:
@@ -227,7 +227,7 @@ class RowChecker:
         return sorted(before, key=lambda each: -each[0].priority)
 
     def _checked_columns(self, pod: PodInfo) -> PodColumns:
-        """The kept answers of local plugins about the pod that is being checked: preemption checks thousands of rows for one pod."""
+        """Return kept answers of local plugins about the pod, because preemption checks thousands of rows for one pod."""
         # By identity: preemption asks row after row with the same object, and a newer version of the pod is another one.
         if self._checked is None or self._checked[0] is not pod:
             self._checked = (pod, PodColumns(self._runtime))
@@ -302,7 +302,7 @@ class RowChecker:
         stale.difference_update(looked_at)
 
     def _rejected_beside(self, pod: PodInfo, nominated_rows: Iterable[int], among: Iterable[int]) -> dict[int, Status]:
-        """The verdicts of some of the rows to which pods are nominated."""
+        """Judge some of the rows to which pods are nominated."""
         nominated = self._nominated_beside(pod, nominated_rows)
         rows = [row for row in among if row in nominated]
         verdicts: dict[int, Status] = {}
@@ -432,7 +432,7 @@ class RowwiseCheck:
         return [plugin for plugin in self._runtime.filter if plugin.name not in state.skip_filter]
 
     def _willing(self, filters: Sequence[FilterPlugin], state: CycleState) -> Iterator[_Named]:
-        """The judges of these filters, up to the first that has none."""
+        """Return the judges of these filters, up to the first filter without one."""
         for plugin in filters:
             judge = self._judge(plugin, state)
             if judge is None:
@@ -446,7 +446,7 @@ class RowwiseCheck:
         return plugin.judge(state, self._pod, self._cluster) if isinstance(plugin, RowwiseFilter) else None
 
     def _filters_with_nominated_pods(self) -> list[FilterPlugin] | None:
-        """The filters that have something to say once the nominated pods are there; None where the pod is refused then."""
+        """Return the filters that judge the pod beside the nominated pods; None if PreFilter refuses it there."""
         with self._cluster.dry_run() as dry_run:
             dry_run.add([(row, pod) for row, pods in self._nominated.items() for pod in pods])
             state = CycleState()

@@ -80,7 +80,7 @@ def _named(item: Any) -> tuple[str, Any]:
 
 
 def _columns(cluster: Cluster) -> Iterator[tuple[str, NDArray[Any]]]:
-    """The columns that plugins read in place, by their name in the contract; shape (size,) or longer."""
+    """Return the columns that plugins read in place, by their name in the contract; shape (size,) or longer."""
     size = cluster.size
     for name in ("present", "pod_count", "pod_limit", "scoring_cpu", "scoring_memory"):
         yield f"cluster.{name}", getattr(cluster, name)
