@@ -7,14 +7,16 @@ A new one comes to stand under its name only when it is worth something, and its
 from __future__ import annotations
 
 import gc
+import gzip
 import os
 import secrets
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.cli.options import LARGEST_MIB
@@ -26,9 +28,6 @@ LONGEST_LINE: Final = 16 * 2**20
 _MAGIC: Final = b"\x1f\x8b"
 _PIECE: Final = 2**18
 _OWNER_ONLY: Final = 0o600
-_GZIP: Final = 31
-"""Window bits for zlib: the largest window, with a gzip header."""
-
 #: Told, in words, that the file ends too early.
 OnCut: TypeAlias = Callable[[str], None]
 
@@ -45,10 +44,6 @@ def only_what_stays() -> Iterator[None]:
             gc.enable()
 
 
-class _Cut(Exception):
-    """The file ends before it is at its end."""
-
-
 def numbered_lines(path: Path, largest: int = LARGEST_TEXT, on_cut: OnCut | None = None) -> Iterator[tuple[int, bytes]]:
     """Each line and its number, from 1; blank lines are skipped.
 
@@ -57,12 +52,12 @@ def numbered_lines(path: Path, largest: int = LARGEST_TEXT, on_cut: OnCut | None
     """
     try:
         with path.open("rb") as file:
-            yield from _lines(_Text(path, file, largest), path, on_cut)
+            yield from _lines(_pieces(path, file, largest), path, on_cut)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _lines(text: _Text, path: Path, on_cut: OnCut | None) -> Iterator[tuple[int, bytes]]:
+def _lines(text: Iterator[bytes], path: Path, on_cut: OnCut | None) -> Iterator[tuple[int, bytes]]:
     number, begun = 1, [b""]
     try:
         for piece in text:
@@ -74,7 +69,7 @@ def _lines(text: _Text, path: Path, on_cut: OnCut | None) -> Iterator[tuple[int,
             begun.append(rest)
             if sum(map(len, begun)) > LONGEST_LINE:
                 raise bad_field(f"{path}: line {number}", "a longer line", f"at most {LONGEST_LINE >> 20} MiB")
-    except _Cut:
+    except EOFError:
         if on_cut is None:
             raise InputError(f"{path}: line {number}: the file ends in the middle: it was cut off while it was written or copied") from None
         on_cut(f"{path}: the file ends in the middle of line {number}; the lines before it are used")
@@ -91,44 +86,18 @@ def _unless_blank(number: int, line: bytes) -> Iterator[tuple[int, bytes]]:
         yield number, line
 
 
-class _Text:
-    """The text of a file, in pieces of bounded size; raises `_Cut` where a gzip file ends too early."""
-
-    def __init__(self, path: Path, file: BinaryIO, largest: int) -> None:
-        self._path = path
-        self._file = file
-        self._largest = largest
-        self._size = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        packed = self._file.read(_PIECE)
-        pieces = self._unpacked(packed) if packed.startswith(_MAGIC) else self._plain(packed)
-        for piece in pieces:
-            self._size += len(piece)
-            if self._size > self._largest:
-                raise bad_field(str(self._path), "more text in it", f"at most {self._largest >> 20} MiB, which an option can raise")
+def _pieces(path: Path, file: BufferedReader, largest: int) -> Iterator[bytes]:
+    """Yield the text of a file in pieces of bounded size. Raises `EOFError` if a gzip file ends too early."""
+    stream = gzip.GzipFile(fileobj=file) if file.peek(len(_MAGIC)).startswith(_MAGIC) else file
+    size = 0
+    try:
+        while piece := stream.read1(_PIECE):
+            size += len(piece)
+            if size > largest:
+                raise bad_field(str(path), "more text in it", f"at most {largest >> 20} MiB, which an option can raise")
             yield piece
-
-    def _plain(self, piece: bytes) -> Iterator[bytes]:
-        while piece:
-            yield piece
-            piece = self._file.read(_PIECE)
-
-    def _unpacked(self, packed: bytes) -> Iterator[bytes]:
-        """Members one after the other, as gzip files may have."""
-        while packed:
-            member = zlib.decompressobj(_GZIP)
-            while not member.eof:
-                if not packed:
-                    packed = self._file.read(_PIECE)
-                    if not packed:
-                        raise _Cut
-                try:
-                    yield member.decompress(packed, _PIECE)
-                except zlib.error as error:
-                    raise InputError(f"{self._path}: damaged: not gzip data ({error})") from None
-                packed = member.unconsumed_tail
-            packed = member.unused_data or self._file.read(_PIECE)
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: damaged: not gzip data ({error})") from None
 
 
 class NewFile:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from placewright_lab.snapshots.snapshot import FORMAT_VERSION, RECORDING, Header
 
 #: Seconds of changes that a kill may cost.
 FLUSH_SECONDS: Final = 1.0
-_GZIP: Final = 31
+#: Of gzip.
 _LEVEL: Final = 6
 
 Told = Callable[[Act, Any], None]
@@ -37,32 +37,6 @@ class Recorded:
     acts: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
     size: int = 0
-
-
-class PackedLines:
-    """JSON lines in a gzip stream that can be read up to the last flush after any end."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-        self._dirty = False
-
-    def write(self, line: bytes) -> None:
-        """One more line."""
-        self._file.write(self._packer.compress(line + b"\n"))
-        self._dirty = True
-
-    def flush(self) -> None:
-        """Give the written part to the system. Raises `OSError`, as writing does."""
-        if self._dirty:
-            self._file.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
-            self._file.flush()
-            self._dirty = False
-
-    def close(self) -> None:
-        """End the stream in order."""
-        self._file.write(self._packer.flush(zlib.Z_FINISH))
-        self._file.flush()
 
 
 class ChangeSink:
@@ -108,7 +82,7 @@ class Recorder:
         self._found = found
         self._clock = clock
         self._began: float | None = None
-        self._out: PackedLines | None = None
+        self._out: gzip.GzipFile | None = None
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reflectors = Reflectors([Reflector(client, source, ChangeSink(self._note)) for source in found.sources])
 
@@ -122,13 +96,14 @@ class Recorder:
         try:
             if not await self._is_there(stopped):
                 return self.recorded
-            self._out = out = PackedLines(new.file)
+            self._out = out = gzip.GzipFile(fileobj=new.file, mode="wb", compresslevel=_LEVEL)
             self._write_beginning(out)
             out.flush()
             new.stand()
             begun(self.recorded)
             await self._follow(out, stopped, seconds)
             out.close()
+            new.file.flush()
             self.recorded.size = new.file.tell()
         finally:
             stopped.cancel()
@@ -145,7 +120,7 @@ class Recorder:
         synced.result()
         return True
 
-    def _write_beginning(self, out: PackedLines) -> None:
+    def _write_beginning(self, out: gzip.GzipFile) -> None:
         """All in one go, so that every change is either in it or after it."""
         stores = [one.store.values() for one in self._reflectors.members]
         items = [pruned(item) for store in stores for item in store if not ended(item)]
@@ -159,14 +134,15 @@ class Recorder:
             left_out=tuple(self._found.left_out),
         )
         self._began = self._clock()
-        out.write(msgspec.json.encode(header))
+        out.write(msgspec.json.encode(header) + b"\n")
         for item in items:
-            out.write(manifest_line(item))
+            out.write(manifest_line(item) + b"\n")
 
-    async def _follow(self, out: PackedLines, stopped: asyncio.Task[bool], seconds: float | None) -> None:
+    async def _follow(self, out: gzip.GzipFile, stopped: asyncio.Task[bool], seconds: float | None) -> None:
         assert self._began is not None
         end = None if seconds is None else self._began + seconds
         either: list[asyncio.Future[Any]] = [stopped, self._failed]
+        flushed = 0
         while not stopped.done():
             left = FLUSH_SECONDS if end is None else min(FLUSH_SECONDS, end - self._clock())
             if left <= 0:
@@ -174,13 +150,15 @@ class Recorder:
             await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done():
                 self._failed.result()
-            out.flush()
+            if (told := self.recorded.acts.total()) != flushed:  # an empty flush would cost some bytes, too
+                out.flush()
+                flushed = told
         self.recorded.seconds = self._clock() - self._began
 
     def _note(self, act: Act, item: Any) -> None:
         if self._out is None or self._began is None or self._failed.done():
             return
-        shown = b'{"at":%.3f,"act":"%s","object":%s}' % (
+        shown = b'{"at":%.3f,"act":"%s","object":%s}\n' % (
             self._clock() - self._began,
             act.value.encode(),
             _last_words(item) if act is Act.DELETED else manifest_line(item),
