@@ -186,7 +186,7 @@ async def test_a_disk_that_is_full_ends_the_recording_and_what_was_flushed_stays
             def write(self, _: bytes) -> int:
                 raise OSError(28, "No space left on device")
 
-        out.fileobj = Full()
+        out.fileobj = Full()  # type: ignore[assignment]
         stage.pod("lost")
         with pytest.raises(Exception, match=r"r\.gz: cannot be written: No space left on device"):
             await asyncio.wait_for(asyncio.shield(at_work.task), DEADLINE)
