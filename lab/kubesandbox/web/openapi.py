@@ -41,7 +41,8 @@ def document_v3(types: Iterable[ResourceType], schemas: SchemaSource, version: s
     paths: Object = {}
     components: Object = {_METADATA: _metadata_schema()}
     for resource in types:
-        paths[_path(resource)] = {"get": _operation_v3(resource, "get"), "patch": _operation_v3(resource, "patch")}
+        operations = {action: _operation(resource, action, lambda kind: {"schema": kind}) for action in ("get", "patch")}
+        paths[_path(resource)] = operations
         schema = schemas(resource)
         if schema is not None:
             reference = {"allOf": [{"$ref": f"#/components/schemas/{_METADATA}"}], "default": {}}
@@ -54,7 +55,7 @@ def document_v2(registry: ResourceRegistry, schemas: SchemaSource, version: str)
     paths: Object = {}
     definitions: Object = {_METADATA: _metadata_schema()}
     for resource in registry:
-        paths[_path(resource)] = {"patch": _operation_v2(resource)}
+        paths[_path(resource)] = {"patch": _operation(resource, "patch", lambda kind: kind)}
         schema = schemas(resource)
         if schema is not None:
             reference = {"$ref": f"#/definitions/{_METADATA}", "description": _ABOUT_METADATA}
@@ -83,30 +84,17 @@ def _gvk(resource: ResourceType) -> Object:
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 
-def _operation_v3(resource: ResourceType, action: str) -> Object:
-    operation: Object = {
+def _operation(resource: ResourceType, action: str, described: Callable[[Object], Object]) -> Object:
+    """Return an operation on one object; `described` gives the type of a parameter its place."""
+    parameters = [
+        {"name": name, "in": "query", "description": about, **described({"type": kind, "uniqueItems": True})}
+        for name, kind, about in _QUERY
+    ]
+    return {
         "operationId": f"{action}{resource.version}{resource.kind}",
-        "parameters": [],
+        "parameters": parameters if action == "patch" else [],
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": _gvk(resource),
-    }
-    if action == "patch":
-        operation["parameters"] = [
-            {"name": name, "in": "query", "description": about, "schema": {"type": kind, "uniqueItems": True}}
-            for name, kind, about in _QUERY
-        ]
-    return operation
-
-
-def _operation_v2(resource: ResourceType) -> Object:
-    return {
-        "operationId": f"patch{resource.version}{resource.kind}",
-        "parameters": [
-            {"name": name, "in": "query", "description": about, "type": kind, "uniqueItems": True} for name, kind, about in _QUERY
-        ],
-        "responses": {"200": {"description": "OK"}},
-        "x-kubernetes-action": "patch",
         "x-kubernetes-group-version-kind": _gvk(resource),
     }
 
