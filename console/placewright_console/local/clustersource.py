@@ -17,7 +17,7 @@ from placewright.cli.operatorport import OperatorPlace
 from placewright.framework.registry import Registry
 from placewright.kube.client import ApiClient
 from placewright_console.local.handthrough import HandThrough
-from placewright_console.local.operatorlink import OperatorLink, Standing
+from placewright_console.local.operatorlink import LinkState, OperatorLink
 from placewright_console.local.seenworld import SeenWorld
 from placewright_console.local.watchedcluster import WatchedCluster
 from placewright_console.local.worldsource import WorldSource
@@ -68,7 +68,7 @@ class ClusterSource(WorldSource):
         about = {"kind": "cluster", "source": source, "own": self._own, "began": self._watched.world.began}
         super().__init__(self._watched.world, about, time.monotonic, _REST)
         self._client = place.client
-        self._link = OperatorLink(place, server, token, self._stands_now)
+        self._link = OperatorLink(place, server, token, self._link_changed)
         self.through = HandThrough(self._link, lambda: not self._shows_objects(), self._local)
         self._allow_changes = allow_changes
         self._say = say
@@ -137,21 +137,21 @@ class ClusterSource(WorldSource):
     def _notes(self) -> Sequence[str]:
         if not self._shows_objects():
             return ()
-        why = self._link.standing.why
+        why = self._link.state.why
         return [f"Shown from the API server's objects, with waiting pods evaluated here: {why}", *self._watched.remarks]
 
     def _shows_objects(self) -> bool:
-        standing = self._link.standing
-        if standing.url is not None or self._lost_at is None:
+        state = self._link.state
+        if state.url is not None or self._lost_at is None:
             return False
-        return standing.lasting or time.monotonic() - self._lost_at >= AWAY_SECONDS
+        return state.lasting or time.monotonic() - self._lost_at >= AWAY_SECONDS
 
-    def _stands_now(self, standing: Standing) -> None:
-        if standing.url is not None:
+    def _link_changed(self, state: LinkState) -> None:
+        if state.url is not None:
             self._lost_at = None
         elif self._lost_at is None:
             self._lost_at = time.monotonic()
-        said = "the operator's console is shown" if standing.url is not None else standing.why
+        said = "the operator's console is shown" if state.url is not None else state.why
         if said != self._said:
             self._said = said
             self._say(said)

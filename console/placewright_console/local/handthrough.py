@@ -29,22 +29,22 @@ _FEED: Final = "feed"
 class HandThrough:
     """Answers the browser with the operator's answers."""
 
-    def __init__(self, link: OperatorLink, stands: Callable[[], bool], local: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, link: OperatorLink, is_open: Callable[[], bool], local: Callable[[], Mapping[str, Any]]) -> None:
         """Hand nothing on yet.
 
         Args:
             link: to the operator.
-            stands: whether the operator answers, or is looked for; False while its data comes from elsewhere.
+            is_open: whether the operator answers, or is looked for; False while its data comes from elsewhere.
             local: what this machine adds to the state, for the pages: rows of the section `about`.
         """
         self._link = link
-        self._stands = stands
+        self._is_open = is_open
         self._local = local
 
     @property
-    def stands(self) -> bool:
+    def is_open(self) -> bool:
         """Whether requests are handed through."""
-        return self._stands()
+        return self._is_open()
 
     async def answer(self, request: web.Request, name: str) -> web.StreamResponse:
         """Answer a request for data.

@@ -79,7 +79,7 @@ class ConsoleServer:
             source: of the state and the pages.
             listening: on loopback.
             more: pages of another package; None if `about.can` offers none.
-            through: hands an operator's console through while that stands, in place of the source; None: there is no operator.
+            through: hands an operator's console through while it is open, in place of the source; None: there is no operator.
         """
         port = listening.getsockname()[1]
         self._source = source
@@ -126,7 +126,7 @@ class ConsoleServer:
             # A page is several requests, each several turns of the loop: between two evaluations they would take long.
             answers = self._more is not None and self._more.under_way
             busy = not answers and self._asked + _BEAT < loop.time() and self._source.advance()
-            if self._through is not None and self._through.stands:
+            if self._through is not None and self._through.is_open:
                 self.feed.close()  # the readers ask again, and are handed through
             elif (began := loop.time()) >= due and self.feed.readers:
                 self.feed.publish()
@@ -138,7 +138,7 @@ class ConsoleServer:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             through = self._through
-            return await (through.answer(request, name) if through is not None and through.stands else own(request))
+            return await (through.answer(request, name) if through is not None and through.is_open else own(request))
 
         return web.get(f"{DATA}{name}", answer)
 

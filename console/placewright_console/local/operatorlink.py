@@ -54,8 +54,8 @@ REFUSED_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How the link stands.
+class LinkState:
+    """State of the link.
 
     Attributes:
         url: of the operator's console; None: it cannot be asked.
@@ -87,19 +87,19 @@ class OperatorLink:
             body = await answer.read()
 
     Attributes:
-        standing: how it stands; replaced as a whole.
+        state: of the link; replaced as a whole.
     """
 
-    def __init__(self, place: OperatorPlace, server: str | None, token: str | None, changed: Callable[[Standing], None]) -> None:
+    def __init__(self, place: OperatorPlace, server: str | None, token: str | None, changed: Callable[[LinkState], None]) -> None:
         """Ask nothing yet.
 
         Args:
             place: of the operator.
             server: URL of its HTTPS port; None: kubectl forwards it.
             token: bearer token; None for the kubeconfig's.
-            changed: told each new standing.
+            changed: told each new state.
         """
-        self.standing = Standing(since=time.monotonic())
+        self.state = LinkState(since=time.monotonic())
         self._place = place
         self._server = server
         self._token = token
@@ -138,9 +138,9 @@ class OperatorLink:
         Raises:
             CannotAsk: no operator can be asked now.
         """
-        url = self.standing.url
+        url = self.state.url
         if url is None:
-            raise CannotAsk(self.standing.why)
+            raise CannotAsk(self.state.why)
         try:
             answer = await self._asked(url, name, query)
         except CannotAsk:
@@ -167,7 +167,7 @@ class OperatorLink:
             why, lasting = str(problem), not isinstance(problem, (OperatorAwayError, NoActiveReplica))
         except RequestError as problem:
             why, lasting = f"the API server does not say which replica is active: {in_words(problem)}", False
-        self._stand(Standing(None, why, lasting, time.monotonic()))
+        self._change(LinkState(None, why, lasting, time.monotonic()))
         for each in list(self._open):
             each.close()
         if lasting:
@@ -200,7 +200,7 @@ class OperatorLink:
                 self._tls = await _pinned(url)
             await self._admitted(url)
             self._failures = 0
-            self._stand(Standing(url, "", since=time.monotonic()))
+            self._change(LinkState(url, "", since=time.monotonic()))
             done, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
             return next(iter(done)).result()
         finally:
@@ -265,9 +265,9 @@ class OperatorLink:
         await access.refresh_when_due()
         return token_for(access, self._token, self._server)
 
-    def _stand(self, standing: Standing) -> None:
-        self.standing = standing
-        self._changed(standing)
+    def _change(self, state: LinkState) -> None:
+        self.state = state
+        self._changed(state)
 
 
 async def _pinned(url: URL) -> ssl.SSLContext | aiohttp.Fingerprint:

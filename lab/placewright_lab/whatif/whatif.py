@@ -28,7 +28,7 @@ from placewright_lab.whatif.whatifplacements import LastHour, Mix
 from placewright_lab.whatif.whatifworld import TrialCluster, TriedWorld
 
 #: Seconds for which the copy of a changing cluster serves, so that the answers about two changes can be compared.
-_STANDS: Final = 10.0
+_FRESH_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,13 @@ class WhatIf:
 
     # --- the copy ----------------------------------------------------------------------------------------------------------------
 
-    def stands(self, world: TriedWorld) -> bool:
-        """Whether the copy of the cluster serves still: nothing has changed since, or it was made some seconds ago."""
-        fresh = self._changes == world.changes or self._clock() < self._copied + _STANDS
+    def is_fresh(self, world: TriedWorld) -> bool:
+        """Return whether the copy of the cluster still serves: nothing has changed since, or it was made some seconds ago."""
+        fresh = self._changes == world.changes or self._clock() < self._copied + _FRESH_SECONDS
         return self._trial is not None and self._world is world and fresh
 
     def prepared(self, world: TriedWorld) -> Iterator[None]:
-        """Bring the copy of the cluster up to date where it has stood long enough. This has to run to its end before `answer`.
+        """Bring the copy of the cluster up to date if it is not fresh. This has to run to its end before `answer`.
 
         Args:
             world: that the console shows.
@@ -103,7 +103,7 @@ class WhatIf:
         Yields:
             After each piece of work.
         """
-        if self.stands(world):
+        if self.is_fresh(world):
             return
         # Where this does not run to its end, there is no copy, and the next one is made from nothing.
         trial, self._trial, self._known = self._trial if self._world is world else None, None, None

@@ -127,7 +127,7 @@ class WhatIfPages:
                 return _text(_NO_CLUSTER, str(problem))
             answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", **SECURITY_HEADERS})
             await answer.prepare(request)
-            if self._preparing is not None or not self._what_if.stands(world):
+            if self._preparing is not None or not self._what_if.is_fresh(world):
                 await _tell(answer, {"part": "preparing"})
                 await self._prepared(world)
             with closing(self._what_if.answer(asked.profile, asked.changes)) as lines:
@@ -146,7 +146,7 @@ class WhatIfPages:
         """Have the copy prepared. The end of a question does not end that, or a person who goes on moving a slider would see no answer."""
         if self._preparing is not None:
             await asyncio.shield(self._preparing)
-        if not self._what_if.stands(world):
+        if not self._what_if.is_fresh(world):
             self._preparing = asyncio.create_task(self._through(self._what_if.prepared(world)), name="what-if copy")
             self._preparing.add_done_callback(self._has_prepared)
             await asyncio.shield(self._preparing)

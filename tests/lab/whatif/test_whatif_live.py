@@ -24,7 +24,7 @@ async def stage() -> AsyncIterator[Stage]:
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    monkeypatch.setattr(whatif, "_STANDS", 0.0)
+    monkeypatch.setattr(whatif, "_FRESH_SECONDS", 0.0)
 
 
 async def post(browser: Browser, path: str, body: Line) -> tuple[int, str]:
