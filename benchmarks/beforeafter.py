@@ -131,12 +131,12 @@ def in_turns(
 
 
 def named(what: dict[str, Any]) -> str:
-    """A measurement in words: `plain, 5,000 nodes, 3,000 pods`."""
+    """Return a measurement in words: `plain, 5,000 nodes, 3,000 pods`."""
     return ", ".join(str(value) if isinstance(value, str) else f"{value:,} {name}" for name, value in what.items())
 
 
 def rows_of(benchmark: str, data: Any) -> Iterator[tuple[dict[str, Any], Turn]]:
-    """The rows of a benchmark's JSON: the measured thing, and its time."""
+    """Yield the rows of a benchmark's JSON: the measured thing, and its time."""
     for row in data if isinstance(data, list) else [data]:
         what = {name: row[name] for name in _IDENTITY if row.get(name) is not None}
         named_so = {"workload", "claims", "event"} & set(what)

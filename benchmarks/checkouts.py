@@ -60,7 +60,7 @@ class Checkout:
     scratch: Path
 
     def run(self, words: Sequence[str], number: int = 0) -> Any:
-        """The output of `python -m benchmarks WORDS -o json`. Runs of the same `number` use the same hash seed.
+        """Return the output of `python -m benchmarks WORDS -o json`. Runs of the same `number` use the same hash seed.
 
         Raises `WordsRefused` for words that this checkout does not know, `ChildFailed` for a run that broke.
         """

@@ -75,7 +75,7 @@ def _said(line: str) -> None:
 
 
 def _parts(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterator[list[str]]:
-    """The words of each child: turns are the closer together, the less a child measures, so each workload and size has its own."""
+    """Yield the words of each child: turns are the closer together, the less a child measures, so each workload and size has its own."""
     benchmark = parser.prog.rpartition(" ")[2]
     rest = list(_words(args, parser, _OURS | {"workloads", "nodes"}))
     nodes = getattr(args, "nodes", None)
@@ -87,7 +87,7 @@ def _parts(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterato
 
 
 def _words(args: argparse.Namespace, parser: argparse.ArgumentParser, without: frozenset[str]) -> Iterator[str]:
-    """The options that were given, as they were given; defaults are left to each checkout."""
+    """Yield the options that were given, as they were given; defaults are left to each checkout."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to ask
         value = getattr(args, action.dest, None)
         if action.dest not in without and value != action.default:

@@ -63,7 +63,7 @@ def _written(name: str, figures: dict[str, QuotedFigures]) -> str:
 
 
 def outside_regions(text: str) -> str:
-    """A page without its regions, every other line where it was."""
+    """Return a page without its regions, every other line where it was."""
     return _REGION.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 

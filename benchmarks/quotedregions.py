@@ -27,7 +27,7 @@ class QuotedRegion:
     stamped: bool = False
 
     def written(self, figures: Figures) -> str:
-        """The region's lines."""
+        """Return the region's lines."""
         text = self.text(figures).rstrip("\n")
         return f"{text}\n\n{_stamps(figures, self.uses)}" if self.stamped else text
 
@@ -222,7 +222,7 @@ def _reload_row(row: Row) -> Iterator[str]:
 
 
 def _stamps(figures: Figures, names: Iterable[str]) -> str:
-    """The circumstances, each once, with the figures measured under them where they differ."""
+    """Return the circumstances, each once, with the figures measured under them where they differ."""
     under: dict[str, list[str]] = {}
     for name in names:
         if not figures[name].rows:

@@ -169,21 +169,21 @@ class ResourceRegistry:
             self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
-        """The type behind a path, or None."""
+        """Return the type behind a path, or None."""
         return self._types.get((group, version, plural))
 
     def served(self, key: GroupResource) -> ResourceType:
-        """The first version of a type that every server serves."""
+        """Return the first version of a type that every server serves."""
         found = self.find(key[0], "v1", key[1])
         assert found is not None, f"{key[1]} is served"
         return found
 
     def by_kind(self, api_version: str, kind: str) -> ResourceType | None:
-        """The type whose objects carry this apiVersion and kind, or None."""
+        """Return the type whose objects carry this apiVersion and kind, or None."""
         return next((t for t in self if t.kind == kind and t.api_version == api_version), None)
 
     def stored_as(self, key: GroupResource) -> list[ResourceType]:
-        """All served versions (and views) of one storage."""
+        """Return all served versions (and views) of one storage."""
         return [t for t in self if t.key == key]
 
     def groups(self) -> dict[str, list[str]]:
@@ -196,12 +196,12 @@ class ResourceRegistry:
         return found
 
     def in_group_version(self, group: str, version: str) -> list[ResourceType]:
-        """The types of one group and version; empty when there is none."""
+        """Return the types of one group and version; empty when there is none."""
         return [t for t in self if t.group == group and t.version == version]
 
 
 def builtin_types() -> list[ResourceType]:
-    """The types served without any custom resource definition."""
+    """Return the types served without any custom resource definition."""
     return [_type(*line.split()) for line in _BUILTIN.splitlines()]
 
 

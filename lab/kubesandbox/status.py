@@ -75,7 +75,7 @@ def success(code: int | None = None, details: Object | None = None) -> Object:
 
 
 def details_of(resource: ResourceType, name: str, **more: Any) -> Object:
-    """The `details` of a Status that name an object."""
+    """Return the `details` of a Status that name an object."""
     found: Object = {"name": name, "group": resource.group, "kind": resource.plural}
     return {key: value for key, value in {**found, **more}.items() if value}
 

@@ -59,7 +59,7 @@ class E2eTest:
         return [each.spec for each in found if each.verdict is not SpecVerdict.SKIPPED]
 
     async def run(self, focus: str, skip: Sequence[str], seconds: float, check: Callable[[], None]) -> list[SpecOutcome]:
-        """The outcome of every spec of the program.
+        """Return the outcome of every spec of the program.
 
         Args:
             focus: a regular expression.

@@ -56,7 +56,7 @@ class UnreadableReport(Exception):
 
 
 def read_report(path: Path) -> list[SpecOutcome]:
-    """Every spec of the program, in the order of the report. Raises `UnreadableReport`."""
+    """Return every spec of the program, in the order of the report. Raises `UnreadableReport`."""
     try:
         root = ET.parse(path).getroot()  # noqa: S314 - written by the program that we ran
     except (OSError, ET.ParseError) as error:
@@ -127,7 +127,7 @@ _LONGEST_WHY: Final = 500
 
 
 def lines(outcomes: Sequence[SpecOutcome]) -> Iterator[str]:
-    """The lines to print."""
+    """Yield the lines to print."""
     for verdict in _ORDER:
         for each in sorted(outcomes, key=lambda outcome: outcome.spec):
             if each.verdict is verdict:

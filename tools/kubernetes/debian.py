@@ -71,7 +71,7 @@ class Machine:
 
     @classmethod
     def this(cls) -> Machine:
-        """The one we are on."""
+        """Return the machine that this process runs on."""
         return cls(root=os.geteuid() == 0)
 
     @property
@@ -89,7 +89,7 @@ class Machine:
 
 
 def recipe(targets: Sequence[str] = TARGETS) -> str:
-    """A short name of this way to build: programs built in another way are not reused."""
+    """Return a short name of this way to build: programs built in another way are not reused."""
     return hashlib.sha256(repr((SOURCE, tuple(targets), PACKAGED, EXCHANGED)).encode()).hexdigest()[:8]
 
 

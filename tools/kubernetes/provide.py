@@ -20,7 +20,7 @@ _UNFINISHED: Final = ".building-"
 
 
 def provide(environ: Mapping[str, str], say: Say, machine: Machine | None = None, targets: Sequence[str] = TARGETS) -> Assets:
-    """The programs of KUBEBUILDER_ASSETS; else those in the user's cache; else, as root on Debian, built into the cache, in minutes.
+    """Return the programs of KUBEBUILDER_ASSETS; else those in the user's cache; else, as root on Debian, built into the cache, in minutes.
 
     Args:
         environ: where KUBEBUILDER_ASSETS, XDG_CACHE_HOME and HOME are looked up.

@@ -55,7 +55,7 @@ class Access:
     # --- who ---------------------------------------------------------------------------------------------------------
 
     def user(self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> User:
-        """The user of a request. Raises ApiError 401, or 403 for a user who may not impersonate another."""
+        """Return the user of a request. Raises ApiError 401, or 403 for a user who may not impersonate another."""
         found = self._owner(headers.get("Authorization", ""))
         if not headers.get("Impersonate-User"):
             return found
@@ -68,7 +68,7 @@ class Access:
         return found[0]
 
     def holder(self, text: str) -> tuple[User, str] | None:
-        """The user of a token, and the uid (empty for the administrator); None for an unknown token."""
+        """Return the user of a token, and the uid (empty for the administrator); None for an unknown token."""
         if compare_digest(text.encode("utf-8", "surrogateescape"), self._administrator):
             return ADMINISTRATOR, ""
         token = self._tokens.get(text)
@@ -80,7 +80,7 @@ class Access:
         return User.service_account(token.namespace, token.name), token.uid
 
     def new_token(self, namespace: str, name: str, seconds: int = _DEFAULT_TOKEN) -> str:
-        """A token of a ServiceAccount that is there. Raises ApiError 404."""
+        """Return a token of a ServiceAccount that is there. Raises ApiError 404."""
         account = self._store.get(ACCOUNTS, namespace, name)
         if account is None:
             resource = self._registry.find("", "v1", "serviceaccounts")
@@ -121,7 +121,7 @@ def _asked(found: Route | None, method: str, path: str, query: Mapping[str, str]
 
 
 def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:
-    """The right that a request on a resource needs, in the terms of roles."""
+    """Return the right that a request on a resource needs, in the terms of roles."""
     name = found.name
     if method in ("GET", "HEAD"):
         verb = "get" if name else "watch" if query.get("watch") in ("1", "true") else "list"
@@ -137,6 +137,6 @@ def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:
 
 
 def _name_selected(fields: str) -> str:
-    """The name in a field selector: a right on a name covers a list of that name."""
+    """Return the name in a field selector: a right on a name covers a list of that name."""
     found = _NAME_FIELD.search(fields)
     return found[1] if found else ""

@@ -50,7 +50,7 @@ class Credentials:
         return context
 
     def kubeconfig(self, server: str, token: str = "") -> bytes:
-        """The kubeconfig, as YAML, of an administrator, or of the owner of another token."""
+        """Return the kubeconfig, as YAML, of an administrator, or of the owner of another token."""
         name = "placewright-sandbox"
         authority = base64.b64encode(self.ca).decode()
         content = {

@@ -46,7 +46,7 @@ class _Wanted:
 
 
 def impersonated(authorizer: Authorizer, user: User, headers: Mapping[str, str], asked: Asked) -> User:
-    """The user that a request with these headers is carried out as; `asked` is the right that it needs. Raises ApiError 403."""
+    """Return the user that a request with these headers is carried out as; `asked` is the right that it needs. Raises ApiError 403."""
     getall = getattr(headers, "getall", None)
     wanted = _Wanted(headers["Impersonate-User"], tuple(getall("Impersonate-Group", ())) if getall else ())
     refused: Asked | None = None
@@ -65,7 +65,7 @@ def _is_never_given(asked: Asked) -> bool:
 
 
 def _ways(wanted: _Wanted, asked: Asked) -> Iterator[tuple[list[Asked], User]]:
-    """The rights that each way needs, and the resulting user."""
+    """Yield the rights that each way needs, and the resulting user."""
     if wanted.mode:
         first = replace(asked, verb=f"impersonate-on:{wanted.mode}:{asked.verb}")
         verb = f"impersonate:{wanted.mode}"
@@ -77,7 +77,7 @@ def _ways(wanted: _Wanted, asked: Asked) -> Iterator[tuple[list[Asked], User]]:
 
 
 def _who(wanted: _Wanted, verb: str, group: str) -> list[Asked]:
-    """The rights to be the user and each of the groups."""
+    """Return the rights to be the user and each of the groups."""
     who = Asked(verb, group, "users", name=wanted.name)
     if wanted.account:
         namespace, name = wanted.account

@@ -47,7 +47,7 @@ class User:
 
     @classmethod
     def service_account(cls, namespace: str, name: str) -> User:
-        """The user that pods with this ServiceAccount are."""
+        """Return the user that pods with this ServiceAccount are."""
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
         return cls(f"system:serviceaccount:{namespace}:{name}", groups)
 
@@ -164,7 +164,7 @@ def _path_matches(pattern: str, path: str) -> bool:
 
 
 def _refused(user: User, asked: Asked) -> ApiError:
-    """The refusal in the words of the real server."""
+    """Return the refusal in the words of the real server."""
     if asked.path:
         return ApiError(403, "Forbidden", f'forbidden: User "{user.name}" cannot {asked.verb} path "{asked.path}"')
     plural = asked.resource.partition("/")[0]

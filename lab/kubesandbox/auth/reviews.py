@@ -19,7 +19,7 @@ class Reviews:
         self._access = access
 
     def answer(self, kind: str, user: User, sent: object) -> Object:
-        """The review that `user` posted, with its status. Raises ApiError 400."""
+        """Return the review that `user` posted, with its status. Raises ApiError 400."""
         review: Object = dict(sent) if isinstance(sent, dict) else {}
         spec = review.get("spec")
         spec = spec if isinstance(spec, dict) else {}
@@ -41,7 +41,7 @@ class Reviews:
 
 
 def _subject(spec: Object) -> User:
-    """The user that a SubjectAccessReview is about."""
+    """Return the user that a SubjectAccessReview is about."""
     name, groups = spec.get("user") or "", spec.get("groups") or []
     if not isinstance(name, str) or not isinstance(groups, list) or not (name or groups):
         raise bad_request("spec.user: at least one of user or group must be specified")

@@ -26,19 +26,19 @@ _BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def annotations_of(content: Object) -> dict[str, str]:
-    """The annotations of an object; empty where it has none."""
+    """Return the annotations of an object; empty where it has none."""
     return content["metadata"].get("annotations") or {}
 
 
 def class_of(content: Object) -> str | None:
-    """The class that a claim or a volume names; None for a claim that says nothing, and so may be given a default."""
+    """Return the class that a claim or a volume names; None for a claim that says nothing, and so may be given a default."""
     beta = annotations_of(content).get(_BETA_CLASS)
     named = (content.get("spec") or {}).get("storageClassName")
     return beta if beta is not None else None if named is None else str(named)
 
 
 def default_class(classes: Iterable[Object]) -> str | None:
-    """The name of the newest class that is marked as default; of several of one second, the first by name."""
+    """Return the name of the newest class that is marked as default; of several of one second, the first by name."""
     marked = [each["metadata"] for each in classes if _is_default(each)]
     marked.sort(key=lambda meta: str(meta["name"]))
     newest = max(marked, key=lambda meta: str(meta.get("creationTimestamp")), default=None)
@@ -70,7 +70,7 @@ class Reference:
 
 
 def reference_of(volume: Object) -> Reference | None:
-    """The claim that a volume names, if any."""
+    """Return the claim that a volume names, if any."""
     found = (volume.get("spec") or {}).get("claimRef")
     if not isinstance(found, dict):
         return None
@@ -78,7 +78,7 @@ def reference_of(volume: Object) -> Reference | None:
 
 
 def best_volume(claim: Object, volumes: Iterable[Object]) -> Object | None:
-    """The volume for a claim: the first that names it already, else the smallest free one that serves it, the first of equals."""
+    """Return the volume for a claim: the first that names it already, else the smallest free one that serves it, the first of equals."""
     best: Object | None = None
     for volume in volumes:
         reference = reference_of(volume)

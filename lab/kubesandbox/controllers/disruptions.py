@@ -37,7 +37,7 @@ class Disruptions:
         self._store.collection(budgets.key).listeners.append(self._on_change)
 
     def covering(self, namespace: str, pod: Object) -> list[Stored]:
-        """The budgets whose selector matches the pod, with a status of this very moment."""
+        """Return the budgets whose selector matches the pod, with a status of this very moment."""
         labels = pod["metadata"].get("labels") or {}
         if namespace in self._outdated:
             self._refresh(namespace)
@@ -110,7 +110,7 @@ def _is_healthy(pod: Object) -> bool:
 
 
 def _scaled(amount: object, total: int) -> int:
-    """A number of pods, or a percentage of `total` rounded up; what cannot be read counts as none."""
+    """Return a number of pods, or a percentage of `total` rounded up; what cannot be read counts as none."""
     text = str(amount)
     if text.endswith("%") and text[:-1].isdigit():
         return math.ceil(int(text[:-1]) * total / 100)

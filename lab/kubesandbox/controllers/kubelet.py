@@ -116,7 +116,7 @@ class Kubelets:
                 self._adopt(change.current.name, pod)
 
     def _current(self, pod: Stored) -> Stored | None:
-        """The pod as it is now, unless it is gone or another took its name."""
+        """Return the pod as it is now, unless it is gone or another took its name."""
         found = self._writes.store.get(self._pods.key, pod.namespace, pod.name)
         return found if found is not None and found.uid == pod.uid else None
 
@@ -163,7 +163,7 @@ def pod_address(number: int) -> str:
 
 
 def running_status(pod: Object, now: str, address: str) -> Object:
-    """The status of this pod once all its containers run."""
+    """Return the status of this pod once all its containers run."""
     status = pod.get("status") or {}
     containers = (pod.get("spec") or {}).get("containers") or []
     ready = [_condition(kind, now) for kind in ("Initialized", "Ready", "ContainersReady")]
@@ -183,13 +183,13 @@ def running_status(pod: Object, now: str, address: str) -> Object:
 
 
 def turned_away_status(pod: Object, now: str, reason: str) -> Object:
-    """The status of this pod once its kubelet has turned it away."""
+    """Return the status of this pod once its kubelet has turned it away."""
     message = "Pod was rejected: the simulated kubelet turns all pods away"
     return {**(pod.get("status") or {}), "phase": "Failed", "reason": reason, "message": message, "startTime": now}
 
 
 def completed_status(pod: Object, now: str) -> Object:
-    """The status of this pod once all its containers have ended well."""
+    """Return the status of this pod once all its containers have ended well."""
     status = pod.get("status") or {}
     containers = (pod.get("spec") or {}).get("containers") or []
     ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
@@ -227,7 +227,7 @@ def _container(container: Object, state: Object, *, ready: bool) -> Object:
 
 
 def run_seconds(text: str) -> float | None:
-    """The value of the annotation `RUN_SECONDS`; None where it is no number."""
+    """Return the value of the annotation `RUN_SECONDS`; None where it is no number."""
     try:
         return max(0.0, float(text))
     except ValueError:

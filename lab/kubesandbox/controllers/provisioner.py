@@ -28,7 +28,7 @@ class Place:
 
 
 def simulated_class(name: str) -> Object:
-    """A default StorageClass whose volumes are made where the pod goes."""
+    """Return a default StorageClass whose volumes are made where the pod goes."""
     metadata = {"name": name, "annotations": {IS_DEFAULT_CLASS: "true"}}
     return {"metadata": metadata, "provisioner": PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer"}
 
@@ -71,7 +71,7 @@ def made_volume(claim: Object, storage_class: Object, place: Place) -> Object:
 
 
 def topology_keys(csi_node: Object | None, driver: str) -> Sequence[str] | None:
-    """The topology keys that a driver registered on a node; None where it is not registered."""
+    """Return the topology keys that a driver registered on a node; None where it is not registered."""
     drivers = ((csi_node or {}).get("spec") or {}).get("drivers") or ()
     return next((each.get("topologyKeys") or () for each in drivers if each.get("name") == driver), None)
 

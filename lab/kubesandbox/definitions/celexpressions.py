@@ -65,7 +65,7 @@ class RuleExpression:
 
 @cache
 def rule_expression(source: str) -> RuleExpression:
-    """The compiled expression, compiled once however many definitions have it. Raises `ExpressionError`."""
+    """Return the compiled expression, compiled once however many definitions have it. Raises `ExpressionError`."""
     return RuleExpression(source)
 
 

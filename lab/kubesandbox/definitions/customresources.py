@@ -41,7 +41,7 @@ class CustomResource:
         self._rules: dict[str, RuleTree] = {name: grow(self.schema(name)) for name in self._versions}
 
     def schema(self, version: str) -> Mapping[str, Any]:
-        """The openAPIV3Schema of a version; one that prunes nothing when the definition has none."""
+        """Return the openAPIV3Schema of a version; one that prunes nothing when the definition has none."""
         found: Mapping[str, Any] = self._versions[version].get("schema", {}).get("openAPIV3Schema") or {
             "type": "object",
             "x-kubernetes-preserve-unknown-fields": True,
@@ -53,11 +53,11 @@ class CustomResource:
         return "status" in (self._versions[version].get("subresources") or {})
 
     def columns(self, version: str) -> list[Mapping[str, Any]]:
-        """The additionalPrinterColumns of a version."""
+        """Return the additionalPrinterColumns of a version."""
         return list(self._versions[version].get("additionalPrinterColumns") or [])
 
     def unknown_fields(self, new: Mapping[str, Any]) -> list[str]:
-        """The paths in `new` that its version's schema does not know: what strict clients want refused."""
+        """Return the paths in `new` that its version's schema does not know: what strict clients want refused."""
         schema = self.schema(str(new.get("apiVersion", "")).rpartition("/")[2])
         return list(unknown_fields(new, schema, root=True))
 
@@ -177,7 +177,7 @@ def _faults_of_version(version: Mapping[str, Any], path: str) -> Iterator[Fault]
 
 
 def _faults_of_schema(schema: Any, path: str, *, correlatable: bool = True) -> Iterator[Fault]:
-    """The reasons why a schema is not structural: a part without type, a list without items, a wrong list type."""
+    """Yield the reasons why a schema is not structural: a part without type, a list without items, a wrong list type."""
     if not isinstance(schema, dict):
         yield Fault(path, "FieldValueInvalid", f"Invalid value: {schema!r}: a schema is an object")
         return

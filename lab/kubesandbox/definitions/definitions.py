@@ -49,22 +49,22 @@ class Definitions:
             raise _refusal(refused) from refused
 
     def unknown_fields(self, resource: ResourceType, new: Object) -> list[str]:
-        """The fields of a custom object that its schema does not know; none for built-in types."""
+        """Return the fields of a custom object that its schema does not know; none for built-in types."""
         rules = self._rules.get(resource.key) if resource.custom else None
         return rules.unknown_fields(new) if rules else []
 
     def schema(self, resource: ResourceType) -> Object | None:
-        """The openAPIV3Schema of a custom type; None for built-in ones."""
+        """Return the openAPIV3Schema of a custom type; None for built-in ones."""
         rules = self._rules.get(resource.key) if resource.custom else None
         return dict(rules.schema(resource.version)) if rules else None
 
     def columns(self, resource: ResourceType) -> list[Object] | None:
-        """The printer columns of a custom type; None for built-in ones."""
+        """Return the printer columns of a custom type; None for built-in ones."""
         rules = self._rules.get(resource.key) if resource.custom else None
         return [dict(each) for each in rules.columns(resource.version)] if rules else None
 
     def selectable(self, resource: ResourceType) -> tuple[str, ...]:
-        """The fields, beyond name and namespace, that field selectors of a custom type may use."""
+        """Return the fields, beyond name and namespace, that field selectors of a custom type may use."""
         return self._fields.get(resource, ())
 
     def _on_change(self, change: Change) -> None:
@@ -126,7 +126,7 @@ def _refusal(refused: Invalid) -> ApiError:
 
 
 def read_definitions(folder: Path) -> Iterator[Object]:
-    """The definitions in `*.yaml` and `*.yml`, in order of file name; objects of other kinds are skipped.
+    """Yield the definitions in `*.yaml` and `*.yml`, in order of file name; objects of other kinds are skipped.
 
     Raises ValueError, with file and reason, for what is no YAML or no Kubernetes object; OSError when unreadable.
     """

@@ -64,7 +64,7 @@ def _prune_object(value: dict[str, Any], schema: Schema, *, kept: bool) -> None:
 
 
 def unknown_fields(value: Any, schema: Schema, path: str = "", *, root: bool = False) -> Iterator[str]:
-    """The paths of what `prune` would remove."""
+    """Yield the paths of what `prune` would remove."""
     if isinstance(value, list):
         for at, item in enumerate(value):
             yield from unknown_fields(item, schema.get("items", {}), f"{path}[{at}]")

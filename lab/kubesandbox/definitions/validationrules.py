@@ -74,7 +74,7 @@ class RuleTree:
 
 
 def grow(schema: Schema) -> RuleTree:
-    """The rules of a schema that `faults_of_rules` found sound."""
+    """Return the rules of a schema that `faults_of_rules` found sound."""
     tree = RuleTree(schema, [_compiled(rule) for rule in schema.get(_RULES) or ()])
     grown = {name: grow(part) for name, part in (schema.get("properties") or {}).items()}
     tree.properties = {name: part for name, part in grown.items() if not part.empty}
@@ -143,7 +143,7 @@ def _check_fields(value: dict[str, Any], old: dict[str, Any], tree: RuleTree, pa
 
 
 def _counterpart(item: Any, old: Any, schema: Schema) -> Any:
-    """The item of the old list with the same keys; lists that are no maps have none."""
+    """Return the item of the old list with the same keys; lists that are no maps have none."""
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list) or not isinstance(item, dict):
         return _MISSING
     keys = schema.get("x-kubernetes-list-map-keys") or ()
@@ -166,7 +166,7 @@ def _broken(rule: _Rule, variables: Mapping[str, Any], value: Any, path: str) ->
 
 
 def _message(rule: _Rule, variables: Mapping[str, Any]) -> str:
-    """The rule's own message where its expression has none, as in Kubernetes."""
+    """Return the rule's own message where its expression has none, as in Kubernetes."""
     if rule.message_expression is None:
         return rule.message
     try:
@@ -177,7 +177,7 @@ def _message(rule: _Rule, variables: Mapping[str, Any]) -> str:
 
 
 def _presented(value: Any, schema: Schema, *, root: bool = False) -> Any:
-    """A value as rules see it: numbers of the declared type, names escaped, nulls left out, of metadata the name only."""
+    """Return a value as rules see it: numbers of the declared type, names escaped, nulls left out, of metadata the name only."""
     if isinstance(value, dict):
         return _presented_object(value, schema, root=root)
     if isinstance(value, list):
@@ -204,7 +204,7 @@ def _presented_object(value: dict[str, Any], schema: Schema, *, root: bool) -> d
 
 
 def escaped(name: str) -> str:
-    """A field's name as rules write it."""
+    """Return a field's name as rules write it."""
     return f"__{name}__" if name in _RESERVED else _ESCAPED.sub(lambda found: _ESCAPES[found[0]], name)
 
 
@@ -212,7 +212,7 @@ def escaped(name: str) -> str:
 
 
 def faults_of_rules(schema: Schema, path: str, *, correlatable: bool) -> Iterator[Fault]:
-    """The faults of the rules at one place of a schema.
+    """Yield the faults of the rules at one place of a schema.
 
     `correlatable`: the value's former self can be found, because no list above it lacks keys.
     """

@@ -123,7 +123,7 @@ class ClaimController:
         return stored is not None and owner(stored.object)[1] == pod["metadata"]["uid"]
 
     def _find_or_make(self, pod: Object, wanted: PodClaim) -> str:
-        """The claim's name. It may be there already, if only the pod's status could not be told of it."""
+        """Return the claim's name. It may be there already, if only the pod's status could not be told of it."""
         for place in sorted(self._owned.get(pod["metadata"]["uid"], ())):
             stored = self._store.get(CLAIMS, *place)
             if stored is not None and (stored.object["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == wanted.name:

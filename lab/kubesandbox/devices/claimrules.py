@@ -41,7 +41,7 @@ _RequestNames = Mapping[str, Collection[str]]
 
 
 def check_claim_spec(path: str, spec: Object, *, admin: bool) -> Faults:
-    """The faults of `spec` of a claim; `admin`: its namespace may use devices that are in use."""
+    """Return the faults of `spec` of a claim; `admin`: its namespace may use devices that are in use."""
     devices, names = spec.get("devices") or {}, _request_names(spec)
     path = f"{path}.devices"
     yield from each_of(f"{path}.requests", devices.get("requests"), partial(_check_request, admin), _name)
@@ -114,7 +114,7 @@ def _check_reference(names: _RequestNames, path: str, name: str | None) -> Fault
 
 
 def check_claim_status(new: Object, old: Object) -> Faults:
-    """The faults of a claim's new status; `old` is the claim before."""
+    """Return the faults of a claim's new status; `old` is the claim before."""
     status, former = new.get("status") or {}, old.get("status") or {}
     got, had = allocation(new), allocation(old)
     held = status.get("reservedFor") or []
@@ -164,7 +164,7 @@ def _check_result(names: _RequestNames, path: str, result: Object) -> Faults:
 
 
 def check_pod_claims(spec: Object) -> Faults:
-    """The faults of `spec.resourceClaims` of a pod, and of the references to its entries."""
+    """Return the faults of `spec.resourceClaims` of a pod, and of the references to its entries."""
     claims = spec.get("resourceClaims") or ()
     yield from each_of("spec.resourceClaims", claims, _check_pod_claim, _name)
     names = {_name(each) for each in claims} - {""}

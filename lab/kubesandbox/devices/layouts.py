@@ -62,7 +62,7 @@ class DeviceLayout:
 
 
 def devices_of(layout: DeviceLayout, node: str) -> list[Object]:
-    """The devices of a node, as a ResourceSlice lists them."""
+    """Return the devices of a node, as a ResourceSlice lists them."""
     made: list[Object] = []
     for index in range(layout.count):
         whole = _whole(layout, node, index)
@@ -71,7 +71,7 @@ def devices_of(layout: DeviceLayout, node: str) -> list[Object]:
 
 
 def counters_of(layout: DeviceLayout) -> list[Object]:
-    """The counter sets on which partitions draw, one a device; none for other kinds."""
+    """Return the counter sets on which partitions draw, one a device; none for other kinds."""
     if layout.kind is not DeviceKind.PARTITIONS:
         return []
     amounts = {"memory": {"value": f"{layout.memory}Gi"}, "units": {"value": str(UNITS)}}
@@ -79,7 +79,7 @@ def counters_of(layout: DeviceLayout) -> list[Object]:
 
 
 def device_class(layout: DeviceLayout) -> Object:
-    """A class of all devices of the driver; pods may also ask for them as an extended resource."""
+    """Return a class of all devices of the driver; pods may also ask for them as an extended resource."""
     selector = {"cel": {"expression": f'device.driver == "{layout.driver}"'}}
     return {"metadata": {"name": layout.driver}, "spec": {"selectors": [selector], "extendedResourceName": EXTENDED_RESOURCE}}
 

@@ -37,7 +37,7 @@ class PodClaim(NamedTuple):
 
 
 def pod_claims(pod: Object) -> Iterator[PodClaim]:
-    """The claims that a pod needs; entries whose claim was found to be needless are left out."""
+    """Yield the claims that a pod needs; entries whose claim was found to be needless are left out."""
     status = pod.get("status") or {}
     made = {each.get("name"): each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
     for each in (pod.get("spec") or {}).get("resourceClaims") or ():
@@ -58,17 +58,17 @@ def is_done(pod: Object) -> bool:
 
 
 def consumer(pod: Object) -> Object:
-    """A pod as `status.reservedFor` names it."""
+    """Return a pod as `status.reservedFor` names it."""
     return {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
 
 
 def consumers(claim: Object) -> list[Object]:
-    """The current consumers of a claim."""
+    """Return the current consumers of a claim."""
     return list((claim.get("status") or {}).get("reservedFor") or ())
 
 
 def allocation(claim: Object) -> Object | None:
-    """The allocation of a claim; None without one."""
+    """Return the allocation of a claim; None without one."""
     return (claim.get("status") or {}).get("allocation")
 
 
@@ -91,7 +91,7 @@ def owner(claim: Object) -> tuple[str, str]:
 
 
 def generated_claim(pod: Object, wanted: PodClaim, template: Object) -> Object:
-    """The claim that a pod gets from a template: named after both, owned by the pod, with the template's labels and annotations."""
+    """Return the claim that a pod gets from a template: named after both, owned by the pod, with the template's labels and annotations."""
     meta, spec = pod["metadata"], template.get("spec") or {}
     like = spec.get("metadata") or {}
     base = f"{meta['name']}-{wanted.name}-"

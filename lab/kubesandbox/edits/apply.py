@@ -70,7 +70,7 @@ def server_side_apply(
     now: str,
     subresource: str = "",
 ) -> Object:
-    """The live object after `applied`, `managedFields` brought up to date.
+    """Return the live object after `applied`, `managedFields` brought up to date.
 
     `current` None creates. `now` is an RFC 3339 time. Raises `ApplyConflict`, and ValueError for a broken
     `managedFields` on the live object. The result shares no container with `current` that it changes.
@@ -180,7 +180,7 @@ def _remove(value: Any, path: FieldPath, shape: Shape) -> None:
 
 
 def _merge(live: Any, sent: Any, shape: Shape) -> Any:
-    """A new value with all that `sent` says and what else `live` has; containers are never shared with `live`."""
+    """Return a new value with all that `sent` says and what else `live` has; containers are never shared with `live`."""
     if isinstance(sent, dict) and not shape.atomic:
         base = live if isinstance(live, dict) else {}
         names = [*base, *(name for name in sent if name not in base)]
@@ -213,7 +213,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _owner_before_first_apply(current: Object | None, shape: Shape) -> _Owners:
-    """The owner of an object without records: one manager, with the name that API servers give it."""
+    """Return the owner of an object without records: one manager, with the name that API servers give it."""
     if current is None:
         return {}
     manager = Manager(BEFORE_FIRST_APPLY, UPDATE, str(current.get("apiVersion", "")))
@@ -221,7 +221,7 @@ def _owner_before_first_apply(current: Object | None, shape: Shape) -> _Owners:
 
 
 def _owners_after(old: Object, new: Object) -> _Owners:
-    """The owners after a write: those in the sent object, or the old ones where it has none or unreadable ones."""
+    """Return the owners after a write: those in the sent object, or the old ones where it has none or unreadable ones."""
     if "managedFields" in new.get("metadata", {}):
         with suppress(ValueError):
             return _owners(new)

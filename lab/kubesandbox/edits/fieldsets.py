@@ -63,7 +63,7 @@ def encode(fields: Iterable[FieldPath]) -> Object:
 
 
 def decode(tree: Object) -> FieldSet:
-    """The set behind a FieldsV1 tree; raises ValueError for anything else."""
+    """Return the set behind a FieldsV1 tree; raises ValueError for anything else."""
     return frozenset(_decode(tree, ()))
 
 
@@ -78,17 +78,17 @@ def _decode(tree: object, path: FieldPath) -> Iterator[FieldPath]:
 
 
 def prefixes(fields: Iterable[FieldPath]) -> set[FieldPath]:
-    """All fields and everything that holds them."""
+    """Return all fields and everything that holds them."""
     return {path[:depth] for path in fields for depth in range(1, len(path) + 1)}
 
 
 def fields_of(value: Object, shape: Shape) -> FieldSet:
-    """The fields that a manager owns by sending `value`."""
+    """Return the fields that a manager owns by sending `value`."""
     return frozenset(_fields(value, shape, ())) - _UNOWNED
 
 
 def _fields(value: Any, shape: Shape, path: FieldPath, *, holders: bool = False) -> Iterator[FieldPath]:
-    """The fields inside `value`; with `holders` also the nested objects that hold them (written as a whole)."""
+    """Yield the fields inside `value`; with `holders` also the nested objects that hold them (written as a whole)."""
     if isinstance(value, dict) and value and not shape.atomic:
         # The parts of built-in objects (spec, metadata) are always there; what is deeper inside mostly is optional.
         if holders and path[-1].startswith("f:") and (shape.optional or len(path) > 1):
@@ -108,13 +108,13 @@ def _fields(value: Any, shape: Shape, path: FieldPath, *, holders: bool = False)
 
 
 def elements(items: list[Any], shape: Shape) -> Iterator[tuple[str, Any]]:
-    """The elements of a keyed list or a set with their encoded path elements."""
+    """Yield the elements of a keyed list or a set with their encoded path elements."""
     for item in items:
         yield element_name(item, shape), item
 
 
 def element_name(item: Any, shape: Shape) -> str:
-    """The path element of one element of a keyed list (`k:…`) or a set (`v:…`)."""
+    """Return the path element of one element of a keyed list (`k:…`) or a set (`v:…`)."""
     if shape.keys and isinstance(item, dict):
         found = {key: value for key, value in zip(shape.keys, shape.key_of(item), strict=True) if value is not None}
         return "k:" + json.dumps(found, sort_keys=True, separators=(",", ":"))
@@ -122,7 +122,7 @@ def element_name(item: Any, shape: Shape) -> str:
 
 
 def compare(old: Object, new: Object, shape: Shape) -> FieldChange:
-    """The fields that differ between `old` and `new`, without metadata that the server owns."""
+    """Return the fields that differ between `old` and `new`, without metadata that the server owns."""
     added: set[FieldPath] = set()
     modified: set[FieldPath] = set()
     removed: set[FieldPath] = set()
@@ -158,7 +158,7 @@ def _compare_children(old: Object, new: Object, path: FieldPath, found: _Sets, n
 
 
 def text(path: FieldPath) -> str:
-    """A path as messages show it: `.spec.containers[name="web"].image`."""
+    """Return a path as messages show it: `.spec.containers[name="web"].image`."""
     shown = ""
     for element in path:
         kind, value = element[:2], element[2:]

@@ -32,7 +32,7 @@ class JsonPatchError(Exception):
 
 
 def apply_json_patch(document: Any, operations: object) -> Any:
-    """A patched deep copy of `document`; null is a list of none. Raises `JsonPatchError` and leaves `document` alone."""
+    """Return a patched deep copy of `document`; null is a list of none. Raises `JsonPatchError` and leaves `document` alone."""
     operations = [] if operations is None else operations
     if not isinstance(operations, list):
         raise JsonPatchError("a JSON patch is a list of operations", code=400)
@@ -62,7 +62,7 @@ def _apply(document: Any, operation: object) -> Any:
 
 
 def _standard(document: Any, operation: _Operation) -> Iterator[_Operation]:
-    """The operation in the form of RFC 6902.
+    """Yield the operation in the form of RFC 6902.
 
     A move becomes two, because an index may count from the end of the list that the first one leaves.
     """
@@ -86,7 +86,7 @@ def _standard(document: Any, operation: _Operation) -> Iterator[_Operation]:
 
 
 def _counted(document: Any, path: str, *, inserts: bool = False) -> str:
-    """The path with indexes that count from the front; one that inserts may name the place after the last."""
+    """Return the path with indexes that count from the front; one that inserts may name the place after the last."""
     parts, found = JsonPointer(path).parts, document
     for at, part in enumerate(parts):
         is_last = at == len(parts) - 1

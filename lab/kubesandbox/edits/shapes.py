@@ -52,7 +52,7 @@ class Shape:
         return self.item or PLAIN
 
     def key_of(self, element: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The values that identify `element` in a keyed list, None where one is missing."""
+        """Return the values that identify `element` in a keyed list, None where one is missing."""
         return tuple(element.get(key, self.key_defaults.get(key)) for key in self.keys)
 
 
@@ -66,14 +66,14 @@ _OPAQUE: Final = "apiextensions.v1.JSONSchemaProps"
 
 
 def shape_of(kind: str, schema: Mapping[str, Any] | None = None) -> Shape:
-    """The shape of objects of `kind`; `schema` (openAPIV3Schema) decides for a custom resource."""
+    """Return the shape of objects of `kind`; `schema` (openAPIV3Schema) decides for a custom resource."""
     if schema is None:
         return _defined(definitions_of(kind)[0]) if definitions_of(kind) else Shape({"metadata": _defined(METADATA)})
     return Shape({**from_schema(schema).fields, "metadata": _defined(METADATA)})
 
 
 def from_schema(schema: Mapping[str, Any], *, optional: bool = True) -> Shape:
-    """The shape that a schema describes with its `x-kubernetes-*`; `optional` says whether structs are, as in custom resources."""
+    """Return the shape that a schema describes with its `x-kubernetes-*`; `optional` says whether structs are, as in custom resources."""
     strategy = schema.get("x-kubernetes-patch-strategy", "").split(",")
     if "$ref" in schema:
         return replace(_defined(schema["$ref"]), retain_keys="retainKeys" in strategy)
@@ -103,7 +103,7 @@ def from_schema(schema: Mapping[str, Any], *, optional: bool = True) -> Shape:
 
 @cache
 def _defined(name: str) -> Shape:
-    """The shape of a definition of Kubernetes' own."""
+    """Return the shape of a definition of Kubernetes' own."""
     if name == _OPAQUE:
         return PLAIN
     made = from_schema(definitions()[name], optional=False)

@@ -23,7 +23,7 @@ class StrategicPatchError(Exception):
 
 
 def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
-    """A patched copy of `current` (parts that the patch does not touch are shared)."""
+    """Return a patched copy of `current` (parts that the patch does not touch are shared)."""
     directive = patch.get(_PATCH, "merge")
     if directive == "delete":
         return {}
@@ -128,7 +128,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def _identity(element: Any, key: str) -> Any:
-    """The identity of a list's element: its key, or itself where it is no object."""
+    """Return the identity of a list's element: its key, or itself where it is no object."""
     return element.get(key) if isinstance(element, dict) else element
 
 

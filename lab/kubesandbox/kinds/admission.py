@@ -43,7 +43,7 @@ class Admission:
     definitions: Definitions
 
     def on_create(self, resource: ResourceType, new: Object, now: str) -> Object:
-        """The object to store. Raises ApiError 403 or 422."""
+        """Return the object to store. Raises ApiError 403 or 422."""
         if resource.has_status and resource.key not in _STATUS_AT_CREATION:
             new.pop("status", None)
         if resource.custom:
@@ -56,7 +56,7 @@ class Admission:
         return self.definitions.establish(new, now) if resource.key == DEFINITIONS else new
 
     def on_update(self, resource: ResourceType, old: Object, new: Object, now: str, subresource: str) -> Object:
-        """The object to store; its status counts for definitions only. Raises ApiError 422."""
+        """Return the object to store; its status counts for definitions only. Raises ApiError 422."""
         if resource.custom:
             return self.definitions.admit(resource, new, old)
         if subresource:
@@ -73,7 +73,7 @@ class Admission:
         return new
 
     def schema(self, resource: ResourceType) -> Object | None:
-        """The schema of a custom type; None for built-in ones."""
+        """Return the schema of a custom type; None for built-in ones."""
         return self.definitions.schema(resource)
 
     def grace(self, resource: ResourceType, current: Object, asked: int | None) -> int:
@@ -90,7 +90,7 @@ class Admission:
         return max(0, int(wanted))
 
     def on_deletion_begun(self, resource: ResourceType, marked: Object) -> Object:
-        """The object as it waits for its end."""
+        """Return the object as it waits for its end."""
         if resource.key != NAMESPACES:
             return marked
         return {**marked, "status": {**(marked.get("status") or {}), "phase": "Terminating"}}

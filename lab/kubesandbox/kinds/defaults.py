@@ -89,7 +89,7 @@ def _fill(target: Object, defaults: Mapping[str, Any]) -> None:
 
 
 def _part(obj: Object, name: str) -> Object:
-    """The object under `name`, put there when it is missing or no object."""
+    """Return the object under `name`, put there when it is missing or no object."""
     if not isinstance(obj.get(name), dict):
         obj[name] = {}
     part: Object = obj[name]
@@ -132,7 +132,7 @@ def _default_container(container: Object) -> None:
 
 
 def _objects(parent: Object, name: str) -> list[Object]:
-    """The objects in the list under `name`; nothing where it is missing or something else."""
+    """Return the objects in the list under `name`; nothing where it is missing or something else."""
     found = parent.get(name)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
@@ -171,7 +171,7 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 
 
 def _compute(container: Mapping[str, Any], which: str) -> dict[str, int]:
-    """The amounts of cpu and memory that are not zero, in nano-units; a text that is no quantity counts as missing."""
+    """Return the amounts of cpu and memory that are not zero, in nano-units; a text that is no quantity counts as missing."""
     resources = container.get("resources")
     found = resources.get(which) if isinstance(resources, dict) else None
     amounts = {name: _nano(found.get(name, 0)) if isinstance(found, dict) else 0 for name in _RESOURCES_OF_QOS}

@@ -42,20 +42,20 @@ _MERGING: Final = tuple(f"x-kubernetes-{each}" for each in ("list-type", "list-m
 
 @cache
 def definitions() -> Mapping[str, Schema]:
-    """All definitions by group, version and name: `core.v1.Pod`, `meta.v1.ObjectMeta`."""
+    """Return all definitions by group, version and name: `core.v1.Pod`, `meta.v1.ObjectMeta`."""
     found: Mapping[str, Schema] = msgspec.json.decode((files("kubesandbox.kinds") / "kubernetes.json").read_bytes())
     return found
 
 
 @cache
 def definitions_of(kind: str) -> tuple[str, ...]:
-    """The definitions of a kind; several for one that several groups have, none for one that is not served."""
+    """Return the definitions of a kind; several for one that several groups have, none for one that is not served."""
     parts = (name for name in definitions() if name.rpartition(".")[2] == kind)
     return tuple(name for name in parts if "metadata" in definitions()[name].get("properties", ()))
 
 
 def _printed() -> str:
-    """The content of `kubernetes.json`: the served kinds, and the definitions that they refer to."""
+    """Return the content of `kubernetes.json`: the served kinds, and the definitions that they refer to."""
     document = files("kubernetes_validate") / "kubernetes-json-schema" / f"{VERSION}-local" / "_definitions.json"
     source: Mapping[str, Schema] = {_short(name): schema for name, schema in json.loads(document.read_bytes())["$defs"].items()}
     made: dict[str, Schema] = {}
@@ -80,7 +80,7 @@ def _short(name: str) -> str:
 
 
 def _kept(schema: Schema) -> Schema:
-    """The schema without texts for people, and without null, which is allowed everywhere."""
+    """Return the schema without texts for people, and without null, which is allowed everywhere."""
     name = _short(str(schema.get("$ref", "")).rpartition("/")[2])
     made = {key: schema[key] for key in _MERGING if key in schema and (key, schema[key]) != ("x-kubernetes-list-type", "atomic")}
     if name:

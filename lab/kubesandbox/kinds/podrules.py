@@ -77,7 +77,7 @@ def _resolve(name: str, priority_classes: Mapping[str, Mapping[str, Any]]) -> tu
 
 
 def topology_of(store: Store, node: str) -> dict[str, str]:
-    """The zone and region labels of a node, as far as it has them; none for a node that is not there."""
+    """Return the zone and region labels of a node, as far as it has them; none for a node that is not there."""
     found = store.get(_NODES, "", node)
     labels = (found.object["metadata"].get("labels") or {}) if found is not None else {}
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
@@ -88,7 +88,7 @@ def topology_of(store: Store, node: str) -> dict[str, str]:
 
 
 def check_tolerations(spec: Object) -> Faults:
-    """The faults of `spec.tolerations` of a pod."""
+    """Return the faults of `spec.tolerations` of a pod."""
     for at, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _check_toleration(f"spec.tolerations[{at}]", toleration)
 

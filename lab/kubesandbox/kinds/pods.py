@@ -58,7 +58,7 @@ class PodOperations:
         self._writes.delete(self._pods, namespace, name, options)
 
     def _check_binding(self, namespace: str, name: str, binding: object) -> tuple[Object, Object]:
-        """The target and the metadata of a Binding that makes sense."""
+        """Return the target and the metadata of a Binding that makes sense."""
         if not isinstance(binding, dict):
             raise bad_request("Binding: the body must be an object")
         if binding.get("kind", "Binding") != "Binding" or binding.get("apiVersion", "v1") != "v1":
@@ -117,7 +117,7 @@ class PodOperations:
 
 
 def _bound(pod: Object, node: str, given: dict[str, dict[str, str]], now: str) -> Object:
-    """A new pod object that shares with the old one all that binding leaves alone.
+    """Return a new pod object that shares with the old one all that binding leaves alone.
 
     `given` are labels and annotations, which go before the pod's. The generation stays, and no nomination outlives the Binding.
     """
@@ -131,7 +131,7 @@ def _bound(pod: Object, node: str, given: dict[str, dict[str, str]], now: str) -
 
 
 def _scheduled(conditions: list[Object], now: str) -> list[Object]:
-    """The conditions of a pod that has a node; PodScheduled stays where it is."""
+    """Return the conditions of a pod that has a node; PodScheduled stays where it is."""
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     kinds = [each.get("type") for each in conditions]
     if "PodScheduled" not in kinds:

@@ -53,7 +53,7 @@ class Webhooks:
     store: Store
 
     def wants(self, resource: ResourceType, subresource: str, operation: str, configurations: GroupResource = VALIDATING) -> list[Object]:
-        """The webhooks to ask about such a write, in order of their configurations' names."""
+        """Return the webhooks to ask about such a write, in order of their configurations' names."""
         found = sorted(self.store.listed(configurations), key=lambda each: each.name)
         hooks = (hook for each in found for hook in each.object.get("webhooks") or ())
         return [hook for hook in hooks if any(_matches(rule, resource, subresource, operation) for rule in hook.get("rules") or ())]
@@ -86,7 +86,7 @@ class Webhooks:
 
 
 async def _answer_of(hook: Object, write: Write) -> Mapping[str, Any]:
-    """The answer; empty where the hook failed and may be passed over. Raises ApiError as `Webhooks.ask`."""
+    """Return the answer; empty where the hook failed and may be passed over. Raises ApiError as `Webhooks.ask`."""
     try:
         answer = await _call(hook, write)
     except _Failed as failure:

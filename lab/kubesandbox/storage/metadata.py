@@ -32,15 +32,15 @@ class Identity:
     clock: Callable[[], float] = time.time
 
     def now(self) -> str:
-        """The time of this request, in whole seconds, as Kubernetes writes it."""
+        """Return the time of this request, in whole seconds, as Kubernetes writes it."""
         return self.later(0)
 
     def later(self, seconds: float) -> str:
-        """The time that many seconds from now."""
+        """Return the time that many seconds from now."""
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock() + seconds))
 
     def uid(self) -> str:
-        """A random UUID."""
+        """Return a random UUID."""
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
 
     def suffix(self) -> str:

@@ -62,7 +62,7 @@ _FALSE_WHEN_ABSENT: Final = frozenset({"spec.hostNetwork", "spec.unschedulable"}
 
 
 def selection(resource: ResourceType, labels: str, fields: str, extra_fields: tuple[str, ...] = ()) -> Predicate | None:
-    """The predicate for a request's labelSelector and fieldSelector, or None when everything is selected.
+    """Return the predicate for a request's labelSelector and fieldSelector, or None when everything is selected.
 
     `extra_fields` are the selectable fields of a custom resource. Raises ApiError 400.
     """
@@ -80,13 +80,13 @@ def selection(resource: ResourceType, labels: str, fields: str, extra_fields: tu
 
 
 def parse_labels(text: str) -> LabelTest:
-    """The test of a label selector in its text form. Raises ApiError 400."""
+    """Return the test of a label selector in its text form. Raises ApiError 400."""
     tests = [_label_requirement(part.strip(), text) for part in _OUTSIDE_PARENTHESES.split(text)]
     return lambda labels: all(test(labels) for test in tests)
 
 
 def label_selector(selector: Object | None) -> LabelTest:
-    """The test of a LabelSelector object (`matchLabels`, `matchExpressions`); None selects nothing, {} everything."""
+    """Return the test of a LabelSelector object (`matchLabels`, `matchExpressions`); None selects nothing, {} everything."""
     if selector is None:
         return lambda _labels: False
     tests = [_equals(key, value) for key, value in (selector.get("matchLabels") or {}).items()]

@@ -121,7 +121,7 @@ class Collection:
         change.forget_lines()
 
     def since(self, version: int) -> list[Change]:
-        """The changes after `version`. Raises Expired when some of them are gone."""
+        """Return the changes after `version`. Raises Expired when some of them are gone."""
         if version < self._floor:
             raise Expired(version, self._floor)
         return self._changes[bisect_right(self._changes, version, key=_version_of) :]
@@ -143,14 +143,14 @@ class Store:
         self._collections: dict[GroupResource, Collection] = {}
 
     def collection(self, key: GroupResource) -> Collection:
-        """The objects of one type; an empty one when nothing was stored yet."""
+        """Return the objects of one type; an empty one when nothing was stored yet."""
         found = self._collections.get(key)
         if found is None:
             found = self._collections[key] = Collection(self._history)
         return found
 
     def types(self) -> list[GroupResource]:
-        """The types that hold, or once held, objects."""
+        """Return the types that hold, or once held, objects."""
         return list(self._collections)
 
     def get(self, key: GroupResource, namespace: str, name: str) -> Stored | None:
@@ -158,7 +158,7 @@ class Store:
         return self.collection(key).namespaces.get(namespace, {}).get(name)
 
     def listed(self, key: GroupResource, namespace: str | None = None) -> list[Stored]:
-        """The objects of a type in order; all namespaces for None."""
+        """Return the objects of a type in order; all namespaces for None."""
         return self.collection(key).listed(namespace)
 
     def put(self, key: GroupResource, namespace: str, name: str, content: Object) -> Stored:

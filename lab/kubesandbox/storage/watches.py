@@ -105,7 +105,7 @@ class Watch:
         self.close()
 
     async def next(self) -> bytes:
-        """All lines queued so far, once there are some; empty when the stream has ended."""
+        """Return all lines queued so far, once there are some; empty when the stream has ended."""
         while not self._pending and not self.closed:
             self._wake.clear()
             await self._wake.wait()

@@ -195,7 +195,7 @@ class Writes:
         return self._commit(resource, current, new, dry_run=False)
 
     def current(self, resource: ResourceType, namespace: str, name: str) -> Stored:
-        """The stored object. Raises ApiError 404."""
+        """Return the stored object. Raises ApiError 404."""
         found = self.store.get(resource.key, namespace, name)
         if found is None:
             raise not_found(resource, name)
@@ -301,7 +301,7 @@ class Writes:
 
 
 def _with_managers(old: Object, new: Object) -> Object:
-    """The old metadata, with the new managedFields: status writes of custom types change nothing else there."""
+    """Return the old metadata, with the new managedFields: status writes of custom types change nothing else there."""
     kept = {**old}
     if "managedFields" in new:
         kept["managedFields"] = new["managedFields"]
@@ -309,7 +309,7 @@ def _with_managers(old: Object, new: Object) -> Object:
 
 
 def _with_owners(old: Object, new: Object) -> Object:
-    """The new metadata, with the old owners: all that status writes of built-in types leave alone there."""
+    """Return the new metadata, with the old owners: all that status writes of built-in types leave alone there."""
     kept = {key: value for key, value in new.items() if key != "ownerReferences"}
     if "ownerReferences" in old:
         kept["ownerReferences"] = old["ownerReferences"]

@@ -41,7 +41,7 @@ def age(timestamp: object, now: float) -> str:
 
 
 def duration(seconds: int) -> str:
-    """A span with one or two units, coarser as it grows."""
+    """Return a span with one or two units, coarser as it grows."""
     for limit, large, letter, small, small_letter in _SPANS:
         if seconds < limit:
             rest = seconds % large // small if small else 0
@@ -58,7 +58,7 @@ def pod_ready(pod: Object) -> str:
 
 
 def pod_status(pod: Object) -> str:
-    """The word that says most: the phase, unless a container, a gate or a deletion says more."""
+    """Return the word that says most: the phase, unless a container, a gate or a deletion says more."""
     status = pod.get("status") or {}
     word = str(status.get("reason") or status.get("phase") or "Unknown")
     if any(_gated(condition) for condition in status.get("conditions") or []):

@@ -33,7 +33,7 @@ class Column:
     description: str = ""
 
     def definition(self) -> Object:
-        """The column as a Table declares it."""
+        """Return the column as a Table declares it."""
         return {
             "name": self.name,
             "type": self.kind,
@@ -44,7 +44,7 @@ class Column:
 
 
 def columns_of(kind: str, printer_columns: Sequence[Mapping[str, Any]] | None) -> Sequence[Column]:
-    """The columns of a kind; `printer_columns` are the additionalPrinterColumns of a custom resource."""
+    """Return the columns of a kind; `printer_columns` are the additionalPrinterColumns of a custom resource."""
     if printer_columns:
         return (_NAME, *(_printer_column(each) for each in printer_columns))
     return _BUILTIN.get(kind, _DEFAULT)
@@ -72,7 +72,7 @@ def _printer_column(declared: Mapping[str, Any]) -> Column:
 
 
 def _printed(value: Any, kind: str, now: float) -> Any:
-    """A value as a column of the declared type shows it; nothing for a value of another type."""
+    """Return a value as a column of the declared type shows it; nothing for a value of another type."""
     if kind == "date":
         return age(value, now)
     if kind in ("integer", "number"):
@@ -83,7 +83,7 @@ def _printed(value: Any, kind: str, now: float) -> Any:
 
 
 def _at(path: str, default: Any = "") -> Cell:
-    """A cell with the value at a path: `status.phase`."""
+    """Return a cell with the value at a path: `status.phase`."""
 
     def cell(obj: Object, _now: float) -> Any:
         value: Any = obj

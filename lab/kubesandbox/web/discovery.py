@@ -33,7 +33,7 @@ class ServerVersion:
     git_version: str = "v1.36.0-sandbox"
 
     def document(self) -> Object:
-        """The body of `/version`."""
+        """Return the body of `/version`."""
         return {
             "major": self.major,
             "minor": self.minor,
@@ -92,7 +92,7 @@ class Discovery:
         self._answers_of = -1
 
     def answer(self, path: str, accept: str) -> Answer | None:
-        """The encoded document at `path` for a client that sends this `Accept` header; None where nothing is."""
+        """Return the encoded document at `path` for a client that sends this `Accept` header; None where nothing is."""
         if self._answers_of != self._registry.generation:
             self._answers, self._answers_of = {}, self._registry.generation
         key = (path.rstrip("/"), accept)
@@ -116,7 +116,7 @@ class Discovery:
         return Answer(json.dumps(document).encode(), AGGREGATED if aggregated else "application/json")
 
     def document(self, path: str, accept: str = "") -> Object | None:
-        """The document at `path` (`/api`, `/apis/apps/v1`, `/openapi/v3/api/v1`, `/version`), or None."""
+        """Return the document at `path` (`/api`, `/apis/apps/v1`, `/openapi/v3/api/v1`, `/version`), or None."""
         root, *rest = path.strip("/").split("/")
         if root == "version" and not rest:
             return self._version.document()
@@ -127,7 +127,7 @@ class Discovery:
         return None
 
     def _root(self, root: str, accept: str) -> Object:
-        """All groups (`apis`) or all versions of the core group (`api`)."""
+        """Return all groups (`apis`) or all versions of the core group (`api`)."""
         if _wants_aggregated(accept):
             return self._aggregated(core=root == "api")
         if root == "api":
@@ -204,7 +204,7 @@ def _wants_aggregated(accept: str) -> bool:
 
 
 def _listed(resource: ResourceType) -> list[Object]:
-    """A type and its subresources as entries of an APIResourceList."""
+    """Return a type and its subresources as entries of an APIResourceList."""
     entry: Object = {
         "name": resource.plural,
         "singularName": resource.singular,
@@ -234,7 +234,7 @@ def _listed_sub(resource: ResourceType, name: str) -> Object:
 
 
 def _discovered(resource: ResourceType) -> Object:
-    """A type and its subresources as an entry of an aggregated document."""
+    """Return a type and its subresources as an entry of an aggregated document."""
     entry: Object = {
         "resource": resource.plural,
         "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},

@@ -55,7 +55,7 @@ class JsonPath:
             at = step.end()
 
     def find(self, value: Any) -> list[Any]:
-        """All values at this path in `value`; none when something on the way is missing."""
+        """Return all values at this path in `value`; none when something on the way is missing."""
         found = [value]
         for step in self._steps:
             found = [below for each in found for below in _descend(each, step)]

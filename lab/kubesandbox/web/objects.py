@@ -49,7 +49,7 @@ class ObjectRequests:
     webhooks: Webhooks
 
     async def answer(self, request: web.BaseRequest, path: str, query: Query, user: User) -> Answer | None:
-        """The answer to a request, or None when the path names nothing. Raises ApiError."""
+        """Return the answer to a request, or None when the path names nothing. Raises ApiError."""
         found = route(self.registry, path)
         if found is None:
             return None

@@ -26,7 +26,7 @@ SchemaSource = Callable[[ResourceType], Mapping[str, Any] | None]
 
 
 def index_v3(registry: ResourceRegistry) -> Object:
-    """The list of v3 documents: one for each group and version, its address carrying a hash that changes with it."""
+    """Return the list of v3 documents: one for each group and version, its address carrying a hash that changes with it."""
     paths = {}
     for group, versions in registry.groups().items():
         for version in versions:
@@ -37,7 +37,7 @@ def index_v3(registry: ResourceRegistry) -> Object:
 
 
 def document_v3(types: Iterable[ResourceType], schemas: SchemaSource, version: str) -> Object:
-    """The v3 document of one group and version."""
+    """Return the v3 document of one group and version."""
     paths: Object = {}
     components: Object = {_METADATA: _metadata_schema()}
     for resource in types:
@@ -51,7 +51,7 @@ def document_v3(types: Iterable[ResourceType], schemas: SchemaSource, version: s
 
 
 def document_v2(registry: ResourceRegistry, schemas: SchemaSource, version: str) -> Object:
-    """The v2 document of the whole server."""
+    """Return the v2 document of the whole server."""
     paths: Object = {}
     definitions: Object = {_METADATA: _metadata_schema()}
     for resource in registry:
@@ -76,7 +76,7 @@ def _path(resource: ResourceType) -> str:
 
 
 def _model(resource: ResourceType) -> str:
-    """The schema's name: the group's labels turned round (`dev.placewright.v1alpha1.SchedulingProfile`)."""
+    """Return the schema's name: the group's labels turned round (`dev.placewright.v1alpha1.SchedulingProfile`)."""
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
@@ -111,7 +111,7 @@ def _with_type(schema: Mapping[str, Any], resource: ResourceType, metadata: Obje
 
 
 def _downgraded(schema: Mapping[str, Any]) -> Object:
-    """A schema in the terms of v2; keywords that v2 lacks are left out."""
+    """Return a schema in the terms of v2; keywords that v2 lacks are left out."""
     result: Object = {key: value for key, value in schema.items() if key not in _V2_UNKNOWN}
     if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("nullable"):
         for key in ("type", "properties", "items", "required") if schema.get("nullable") else ("properties",):

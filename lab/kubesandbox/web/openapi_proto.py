@@ -23,7 +23,7 @@ _Encoder = Callable[[Any], bytes]
 
 
 def encode_document(document: Mapping[str, Any]) -> bytes:
-    """The bytes of an `openapi.v2.Document`."""
+    """Return the bytes of an `openapi.v2.Document`."""
     return b"".join(
         [
             _text(1, document["swagger"]),

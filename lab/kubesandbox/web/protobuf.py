@@ -37,7 +37,7 @@ _Message = Mapping[int, _Field]
 
 
 def decode_protobuf(body: bytes) -> dict[str, Any]:
-    """The object in an encoded body, as its JSON would give it. Raises `ProtobufError`."""
+    """Return the object in an encoded body, as its JSON would give it. Raises `ProtobufError`."""
     if not body.startswith(_MAGIC):
         raise ProtobufError("the body does not begin as protobuf of Kubernetes does")
     try:

@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def parse_query(text: str) -> Query:
-    """The last value of each parameter."""
+    """Return the last value of each parameter."""
     return dict(parse_qsl(text, keep_blank_values=True)) if text else {}
 
 
@@ -56,7 +56,7 @@ def optional_flag(query: Query, name: str) -> bool | None:
 
 
 def number(query: Query, name: str) -> int | None:
-    """A parameter that is a whole number of at least 0; None when absent."""
+    """Return a parameter that is a whole number of at least 0; None when absent."""
     text = query.get(name)
     if not text:
         return None
@@ -66,7 +66,7 @@ def number(query: Query, name: str) -> int | None:
 
 
 def list_options(query: Query) -> ListOptions:
-    """The options of a list or watch."""
+    """Return the options of a list or watch."""
     _check_version(query)
     number(query, "timeoutSeconds")
     initial = optional_flag(query, "sendInitialEvents")
@@ -95,7 +95,7 @@ def _check_version(query: Query) -> None:
 
 
 def _no_version(query: Query) -> str:
-    """The fault of a request's resourceVersion; empty for none."""
+    """Return the fault of a request's resourceVersion; empty for none."""
     text = query.get("resourceVersion") or "0"
     if not text.isascii() or not text.isdigit():
         why = "invalid syntax"
@@ -149,7 +149,7 @@ def write_options(query: Query, subresource: str, user_agent: str, kind: str) ->
 
 
 def delete_options(query: Query, body: object) -> DeleteOptions:
-    """The options of a deletion, from the body, then the query."""
+    """Return the options of a deletion, from the body, then the query."""
     if body is not None and not isinstance(body, dict):
         raise bad_request(f"DeleteOptions: the body must be an object, found {type(body).__name__}")
     sent: Object = body or {}
@@ -183,7 +183,7 @@ def eviction_options(query: Query, body: object) -> DeleteOptions:
 
 
 def decode(body: bytes, content_type: str) -> Any:
-    """The content of a body, JSON or YAML; None for an empty one. Raises ApiError 400 and 415."""
+    """Return the content of a body, JSON or YAML; None for an empty one. Raises ApiError 400 and 415."""
     if not body:
         return None
     kind = content_type.split(";", 1)[0].strip().lower()
@@ -209,7 +209,7 @@ def content(body: bytes, content_type: str) -> Any:
 
 
 def patch_type(content_type: str) -> str:
-    """The patch format of a PATCH. Raises ApiError 415."""
+    """Return the patch format of a PATCH. Raises ApiError 415."""
     kind = content_type.split(";", 1)[0].strip().lower()
     if kind not in _PATCHES:
         raise unsupported_media_type(kind, _PATCHES)

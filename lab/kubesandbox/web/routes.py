@@ -24,7 +24,7 @@ class Route:
 
 
 def route(registry: ResourceRegistry, path: str) -> Route | None:
-    """The meaning of `path` (without query), or None when it is not a resource path that is served."""
+    """Return the meaning of `path` (without query), or None when it is not a resource path that is served."""
     parts = path.strip("/").split("/")
     if "%" in path:
         parts = [unquote(part) for part in parts]

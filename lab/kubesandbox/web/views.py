@@ -39,7 +39,7 @@ class Views:
         return view
 
     def choose(self, resource: ResourceType, accept: str, query: Query) -> View:
-        """The view that an Accept header asks for first."""
+        """Return the view that an Accept header asks for first."""
         if "as=" not in accept:
             _require_acceptable(accept)
             return self.plain(resource)
@@ -142,7 +142,7 @@ def _cell(column: Column, obj: Object, now: float) -> Any:
 
 
 def partial_metadata(obj: Object) -> Object:
-    """An object cut down to its metadata."""
+    """Return an object cut down to its metadata."""
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj.get("metadata", {})}
 
 

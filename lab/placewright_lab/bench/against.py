@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> Sequence[ResultTable]:
 
 
 def find_programs(folder: Path | None, scheduler: Path | None) -> ContenderPrograms:
-    """The programs that the options or the environment name, or that `make e2e` has built. Raises `InputError`."""
+    """Return the programs that the options or the environment name, or that `make e2e` has built. Raises `InputError`."""
     assets = from_folder(folder, "--assets") if folder else at_hand(os.environ)
     if assets is None:
         raise bad_field("--assets", None, f"a folder with kube-apiserver and etcd, here or in {VARIABLE}")

@@ -27,7 +27,7 @@ class RunningScheduler(Protocol):
         """Whether it has ended by itself."""
 
     def last_words(self) -> str:
-        """The end of its log, in one line."""
+        """Return the end of its log, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Contender:
 
 
 def ours(kubeconfig: Path) -> Contender:
-    """The operator, as it is shipped; a profile for its scheduler name must exist."""
+    """Return the operator, as it is shipped; a profile for its scheduler name must exist."""
 
     @asynccontextmanager
     async def start(folder: Path) -> AsyncIterator[RunningScheduler]:

@@ -102,7 +102,7 @@ class DecisionWorkload(Protocol):
         """How many pods by default."""
 
     def cluster(self, nodes: int) -> list[Manifest]:
-        """The nodes, and the pods on them."""
+        """Return the nodes, and the pods on them."""
 
     def pods(self, count: int) -> list[Manifest]:
         """Pending pods."""

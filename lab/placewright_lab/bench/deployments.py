@@ -50,7 +50,7 @@ class DeploymentsWorkload:
     preset: str | None = None
 
     def cluster(self, nodes: int) -> list[Manifest]:
-        """The nodes, and the pods on them."""
+        """Return the nodes, and the pods on them."""
         return [*mixed_nodes(nodes), *self._running(nodes)]
 
     def pods(self, count: int) -> list[Manifest]:

@@ -57,7 +57,7 @@ class FigureStamp:
 
 
 def stamp_here(load: float) -> FigureStamp:
-    """The stamp of this machine, this code and this day. `load`: when the measurement began."""
+    """Return the stamp of this machine, this code and this day. `load`: when the measurement began."""
     versions = {"Python": platform.python_version(), **{_name(each): _version(each) for each in _STANDS_ON}}
     return FigureStamp(
         datetime.now(UTC).date().isoformat(),
@@ -71,7 +71,7 @@ def stamp_here(load: float) -> FigureStamp:
 
 
 def load_now() -> float:
-    """The machine's load average of the last minute; 0 where it is not told."""
+    """Return the machine's load average of the last minute; 0 where it is not told."""
     try:
         return os.getloadavg()[0]
     except (AttributeError, OSError):
@@ -98,7 +98,7 @@ def _found(pattern: re.Pattern[str], file: str) -> str:
 
 
 def commit_of(packages: Iterable[Path]) -> str:
-    """The hash of the commit whose packages lie there, with "+" where they were changed since; "" where git does not keep them."""
+    """Return the hash of the commit whose packages lie there, with "+" where they were changed since; "" where git does not keep them."""
     folders = list(packages)
     if any(git(each, "ls-files", "--error-unmatch", "__init__.py") is None for each in folders):
         return ""

@@ -119,7 +119,7 @@ def _timed_attempt(cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -
 
 
 def _attempt(cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -> tuple[PodInfo, ...]:
-    """The victims that would have to leave; none where the cluster is too small for the variety's constraints."""
+    """Return the victims that would have to leave; none where the cluster is too small for the variety's constraints."""
     try:
         cycle.place(evaluator, pod)
     except FitError as found:
@@ -169,7 +169,7 @@ def _csi_node(index: int) -> Manifest:
 
 
 def _claim_and_volume(name: str) -> tuple[Manifest, Manifest]:
-    """A claim of this name that has its volume, of a driver whose nodes take `PER_NODE`."""
+    """Return a claim of this name that has its volume, of a driver whose nodes take `PER_NODE`."""
     meta = {"name": name, "namespace": NAMESPACE, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
     claim = {"volumeName": f"of-{name}", "accessModes": ["ReadWriteOnce"], "storageClassName": "disks"}
     volume = {

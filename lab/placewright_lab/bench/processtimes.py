@@ -13,7 +13,7 @@ _PEAK: Final = re.compile(r"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
 
 
 def percentiles(waits: Sequence[float]) -> tuple[float, float]:
-    """The median and the 99th percentile, in the unit of `waits`; zeros when there are none."""
+    """Return the median and the 99th percentile, in the unit of `waits`; zeros when there are none."""
     if len(waits) < 2:
         return sum(waits), sum(waits)
     return statistics.median(waits), statistics.quantiles(waits, n=100, method="inclusive")[98]
@@ -47,7 +47,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most resident memory that a process ever had, in bytes (Linux; 0 elsewhere)."""
+    """Return the most resident memory that a process ever had, in bytes (Linux; 0 elsewhere)."""
     try:
         found = _PEAK.search(Path(f"/proc/{pid}/status").read_text())
     except OSError:

@@ -53,7 +53,7 @@ def posts(access: ClusterAccess, path: str, manifests: Iterable[Manifest]) -> li
 
 
 def request(access: ClusterAccess, method: str, path: str, manifest: Manifest) -> bytes:
-    """A request with an object, as `Post.before` takes it."""
+    """Return a request with an object, as `Post.before` takes it."""
     return _whole(_head(access, method, path), manifest)
 
 
@@ -119,7 +119,7 @@ class _Batch:
         self._due = loop.time()
 
     def draw(self) -> tuple[Post | None, float]:
-        """The next one, and when it may be sent."""
+        """Return the next creation, and when it may be sent."""
         due = self._due
         self._due += self._interval
         return next(self._wanted, None), due

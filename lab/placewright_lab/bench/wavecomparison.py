@@ -125,7 +125,7 @@ class WaveComparison:
         }
 
     def figures(self, label: str) -> dict[str, float | None]:
-        """The median of each figure over the waves of one scheduler."""
+        """Return the median of each figure over the waves of one scheduler."""
         figures = [_figures(wave) for wave in self.waves if wave.scheduler == label]
         return {name: _median([each[name] for each in figures]) for name in figures[0]}
 
@@ -135,13 +135,13 @@ class WaveComparison:
         return {name: _ratio(mine[name], theirs[name]) for name in mine}
 
     def title(self) -> str:
-        """The measured thing, for a table's head."""
+        """Return what was measured, for a table's head."""
         waves = len(self.waves) // len(self.labels)
         measured = f"median of {waves} waves each" if waves > 1 else "one wave each"
         return f"{self.nodes:,} nodes, {self.pods:,} pods, {self.mode}, {measured}"
 
     def rows(self) -> list[dict[str, str]]:
-        """A row of a table for each figure: ours, theirs, and the ratio."""
+        """Return a row of a table for each figure: ours, theirs, and the ratio."""
         mine, theirs = (self.figures(label) for label in self.labels)
         ratios = self.ratios()
         return [

@@ -46,7 +46,7 @@ class Workload:
     preset: str | None = None
 
     def cluster(self, nodes: int) -> list[Manifest]:
-        """The nodes, and the pods on them."""
+        """Return the nodes, and the pods on them."""
         return [*self.nodes(nodes), *self._running(nodes)]
 
     def _running(self, nodes: int) -> list[Manifest]:
@@ -69,26 +69,26 @@ def _varied(shape: PodShape, step: int) -> PodShape:
 
 
 def spread_over(key: str, max_skew: int, when_unsatisfiable: str, labels: Mapping[str, str]) -> Manifest:
-    """A topology spread constraint."""
+    """Return a topology spread constraint."""
     selector = {"matchLabels": dict(labels)}
     return {"maxSkew": max_skew, "topologyKey": key, "whenUnsatisfiable": when_unsatisfiable, "labelSelector": selector}
 
 
 def affinity_to(kind: str, key: str, labels: Mapping[str, str]) -> Manifest:
-    """An affinity with one required term; `kind` is podAffinity or podAntiAffinity."""
+    """Return an affinity with one required term; `kind` is podAffinity or podAntiAffinity."""
     term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key}
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def _small(name: str, spec: Mapping[str, Any] | None) -> Manifest:
-    """A pod of scheduler_perf's size; one with constraints is green, others have no colour."""
+    """Return a pod of scheduler_perf's size; one with constraints is green, others have no colour."""
     pod = pod_manifest(name, cpu_milli=100, memory_mib=500, labels=_GREEN if spec is not None else {})
     pod["spec"] |= spec or {}
     return pod
 
 
 def _on_node(index: int, pod: Manifest) -> Manifest:
-    """The pod as it runs on the node of this index."""
+    """Return the pod as it runs on the node of this index."""
     pod["spec"]["nodeName"] = f"node-{index:05d}"
     return pod
 

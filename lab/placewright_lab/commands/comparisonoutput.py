@@ -80,7 +80,7 @@ def escaped(text: object) -> str:
 
 
 def as_data(comparison: ProfileComparison) -> dict[str, Any]:
-    """The whole comparison as plain data, in the columns' own units; shares are from 0 to 1, times virtual seconds."""
+    """Return the whole comparison as plain data, in the columns' own units; shares are from 0 to 1, times virtual seconds."""
     first, *others = (figures.profile for figures in comparison.figures)
     changes = zip(others, comparison.changes, strict=True)
     data = {
@@ -92,7 +92,7 @@ def as_data(comparison: ProfileComparison) -> dict[str, Any]:
 
 
 def _over_seeds(comparison: ProfileComparison) -> list[dict[str, Any]]:
-    """Every row as it is shown: the value of each profile under each seed."""
+    """Return every row as it is shown: the value of each profile under each seed."""
     names = [figures.profile for figures in comparison.figures]
     return [
         {
@@ -153,7 +153,7 @@ def figures_data(figures: Figures) -> dict[str, Any]:
 
 
 def change_data(change: Change) -> dict[str, Any]:
-    """The changes of single pods, as plain data."""
+    """Return the changes of single pods, as plain data."""
     return {
         "moves": [move._asdict() for move in change.moves],
         "nowPending": [each._asdict() for each in change.appear],

@@ -100,7 +100,7 @@ def _choices(world: OfflineCluster, most: int = 10) -> str:
 
 
 def _profile(path: Path | None, pod: PodInfo) -> SchedulingProfile:
-    """The profile in the file that claims the pod, or its only one; kube-scheduler's default without a file."""
+    """Return the profile in the file that claims the pod, or its only one; kube-scheduler's default without a file."""
     if path is None:
         return default_profile()
     profiles = placing([profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)])
@@ -119,7 +119,7 @@ def _resolve(profile: SchedulingProfile, registry: Registry, source: str) -> Res
 
 
 def as_data(pod: PodInfo, profile: SchedulingProfile, verdict: Verdict) -> dict[str, Any]:
-    """The verdict as plain data."""
+    """Return the verdict as plain data."""
     return {
         "pod": pod.key,
         "profile": profile.metadata.name or profile.spec.scheduler_name,

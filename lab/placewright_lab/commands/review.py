@@ -67,7 +67,7 @@ class Review:
 
 
 def effective(before: Sequence[ResolvedProfile], after: Sequence[ResolvedProfile]) -> tuple[Named, ...]:
-    """The differences between two sets of profiles. Single profiles are compared under any names, several by name."""
+    """Return the differences between two sets of profiles. Single profiles are compared under any names, several by name."""
     if len(before) == len(after) == 1:
         return tuple(Named(_name(after[0]), each) for each in differences(before[0], after[0]))
     old, new = ({_name(profile): profile for profile in side} for side in (before, after))
@@ -87,7 +87,7 @@ def _name(profile: ResolvedProfile) -> str:
 
 
 def markdown(review: Review) -> str:
-    """A comment for a pull request."""
+    """Return a comment for a pull request."""
     parts = [f"### Scheduling profiles: {escaped(review.summary)}\n"]
     if review.found:
         parts.append(_differences_table(review.found))
@@ -121,7 +121,7 @@ def _pods(change: Change) -> Iterator[str]:
 
 
 def _folded(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """A list that GitHub and GitLab show folded: a summary, and a table after an empty line."""
+    """Yield a list that GitHub and GitLab show folded: a summary, and a table after an empty line."""
     if not rows:
         return
     some = f", the first {MOST_NAMED}" if len(rows) > MOST_NAMED else ""
@@ -166,7 +166,7 @@ def _show_pods(to: Console, change: Change) -> None:
 
 
 def review_data(review: Review) -> dict[str, Any]:
-    """The whole review as plain data."""
+    """Return the whole review as plain data."""
     return {
         "before": review.before,
         "after": review.after,

@@ -105,7 +105,7 @@ def _recorded(file: Path, schedulers: set[str]) -> Scenario:
 
 
 def candidates(paths: Sequence[Path], registry: Registry, snapshot: Path | None = None, record: Path | None = None) -> list[Candidate]:
-    """The profiles of each file. Without files: of the snapshot or the recording, or else kube-scheduler's default profile.
+    """Return the profiles of each file. Without files: of the snapshot or the recording, or else kube-scheduler's default profile.
 
     Raises `InputError` for a file without profiles, `ProfileError` for profiles that could not come into effect.
     """
@@ -154,7 +154,7 @@ class FailedPlugins:
 
 
 def names_together(tried: Sequence[Candidate], scenario: Scenario) -> frozenset[str]:
-    """The schedulerNames whose pods the candidates are compared by: all that one of them places."""
+    """Return the schedulerNames whose pods the candidates are compared by: all that one of them places."""
     asked = asked_for(scenario)
     names = [{profile.scheduler_name for profile in candidate.profiles} for candidate in tried]
     return frozenset[str]().union(*(asked if len(each) == 1 and not each & asked else each for each in names))
@@ -168,7 +168,7 @@ def say_left_out(outcomes: Sequence[Outcome]) -> None:
 
 
 def left_out(outcome: Outcome) -> str:
-    """The line about pods of other schedulers; only for an outcome that has some."""
+    """Return the line about pods of other schedulers; only for an outcome that has some."""
     first, *more = outcome.passed_over
     are = "pods of other schedulers are left where they are" if more else "pod of another scheduler is left where it is"
     return f"{outcome.profile}: {len(outcome.passed_over)} {are}, such as {first}"

@@ -91,7 +91,7 @@ def _measured(args: argparse.Namespace, wanted: Sequence[PerfWorkload | LeftOutW
 
 
 def _wanted(args: argparse.Namespace) -> list[PerfWorkload | LeftOutWorkload]:
-    """The chosen workloads, small clusters first. Raises `InputError` where there are none."""
+    """Return the chosen workloads, small clusters first. Raises `InputError` where there are none."""
     found = [each for each in read_configurations(args.folder) if _is_wanted(each, args)]
     if not found:
         raise InputError(f"no workload of {args.folder} is chosen by --workloads, --labels and --nodes")

@@ -130,7 +130,7 @@ def _time(seconds: float) -> str:
 
 
 def as_data(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as plain data. Times are seconds."""
+    """Return an outcome as plain data. Times are seconds."""
     figures = figures_of(outcome)
     return {
         "profile": outcome.profile,

@@ -170,7 +170,7 @@ def _words(name: str, text: str) -> tuple[Setting, ...]:
 
 
 def _base(path: Path | None, snapshot: Path | None, record: Path | None) -> SchedulingProfile:
-    """The one profile to begin with."""
+    """Return the one profile to begin with."""
     if path is not None:
         found = [profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)]
     else:
@@ -236,7 +236,7 @@ def _number(value: float) -> str:
 
 
 def as_data(search: Search) -> dict[str, Any]:
-    """The search as plain data."""
+    """Return the search as plain data."""
     task = search.task
     return {
         "scenario": task.scenario.source,

@@ -74,13 +74,13 @@ class Assets:
 
 
 def from_environment(environ: Mapping[str, str]) -> Assets | None:
-    """The programs that KUBEBUILDER_ASSETS names; None where it is not set. Raises `InputError` when they are not there."""
+    """Return the programs that KUBEBUILDER_ASSETS names; None where it is not set. Raises `InputError` when they are not there."""
     folder = environ.get(VARIABLE)
     return from_folder(Path(folder), VARIABLE) if folder else None
 
 
 def from_folder(folder: Path, where: str) -> Assets:
-    """The programs in a folder. Raises `InputError`, naming `where` the folder comes from, when one is missing or does not run."""
+    """Return the programs in a folder. Raises `InputError`, naming `where` the folder comes from, when one is missing or does not run."""
     missing = [name for name in _NEEDED if not (folder / name).is_file()]
     if missing:
         raise bad_field(where, str(folder), f"a folder that holds {' and '.join(_NEEDED)} (there is no {missing[0]})")

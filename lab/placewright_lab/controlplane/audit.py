@@ -92,14 +92,14 @@ _DECODER: Final = msgspec.json.Decoder(Record)
 
 
 def read_records(log: Path, offset: int = 0) -> list[Record]:
-    """The requests that were answered, from a byte offset on, in the order of their answers. Half-written lines are left out."""
+    """Return the requests that were answered, from a byte offset on, in the order of their answers. Half-written lines are left out."""
     with log.open("rb") as file:
         file.seek(offset)
         return records_of(file)
 
 
 def records_of(lines: Iterable[bytes]) -> list[Record]:
-    """The entries of lines that were read already."""
+    """Return the entries of lines that were read already."""
     found = (_record(line) for line in lines)
     return [record for record in found if record is not None]
 

@@ -67,7 +67,7 @@ class Child:
         self._process.wait()
 
     def last_words(self) -> str:
-        """The end of its log, in one line."""
+        """Return the end of its log, in one line."""
         lines = self.log.read_bytes()[-_LAST_BYTES:].decode(errors="replace").strip().splitlines()
         return " | ".join(line.strip() for line in lines[-_LAST_LINES:]) or "it said nothing"
 

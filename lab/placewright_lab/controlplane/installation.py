@@ -48,7 +48,7 @@ _COLLECTIONS: Final = {
 
 
 def shipped() -> Iterator[Object]:
-    """Every manifest that is applied, in that order."""
+    """Yield every manifest that is applied, in that order."""
     for folder in FOLDERS:
         yield from _named(folder)
 
@@ -106,7 +106,7 @@ async def _put(client: ApiClient, manifest: Object) -> None:
 
 
 async def ask_for_token(client: ApiClient) -> str:
-    """A token of the shipped ServiceAccount."""
+    """Return a token of the shipped ServiceAccount."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": _TOKEN_SECONDS}}
     answer = await client.post(f"{_COLLECTIONS['ServiceAccount']}/placewright/token", body)
     return str(json.loads(answer)["status"]["token"])

@@ -188,7 +188,7 @@ class Kubelet:
         return found
 
     async def _refusal(self, pod: AssignedPod) -> Refusal | None:
-        """The reason to refuse a pod. The scheduler may know a change of the node before we do, so no pod is refused for that."""
+        """Return the reason to refuse a pod. The scheduler may know a change of the node before we do, so no pod is refused for that."""
         asked = _as_pod(pod)
         refusal = self._admission.admit(asked)
         if refusal is None:
@@ -249,7 +249,7 @@ class _Nodes:
 
 
 def refused_status(pod: dict[str, Any], refusal: Refusal) -> dict[str, Any]:
-    """The status of a pod that its kubelet does not run."""
+    """Return the status of a pod that its kubelet does not run."""
     message = f"Pod was rejected: {refusal.message}"
     return {**(pod.get("status") or {}), "phase": "Failed", "reason": refusal.reason, "message": message}
 

@@ -87,7 +87,7 @@ class KubeScheduler:
         return self._child is not None and self._child.ended
 
     def last_words(self) -> str:
-        """The end of its log, in one line."""
+        """Return the end of its log, in one line."""
         return self._child.last_words() if self._child else "it was not started"
 
 

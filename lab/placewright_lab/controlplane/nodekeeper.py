@@ -110,7 +110,7 @@ def _address(number: int) -> str:
 
 
 def newly_offered(node: Node) -> dict[str, str | None]:
-    """The changes to its allocatable extended resources, as a merge patch."""
+    """Return the changes to its allocatable extended resources, as a merge patch."""
     has = {name: str(amount) for name, amount in (node.status.capacity or {}).items() if is_extended_resource(name)}
     offers = {name: str(amount) for name, amount in (node.status.allocatable or {}).items() if is_extended_resource(name)}
     return {name: has.get(name) for name in sorted(has.keys() | offers.keys()) if has.get(name) != offers.get(name)}

@@ -54,7 +54,7 @@ def took_effect(log: Path, profile: str, generation: int) -> float | None:
 
 
 def busy(took: float, load: float | None = None, cores: int | None = None) -> str:
-    """A sentence about an overloaded machine, if something was slow; else empty."""
+    """Return a sentence about an overloaded machine, if something was slow; else empty."""
     load = os.getloadavg()[0] if load is None else load
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     if took < _SLOW or load <= cores:

@@ -54,7 +54,7 @@ def plain(text: str) -> Text:
 
 
 def make_progress(console: Console) -> Progress:
-    """The live display on a terminal, plain lines elsewhere."""
+    """Return the live display on a terminal, plain lines elsewhere."""
     return LiveProgress(console) if console.is_terminal else PlainProgress(console)
 
 

@@ -117,7 +117,7 @@ class Feed:
 
 
 def stand_in_uids(manifest: Manifest, real: Mapping[str, str]) -> Manifest:
-    """The manifest with `real` uids in place of stand-ins, in owner references and in the labels that repeat them."""
+    """Return the manifest with `real` uids in place of stand-ins, in owner references and in the labels that repeat them."""
     metadata = manifest["metadata"]
     owners, labels = metadata.get("ownerReferences"), metadata.get("labels")
     if not isinstance(owners, list):

@@ -109,7 +109,7 @@ class Jobs:
         await self._client.post(path, msgspec.json.encode(manifest))
 
     async def _until(self, job: str, seen: Callable[[list[Pod]], bool]) -> list[Pod] | None:
-        """The job's pods once they are as wanted; None where they are not in time."""
+        """Return the job's pods once they are as wanted; None where they are not in time."""
         deadline = self._clock() + self._seconds
         while self._clock() < deadline and self._operator.exit_code is None:
             answer = await self._client.get(f"{_PODS}?labelSelector={_JOB}%3D{job}")
@@ -132,13 +132,13 @@ def _nodes(pods: list[Pod]) -> list[str]:
 
 
 def _message(pod: Pod) -> str:
-    """The reason why the pod is not placed; empty until one is known."""
+    """Return the reason why the pod is not placed; empty until one is known."""
     found = [each.message for each in pod.status.conditions or () if each.type == "PodScheduled" and each.status == "False"]
     return found[0] if found else ""
 
 
 def gpu_node(number: int) -> Manifest:
-    """A node that gets devices."""
+    """Return a node that gets devices."""
     name = f"gpu-{number}"
     amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
     labels = {LABEL: "", "kubernetes.io/hostname": name}
@@ -152,7 +152,7 @@ def gpu_node(number: int) -> Manifest:
 
 
 def template() -> Manifest:
-    """A pod with a claim to one device."""
+    """Return a pod with a claim to one device."""
     request = {"name": "gpu", "exactly": {"deviceClassName": DRIVER}}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -163,7 +163,7 @@ def template() -> Manifest:
 
 
 def group(name: str, count: int) -> Manifest:
-    """A group of pods, all or none."""
+    """Return a group of pods, all or none."""
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",
@@ -173,7 +173,7 @@ def group(name: str, count: int) -> Manifest:
 
 
 def member(job: str, number: int, scheduler: str) -> Manifest:
-    """A pod of a job."""
+    """Return a pod of a job."""
     container = {"name": "main", "image": "train:1", "resources": {"claims": [{"name": "gpu"}]}}
     return {
         "apiVersion": "v1",

@@ -71,7 +71,7 @@ class OperatorProcess:
             await self._process.wait()
 
     def last_words(self) -> str:
-        """The end of its log, in one line."""
+        """Return the end of its log, in one line."""
         with suppress(OSError):
             lines = self.log.read_text(errors="replace").strip().splitlines()
             return " | ".join(line.strip() for line in lines[-_LAST_LINES:]) or "it said nothing"

@@ -86,7 +86,7 @@ def _is_profile(manifest: Manifest) -> bool:
 
 
 def _profile(scheduler: str) -> Manifest:
-    """A profile for pods of `scheduler`; `default` for pods that name none."""
+    """Return a profile for pods of `scheduler`; `default` for pods that name none."""
     name = "default" if scheduler == DEFAULT_SCHEDULER_NAME else re.sub(r"[^a-z0-9]+", "-", scheduler.lower()).strip("-")
     spec = {"schedulerName": scheduler, **FIRST_SPEC}
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": name or "unnamed"}, "spec": spec}

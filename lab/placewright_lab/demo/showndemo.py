@@ -37,7 +37,7 @@ class ShownDemo:
         self._open_browser = open_browser
 
     def command(self, kubeconfig: Path) -> list[str]:
-        """The operator's command.
+        """Return the operator's command.
 
         Args:
             kubeconfig: of the demo's cluster.

@@ -126,7 +126,7 @@ def summarise(tracker: Tracker, nodes: Sequence[Node], pods: Mapping[PodKey, Pod
 
 
 def _gpu_resource(allocatable: Sequence[Mapping[str, int]]) -> str:
-    """The resource that stands for GPUs here: the trace's shares, else the first one in a vendor's domain that ends in gpu."""
+    """Return the resource that stands for GPUs here: the trace's shares, else the first one in a vendor's domain that ends in gpu."""
     names = {name for resources in allocatable for name in resources}
     return GPU_MILLI if GPU_MILLI in names else min((n for n in names if n.endswith("/gpu")), default=GPU_MILLI)
 
@@ -165,7 +165,7 @@ def _reasons(fates: Iterable[TrackedPod]) -> list[UnplacedReason]:
 
 
 def _without_counts(message: str) -> str:
-    """The reasons, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    """Return the reasons, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
     match = _FIT_ERROR.match(message)
     if match is None:
         return message

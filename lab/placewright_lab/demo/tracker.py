@@ -131,7 +131,7 @@ class Tracker:
         return now - max(self._last_placed, self._last_change) >= self.quiet_seconds
 
     def snapshot(self, now: float) -> RunState:
-        """The counts at this moment."""
+        """Return the counts at this moment."""
         elapsed = 0.0 if self._first is None else now - self._first
         placed = self._states[State.PLACED]
         rate = placed / elapsed if elapsed > 0 else 0.0
@@ -139,7 +139,7 @@ class Tracker:
         return RunState(elapsed, len(self.fates), self._created, states, dict(self._generations), rate)
 
     def times(self) -> list[tuple[float, float]]:
-        """Each bound pod's (created, bound), in seconds.
+        """Return each bound pod's (created, bound), in seconds.
 
         Where the binding was seen before the creation's answer came, the pod was created no later than that.
         """

@@ -148,7 +148,7 @@ class Figures:
 
 
 def workload(outcomes: Iterable[Outcome]) -> tuple[PodClass, ...]:
-    """The mix by which fragmentation is judged: all pods that any of the outcomes knows, so that each is judged by the same."""
+    """Return the mix by which fragmentation is judged: all pods that any of the outcomes knows, so that each is judged by the same."""
     pods: dict[str, PodInfo] = {}
     for outcome in outcomes:
         pods |= {uid: fate.pod for uid, fate in outcome.fates.items()}
@@ -210,7 +210,7 @@ def _stands(fate: Fate, at: float | None) -> bool:
 
 
 def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
-    """The nodes of the end, for an outcome remembers no others; pods that are not of the workload as they stand at the end."""
+    """Return the nodes of the end, for an outcome remembers no others; pods that are not of the workload as they stand at the end."""
     cluster = Cluster()
     for node in outcome.cluster.nodes():
         cluster.set_node(node)
@@ -224,7 +224,7 @@ def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
 
 
 def without_counts(message: str) -> str:
-    """The reasons, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    """Return the reasons, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
     if lacks := group_lacks(message):
         return f"its group {lacks}"
     match = _FIT_ERROR.match(message)

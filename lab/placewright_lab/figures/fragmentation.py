@@ -68,7 +68,7 @@ class Fragmentation:
 
 
 def classes_of(pods: Iterable[PodInfo]) -> tuple[PodClass, ...]:
-    """The mix of a workload, the most popular class first."""
+    """Return the mix of a workload, the most popular class first."""
     counts = Counter((tuple(sorted(pod.requests.items())), selection_of(pod)) for pod in pods)
     return tuple(PodClass(dict(requests), selection, count) for (requests, selection), count in counts.most_common())
 
@@ -81,7 +81,7 @@ def devices_of(cluster: Cluster) -> tuple[str, ...]:
 
 
 def fragmentation(cluster: Cluster, mix: Iterable[PodClass]) -> tuple[Fragmentation, ...]:
-    """The measure for every device of the cluster, as it stands."""
+    """Return the measure for every device of the cluster, as it stands."""
     rows, devices, classes = cluster.rows(), devices_of(cluster), tuple(mix)
     if not devices or not len(rows):
         return ()
@@ -109,7 +109,7 @@ def _measured(name: str, free: IntColumn, classes: Sequence[PodClass], fits: Boo
 
 
 def _fitting(cluster: Cluster, rows: NDArray[np.intp], classes: Sequence[PodClass]) -> BoolTable:
-    """The nodes that could take a pod of each class; shape (len(rows), classes)."""
+    """Return the nodes that could take a pod of each class; shape (len(rows), classes)."""
     fits = np.empty((len(rows), len(classes)), np.bool_, order="F")
     open_ = ~cluster.unschedulable[rows] & (cluster.pod_count[rows] < cluster.pod_limit[rows])
     free: dict[str, IntColumn] = {}

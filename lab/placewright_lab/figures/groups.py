@@ -49,13 +49,13 @@ class ClaimFigures:
 
 
 def group_lacks(message: str) -> str:
-    """The shortage of the group that a member's message names; "" for a message about no group."""
+    """Return the shortage of the group that a member's message names; "" for a message about no group."""
     found = _GROUP.match(message)
     return "" if found is None else found["why"]
 
 
 def group_figures(outcome: Outcome, in_short: Callable[[str], str]) -> GroupFigures | None:
-    """The figures; None where no pod names a group. `in_short` shortens a message about no group."""
+    """Return the figures; None where no pod names a group. `in_short` shortens a message about no group."""
     members: dict[GroupRef, list[Fate]] = {}
     for fate in outcome.fates.values():
         if fate.pod.pod_group is not None:

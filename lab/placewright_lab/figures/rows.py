@@ -114,7 +114,7 @@ class FigureRow:
 
 
 def rows_of(comparison: ProfileComparison) -> list[FigureRow]:
-    """Every figure, grouped; a figure that no profile has makes no row."""
+    """Return every figure, grouped; a figure that no profile has makes no row."""
     several = comparison.repetitions
     figures = [*comparison.figures, *(each for repetition in several for each in repetition.figures)]
     moved = [None, *(len(change.moves) for change in comparison.changes), *(count for each in several for count in each.moved)]
@@ -130,7 +130,7 @@ def moment_of(figures: Figures) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration in the largest unit that leaves a number over 1.
+    """Return a duration in the largest unit that leaves a number over 1.
 
     Examples:
         >>> span(90), span(7200)
@@ -143,7 +143,7 @@ def span(seconds: float) -> str:
 
 
 def device_label(resource: str) -> str:
-    """The device's usual name: the trace's thousandths are of GPUs."""
+    """Return the device's usual name: the trace's thousandths are of GPUs."""
     return "GPU" if resource == GPU_MILLI else resource
 
 
@@ -266,7 +266,7 @@ def _scores(figures: Sequence[Figures]) -> Iterator[FigureRow]:
 
 
 def _times(figures: Sequence[Figures]) -> Iterator[FigureRow]:
-    """The times; None where no pod waits, as when all pods come at once and have room."""
+    """Yield the times; None where no pod waits, as when all pods come at once and have room."""
     if not any(each.times is not None and each.times.max for each in figures):
         return
     parts: Mapping[str, Callable[[WaitingTimes], float]] = {

@@ -47,7 +47,7 @@ def is_dlrm(text: str) -> bool:
 
 
 def read_pods(text: str, file: str) -> list[Manifest]:
-    """The instances, as one would POST them; raise `InputError` with file, line and column."""
+    """Return the instances, as one would POST them; raise `InputError` with file, line and column."""
     names = TraceNames("instance_sn")
     return [_pod(row, names) for row in trace_rows(text, file, COLUMNS)]
 
@@ -81,7 +81,7 @@ def _pod(row: TraceRow, names: TraceNames) -> Manifest:
 
 
 def _amount(row: TraceRow, column: str, unit: int) -> int:
-    """A decimal number from a cell, as a whole number of parts; the unit has `unit` parts."""
+    """Return a decimal number from a cell, as a whole number of parts; the unit has `unit` parts."""
     text = row.cells[column].strip()
     if not _AMOUNT.fullmatch(text):
         raise bad_field(row.at(column), row.cells[column], "a number such as 120 or 937.5")

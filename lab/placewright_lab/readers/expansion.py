@@ -56,7 +56,7 @@ class Expanded:
 
 
 def owner_uid(manifest: Mapping[str, Any]) -> str:
-    """The stand-in uid of an object that has not been created yet."""
+    """Return the stand-in uid of an object that has not been created yet."""
     meta = manifest["metadata"]
     return str(uuid.uuid5(_UIDS, f"{manifest['kind']}/{meta.get('namespace', '')}/{meta['name']}"))
 
@@ -95,7 +95,7 @@ class _Source:
         self.namespace: str = workload["metadata"].get("namespace", "default")
 
     def get(self, path: str) -> Any:
-        """The value at a dotted path; None when absent. A step through something that is no mapping is an error."""
+        """Return the value at a dotted path; None when absent. A step through something that is no mapping is an error."""
         value: Any = self.workload
         walked = ""
         for step in path.split("."):
@@ -108,7 +108,7 @@ class _Source:
         return value
 
     def replicas(self, path: str, default: int = 1) -> int:
-        """A count of pods."""
+        """Return a count of pods."""
         value = self.get(path)
         if value is None:
             return default
@@ -117,7 +117,7 @@ class _Source:
         return value
 
     def template(self, path: str) -> Manifest:
-        """A pod template, checked as a pod."""
+        """Return a pod template, checked as a pod."""
         value = self.get(path)
         if not isinstance(value, dict):
             raise bad_field(f"{self.where}: {path}", value, "a pod template with metadata and spec")

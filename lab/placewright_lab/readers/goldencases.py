@@ -21,7 +21,7 @@ from placewright_lab.simulation.evaluation import NodeVerdict, Verdict, evaluate
 
 
 def read_cases(path: Path) -> Iterator[dict[str, Any]]:
-    """The cases of a `.jsonl` or `.jsonl.gz` file, in order; raise `InputError` with the line of one that is not a case."""
+    """Yield the cases of a `.jsonl` or `.jsonl.gz` file, in order; raise `InputError` with the line of one that is not a case."""
     opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
@@ -62,7 +62,7 @@ def answer(case: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
 
 
 def as_expectation(verdict: Verdict) -> dict[str, Any]:
-    """A verdict under the key names of the golden cases; keys without a value are left out."""
+    """Return a verdict under the key names of the golden cases; keys without a value are left out."""
     if verdict.gated:
         return {"nodes": {}, "error": f"gated: {verdict.gated}", "preFilterMessage": verdict.gated}
     values: dict[str, Any] = {

@@ -24,7 +24,7 @@ _LONGEST_NAME: Final = 200
 
 
 def inflated(scenario: Scenario, percent: int, seed: int) -> Scenario:
-    """The scenario with other pods to place: drawn at random, with equal chances, from the pods that have no node.
+    """Return the scenario with other pods to place: drawn at random, with equal chances, from the pods that have no node.
 
     So many are drawn that they ask for `percent` of all GPUs of the nodes. They are there at the beginning, in the order in which they were
     drawn, and stay. Equal seeds draw the same pods. Raises `InputError` for a scenario with a course of its own, and where there are no

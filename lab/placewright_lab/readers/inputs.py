@@ -71,7 +71,7 @@ def load_objects(paths: Sequence[Path], *, skip_bad: bool = False) -> Inputs:
 
 
 def read_sources(paths: Sequence[Path]) -> list[SourceText]:
-    """The text of files, and of the manifests in folders; raise `InputError` for what cannot be read."""
+    """Return the text of files, and of the manifests in folders; raise `InputError` for what cannot be read."""
     return [SourceText(str(file), _text(file)) for path in paths for file in _files(path)]
 
 

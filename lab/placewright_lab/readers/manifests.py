@@ -162,7 +162,7 @@ class _Reader:
             self._reading.objects.append(manifest)
 
     def _normalised(self, item: Item) -> Manifest | None:
-        """The object under its current apiVersion, with name and namespace; None for kinds that are not read."""
+        """Return the object under its current apiVersion, with name and namespace; None for kinds that are not read."""
         body, where = item
         api_version, name = body.get("apiVersion"), body.get("kind")
         for field, value in (("apiVersion", api_version), ("kind", name)):

@@ -71,7 +71,7 @@ def read_times(text: str, file: str) -> dict[str, TraceTimes]:
 
 
 def node_manifest(name: str, *, cpu_milli: int, memory_mib: int, gpus: int = 0, model: str = "") -> Manifest:
-    """A ready node with these resources; `gpus` are whole GPUs."""
+    """Return a ready node with these resources; `gpus` are whole GPUs."""
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "pods": str(PODS_PER_NODE)}
     if model:
@@ -85,7 +85,7 @@ def node_manifest(name: str, *, cpu_milli: int, memory_mib: int, gpus: int = 0, 
 def pod_manifest(
     name: str, *, cpu_milli: int, memory_mib: int, gpu_milli: int = 0, models: Sequence[str] = (), labels: Mapping[str, str]
 ) -> Manifest:
-    """A pod of one container; `gpu_milli` counts thousandths of a GPU, `models` are the GPU models it accepts."""
+    """Return a pod of one container; `gpu_milli` counts thousandths of a GPU, `models` are the GPU models it accepts."""
     devices = {GPU_MILLI: str(gpu_milli)} if gpu_milli else {}
     pod = trace_pod(name, {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", **devices}, devices, labels)
     if models:

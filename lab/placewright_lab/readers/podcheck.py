@@ -70,7 +70,7 @@ def _describe(text: str, prefix: str, body: object) -> str:
 
 
 def _at(value: object, path: str) -> str:
-    """The value at a decoder's path, as a message shows it; empty where the path does not say which (`labels[...]`)."""
+    """Return the value at a decoder's path, as a message shows it; empty where the path does not say which (`labels[...]`)."""
     for step in _STEP.findall(path):
         if isinstance(value, Mapping) and step in value:
             value = value[step]

@@ -15,7 +15,7 @@ from placewright_lab.simulation.scenario import Act, Happening, Scenario
 
 
 def read_scenario(paths: Sequence[Path], *, at_once: bool = False) -> Scenario:
-    """A scenario from manifests (files and folders) and traces (openb, DLRM); raise `InputError` for what cannot be used.
+    """Return a scenario from manifests (files and folders) and traces (openb, DLRM); raise `InputError` for what cannot be used.
 
     `at_once`: pods of a trace are there at the beginning, and stay.
     """

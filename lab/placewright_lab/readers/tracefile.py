@@ -46,7 +46,7 @@ class TraceRow(NamedTuple):
         return f"{self.file}: line {self.line}, column {column}"
 
     def number(self, column: str, *, least: int = 0, most: int = _LARGEST) -> int:
-        """A whole number from a cell; raise `InputError` on anything else."""
+        """Return a whole number from a cell; raise `InputError` on anything else."""
         text = self.cells[column].strip()
         value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else least - 1
         if not least <= value <= most:
@@ -79,7 +79,7 @@ class TraceNames:
 
 
 def header(text: str) -> list[str]:
-    """The columns that the first line names."""
+    """Return the columns that the first line names."""
     first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
     return [cell.strip() for cell in first.split(",")]
 
@@ -107,7 +107,7 @@ def trace_rows(text: str, file: str, columns: Sequence[str]) -> Iterator[TraceRo
 
 
 def trace_pod(name: str, requests: Mapping[str, str], limits: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, Any]:
-    """A pod of one container, as one would POST it."""
+    """Return a pod of one container, as one would POST it."""
     resources: dict[str, Any] = {"requests": dict(requests)}
     if limits:
         resources["limits"] = dict(limits)

@@ -77,7 +77,7 @@ class Course:
 
 
 def distributions(figures: Sequence[Figures]) -> tuple[Distribution, ...]:
-    """The use of nodes, resource by resource."""
+    """Return the use of nodes, resource by resource."""
     return tuple(_distribution(name, figures) for name in dict.fromkeys(use.resource for each in figures for use in each.uses))
 
 
@@ -131,7 +131,7 @@ def _course(figures: Figures, end: float, top: int) -> Course:
 
 
 def _thinned(line: Timeline) -> Timeline:
-    """Every n-th step, and always the last one."""
+    """Return every n-th step, and always the last one."""
     if len(line.at) <= _MOST_STEPS:
         return line
     kept = np.unique(np.linspace(0, len(line.at) - 1, _MOST_STEPS).astype(np.intp))

@@ -17,7 +17,7 @@ _SHEETS: Final = ("tokens.css", "style.css", "charts.css")
 
 
 def page_of(comparison: ProfileComparison) -> str:
-    """The whole page, to be written as UTF-8."""
+    """Return the whole page, to be written as UTF-8."""
     sheets = "".join(static_pages()[name].body.decode() for name in _SHEETS)
     template = _environment().get_template("page.html.j2")
     # The sheets are files of the package, with no text of other people in them.

@@ -205,7 +205,7 @@ def waiting(pod: PodInfo) -> PodInfo:
 
 
 def _standing(pod: PodInfo, known: PodInfo) -> PodInfo:
-    """The pod as others describe it, but on its node in the simulation."""
+    """Return the pod as others describe it, but on its node in the simulation."""
     content: Pod = pod.pod
     spec = replace(content.spec, node_name=known.node_name)
     was = known.pod.status

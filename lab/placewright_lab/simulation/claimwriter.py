@@ -79,7 +79,7 @@ class InstantClaimWriter:
             raise bad_field(f"{where}: {TEMPLATE} {name}", str(problem), f"a valid {TEMPLATE}") from None
 
     def equipped(self, pod: PodInfo) -> PodInfo:
-        """The pod with the claims of its templates. Claims that exist are left alone, and so are entries without a template."""
+        """Return the pod with the claims of its templates. Claims that exist are left alone, and so are entries without a template."""
         known = {status.name for status in pod.pod.status.resource_claim_statuses or ()}
         made = [self._make(pod, entry) for entry in pod.pod.spec.resource_claims or () if entry.name not in known]
         found = [status for status in made if status is not None]
@@ -187,7 +187,7 @@ class InstantClaimWriter:
 
 
 def without(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:
-    """The claim without these pods; if they were all it had, it has no devices, either."""
+    """Return the claim without these pods; if they were all it had, it has no devices, either."""
     named = any(consumer.uid in uids for consumer in claim.status.reserved_for or ())
     return _freed(claim, uids, deallocate=True) if named else claim
 
@@ -207,7 +207,7 @@ def _named(claim: ResourceClaim, uid: str) -> bool:
 
 
 def _ready(allocation: AllocationResult | None) -> Iterator[DeviceStatus]:
-    """The drivers' reports on devices that need preparation."""
+    """Yield the drivers' reports on devices that need preparation."""
     for device in () if allocation is None else allocation.devices.results or ():
         if device.binding_conditions:
             conditions = tuple(DeviceCondition(type=kind, status="True") for kind in device.binding_conditions)

@@ -100,7 +100,7 @@ class Outcome:
 
 
 def _objects(cluster: Cluster) -> Iterator[ClusterObject]:
-    """The objects as assumed, as readers of the cluster see them."""
+    """Yield the objects as assumed, as readers of the cluster see them."""
     yield from cluster.objects.shown()
     yield from cluster.objects.devices.claims.values()
 

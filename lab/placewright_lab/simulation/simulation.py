@@ -157,7 +157,7 @@ class Simulation:
         self._patience = PATIENCE_SECONDS + max((_stated_waits(profile) for profile in profiles), default=0.0)
 
     def outcome(self, profile: str, seed: int) -> Outcome:
-        """The result, once `run` has ended."""
+        """Return the result, once `run` has ended."""
         self._fates.explain(self._why)
         for _, queued in self._queue.pods():
             if queued.given_up_at is not None:  # reports keep a pace, and the end may come first
@@ -390,14 +390,14 @@ def _stated_waits(profile: ResolvedProfile) -> float:
 
 
 def asked_for(scenario: Scenario) -> set[str]:
-    """The scheduler names of all pods."""
+    """Return the scheduler names of all pods."""
     manifests = [*scenario.objects, *(happening.manifest for happening in scenario.happenings)]
     pods = (manifest for manifest in manifests if manifest.get("kind") == "Pod")
     return {str((pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER_NAME) for pod in pods}
 
 
 def _begin(objects: Iterable[Manifest]) -> datetime:
-    """The latest creation there is: pods that start in the simulation start after all that run."""
+    """Return the latest creation there is: pods that start in the simulation start after all that run."""
     dates = ((manifest.get("metadata") or {}).get("creationTimestamp") for manifest in objects)
     latest = max((date for date in dates if isinstance(date, str)), default=_NO_DATE)
     try:

@@ -48,7 +48,7 @@ class Sweep:
     together: frozenset[str] = frozenset()
 
     def outcome(self, one: SimulationRun) -> Outcome:
-        """The outcome of one. Raises `PluginError` for a plugin whose call does not return: each retry would hang again."""
+        """Return the outcome of one. Raises `PluginError` for a plugin whose call does not return: each retry would hang again."""
         profiles = tuple(resolve(profile, self.registry) for profile in one.profiles)
         with limited_calls():
             return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name, together=self.together)
@@ -66,7 +66,7 @@ def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | 
 
 
 def jobs_for(scenario: Scenario, simulations: int, jobs: int | None) -> int:
-    """The number of processes for so many simulations: as asked for, or one a core where it pays."""
+    """Return the number of processes for so many simulations: as asked for, or one a core where it pays."""
     if jobs is None:
         objects = len(scenario.objects) + len(scenario.happenings)
         jobs = 1 if objects * simulations < _SMALL else usable_cores()

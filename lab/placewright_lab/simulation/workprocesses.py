@@ -63,7 +63,7 @@ class WorkProcesses(Generic[Given, Found]):
             connection.close()
 
     def results(self, several: Sequence[Given]) -> Iterator[Found]:
-        """The results, in order. Raises `InputError` for a fault of the input, `RuntimeError` when a process dies."""
+        """Yield the results, in order. Raises `InputError` for a fault of the input, `RuntimeError` when a process dies."""
         left = iter(enumerate(several))
         busy: dict[Connection, int] = {}
         found: dict[int, Found] = {}

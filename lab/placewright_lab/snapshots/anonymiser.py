@@ -103,7 +103,7 @@ _KEY_LISTS: Final = frozenset(
 
 @only_what_stays()
 def anonymised(lines: Sequence[bytes], key: bytes | None = None) -> list[bytes]:
-    """The objects, one a line, with made-up names; `key` only for who wants the same names again."""
+    """Return the objects, one a line, with made-up names; `key` only for who wants the same names again."""
     objects = [msgspec.json.decode(line) for line in lines]
     mask = Mask(key or secrets.token_bytes(_KEY_BYTES), objects)
     return [msgspec.json.encode(mask.manifest(each)) for each in objects]
@@ -128,7 +128,7 @@ class Mask:
     # --- texts ----------------------------------------------------------------------------------------------------------------
 
     def name(self, text: str) -> str:
-        """The name of an object."""
+        """Return the name of an object."""
         return self._names.get(text) or self.text(text)
 
     def text(self, text: str) -> str:
@@ -136,17 +136,17 @@ class Mask:
         return f"x{self._hash(text, 12)}" if text else text
 
     def claim(self, namespace: str, name: str) -> str:
-        """The name of a claim."""
+        """Return the name of a claim."""
         return self._claims.get((namespace, name)) or self.name(name)
 
     def label_key(self, key: str) -> str:
-        """The key of a label or a taint."""
+        """Return the key of a label or a taint."""
         if key in _OWN_KEYS or key.partition("/")[0] in _OWN_PREFIXES or not key:
             return key
         return f"{'' if _LABEL_KEY.fullmatch(key) else '!'}k{self._hash(key, 12)}"
 
     def label_value(self, key: str, value: str) -> str:
-        """The value of the label or taint of that (real) key."""
+        """Return the value of the label or taint of that (real) key."""
         if not value or _PLAIN_LABELS.fullmatch(key) or (key in self._compared and parse_int64(value) is not None):
             return value
         if value in self._names:
@@ -156,7 +156,7 @@ class Mask:
         return self.text(value) if _LABEL_VALUE.fullmatch(value) else f"!{self.text(value)}"
 
     def attribute(self, name: str, value: str) -> str:
-        """The text that a device has as the attribute of that name."""
+        """Return the text that a device has as the attribute of that name."""
         return value if name.rpartition("/")[2] in self._expressed else self.text(value)
 
     def finalizer(self, text: str) -> str:
@@ -164,11 +164,11 @@ class Mask:
         return text if _OWN_FINALIZER.fullmatch(text) else f"placewright.invalid/{self.text(text)}"
 
     def request(self, text: str) -> str:
-        """The name of a request for devices, `request` or `request/subrequest`."""
+        """Return the name of a request for devices, `request` or `request/subrequest`."""
         return "/".join(self.name(part) for part in text.split("/"))
 
     def image(self, image: str) -> str:
-        """The name of an image, with or without a tag or digest."""
+        """Return the name of an image, with or without a tag or digest."""
         place, at, digest = image.partition("@")
         if at:
             way, colon, content = digest.partition(":")  # with the colon it is no name that lacks a tag
@@ -201,7 +201,7 @@ class Mask:
     # --- objects --------------------------------------------------------------------------------------------------------------
 
     def manifest(self, manifest: Mapping[str, Json]) -> Json:
-        """An object with made-up names."""
+        """Return an object with made-up names."""
         if manifest["kind"] == PROFILE:
             return _Arguments(self).profile(manifest)
         walk = (_DeviceWalk if manifest["kind"] in _DEVICE_KINDS else _Walk)(self, str(manifest["kind"]), _namespace_of(manifest))
@@ -229,7 +229,7 @@ class Mask:
         return {key: value if key in known else "yes" for key, value in made.items()}
 
     def _limits(self, text: str) -> str:
-        """The limits that a pod states itself; a text that is none stays none."""
+        """Return the limits that a pod states itself; a text that is none stays none."""
         try:
             limits = write_limits(read_limits(text))
         except DomainLimitError:
@@ -333,7 +333,7 @@ class _Arguments:
         return {**made, "spec": spec}
 
     def value(self, field: str, value: Json) -> Json:
-        """A part of the arguments; `field`: its name."""
+        """Return a part of the arguments; `field`: its name."""
         if isinstance(value, list):
             return [self.value(field, each) for each in value]
         if isinstance(value, str):
@@ -400,7 +400,7 @@ def _compared_keys(item: Json) -> Iterable[str]:
 
 
 def _device_names(objects: Iterable[Mapping[str, Json]]) -> Iterable[str]:
-    """The names of pools and of the devices in them."""
+    """Return the names of pools and of the devices in them."""
     for each in objects:
         if each["kind"] == "ResourceSlice":
             spec = each.get("spec") or {}

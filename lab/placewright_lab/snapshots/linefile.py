@@ -45,7 +45,7 @@ def only_what_stays() -> Iterator[None]:
 
 
 def numbered_lines(path: Path, largest: int = LARGEST_TEXT, on_cut: OnCut | None = None) -> Iterator[tuple[int, bytes]]:
-    """Each line and its number, from 1; blank lines are skipped.
+    """Yield each line and its number, from 1; blank lines are skipped.
 
     Raises `InputError` for what cannot be read, for a damaged or cut file, and above `largest` bytes of text. With `on_cut`, what follows
     the last whole line of a cut file is left out and told instead.

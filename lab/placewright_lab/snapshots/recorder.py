@@ -173,7 +173,7 @@ class Recorder:
 
 
 def _last_words(item: Any) -> bytes:
-    """The last line of an object that is gone: its identity, and, of a pod that ended by itself, its phase."""
+    """Return the last line of an object that is gone: its identity, and, of a pod that ended by itself, its phase."""
     meta = item.metadata
     head = msgspec.structs.replace(type(item)().metadata, name=meta.name, namespace=meta.namespace, uid=meta.uid)
     gone = type(item)(metadata=head)

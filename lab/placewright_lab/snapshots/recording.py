@@ -187,7 +187,7 @@ class _Replay:
 
 
 def undecided(pod: Manifest) -> Manifest:
-    """The pod without a scheduler's decision about it, and without a node's later reports."""
+    """Return the pod without a scheduler's decision about it, and without a node's later reports."""
     spec = {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
     return {key: value for key, value in pod.items() if key != "status"} | {"spec": spec}
 

@@ -104,13 +104,13 @@ def read_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Scenario:
 
 
 def profiles_in(path: Path, largest: int = LARGEST_TEXT) -> Sequence[SchedulingProfile]:
-    """The profiles that the cluster of a snapshot had; raises as `read_snapshot` does."""
+    """Return the profiles that the cluster of a snapshot had; raises as `read_snapshot` does."""
     return open_snapshot(path, largest).profiles
 
 
 @only_what_stays()
 def open_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Snapshot:
-    """All of a snapshot; raises as `read_snapshot` does."""
+    """Return all of a snapshot; raises as `read_snapshot` does."""
     lines = numbered_lines(path, largest)
     header = read_header(lines, path, SNAPSHOT)
     gathered = ObjectLines(path)
@@ -230,7 +230,7 @@ def identified(raw: bytes | msgspec.Raw, where: str) -> tuple[Identity, type[Any
 
 
 def checked_object(raw: bytes | msgspec.Raw, where: str) -> tuple[Manifest, Any]:
-    """An object as plain data and as the struct of its kind; raises `InputError`."""
+    """Return an object as plain data and as the struct of its kind; raises `InputError`."""
     _, struct = identified(raw, where)
     try:
         return msgspec.json.decode(raw, type=dict[str, Any]), msgspec.json.decode(raw, type=struct)

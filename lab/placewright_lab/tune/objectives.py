@@ -38,7 +38,7 @@ class Objective:
         return objective_named, (self.name,)
 
     def loss(self, value: float) -> float:
-        """The value, turned so that less is better."""
+        """Return the value, turned so that less is better."""
         return -value if self.maximise else value
 
 
@@ -83,7 +83,7 @@ OBJECTIVES: Final[Mapping[str, Objective]] = MappingProxyType({objective.name: o
 
 
 def objective_named(name: str) -> Objective:
-    """The objective of that name; raise `KeyError` for none."""
+    """Return the objective of that name; raise `KeyError` for none."""
     return OBJECTIVES[name]
 
 
@@ -99,7 +99,7 @@ def parse_objectives(text: str) -> tuple[Objective, ...]:
 
 
 def measured(objectives: Iterable[Objective], figures: Figures) -> tuple[float, ...]:
-    """Each objective's value; raise `InputError` for one that the scenario has nothing of."""
+    """Return each objective's value; raise `InputError` for one that the scenario has nothing of."""
     return tuple(_present(objective, objective.value(figures)) for objective in objectives)
 
 

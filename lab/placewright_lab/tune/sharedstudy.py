@@ -200,7 +200,7 @@ class SharedStudy:
 
     @_in_a_line
     def finished(self) -> list[tuple[Settings, Result]]:
-        """The finished trials of all workers, in the order in which they were begun; each setting once."""
+        """Return the finished trials of all workers, in the order in which they were begun; each setting once."""
         found: dict[Key, tuple[Settings, Result]] = {}
         for trial in self._all():
             key, pending = self._key(trial), trial.user_attrs.get(_PENDING)
@@ -214,7 +214,7 @@ class SharedStudy:
     @_undisturbed()
     @_in_a_line
     def next_round(self, jobs: int) -> list[Settings]:
-        """The settings that this worker tries next; none when there is nothing to hand out now."""
+        """Return the settings that this worker tries next; none when there is nothing to hand out now."""
         self._take_over()
         most = max(ROUND, jobs) if self._everything else ROUND
         size = min(most, self._left())
@@ -343,7 +343,7 @@ class SharedStudy:
         return [trial for trial in self._all() if self._is(trial, "RUNNING") and trial.number not in mine]
 
     def _key(self, trial: Any) -> Key:
-        """The settings of a trial, in the order of the knobs; missing ones are empty."""
+        """Return the settings of a trial, in the order of the knobs; missing ones are empty."""
         params: Mapping[str, Setting] = trial.params or trial.system_attrs.get("fixed_params") or {}
         return tuple(params.get(knob.name, "") for knob in self._task.knobs)
 
@@ -393,7 +393,7 @@ def _show(search: Search, as_it_is: Result, study: SharedStudy, told: Callable[[
 
 
 def identity_of(task: Task) -> dict[str, Any]:
-    """The facts in which two equal searches agree: trials of a search that differs in any of them tell nothing about it."""
+    """Return the facts in which two equal searches agree: trials of a search that differs in any of them tell nothing about it."""
     scenario = (list(task.scenario.objects), list(task.scenario.happenings), dict(task.scenario.durations))
     return {
         "objectives": ",".join(objective.name for objective in task.objectives),

@@ -118,7 +118,7 @@ def errors_in_a_line(storage: str) -> Iterator[None]:
 
 
 def _why(error: BaseException) -> str:
-    """The innermost message: libraries wrap the database's own."""
+    """Return the innermost message: libraries wrap the database's own."""
     cause: BaseException = error
     while (inner := getattr(cause, "orig", None) or cause.__cause__) is not None:
         cause = inner

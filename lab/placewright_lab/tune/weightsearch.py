@@ -121,7 +121,7 @@ class Search:
         return with_settings(self.task.base, self.best.settings)
 
     def losses(self, trial: Trial) -> tuple[float, ...]:
-        """Each objective, turned so that less is better."""
+        """Return each objective, turned so that less is better."""
         pairs = zip(self.task.objectives, trial.result.values, strict=True)
         return tuple(objective.loss(value) for objective, value in pairs)
 
@@ -136,7 +136,7 @@ def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 
 def with_settings(base: SchedulingProfile, settings: Settings) -> SchedulingProfile:
-    """The profile with these settings over its own."""
+    """Return the profile with these settings over its own."""
     weights = {name: value for name, value in settings.items() if isinstance(value, int)}
     spec = base.spec
     if weights:
@@ -184,7 +184,7 @@ class Proposals:
     """Where settings come from."""
 
     def next_round(self) -> list[Settings]:
-        """The settings to try next, each once; none at the end."""
+        """Return the settings to try next, each once; none at the end."""
         raise NotImplementedError
 
     def learn(self, settings: Settings, losses: tuple[float, ...]) -> None:
@@ -192,7 +192,7 @@ class Proposals:
 
 
 def all_settings(knobs: Sequence[Knob]) -> Iterator[Settings]:
-    """Every combination, in order."""
+    """Return every combination, in order."""
     names = [knob.name for knob in knobs]
     return (dict(zip(names, choices, strict=True)) for choices in itertools.product(*(knob.choices for knob in knobs)))
 
@@ -204,7 +204,7 @@ class Everything(Proposals):
         self._left = all_settings(knobs)
 
     def next_round(self) -> list[Settings]:
-        """All of them, and then nothing."""
+        """Return all combinations, and none the next time."""
         return list(self._left)
 
 
@@ -251,14 +251,14 @@ class Proposed(Proposals):
 
 
 def optuna_library() -> Any:
-    """The library, which takes a second to load and is not needed where every combination is tried."""
+    """Return the library, which takes a second to load and is not needed where every combination is tried."""
     optuna = import_module("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 
 
 def distribution_of(optuna: Any, knob: Knob) -> Any:
-    """The distribution from which Optuna draws a knob's setting."""
+    """Return the distribution from which Optuna draws a knob's setting."""
     numbers = [choice for choice in knob.choices if isinstance(choice, int)]
     if numbers:
         return optuna.distributions.IntDistribution(numbers[0], numbers[-1])
@@ -286,7 +286,7 @@ class Trier:
         self._task = task
 
     def result(self, settings: Settings) -> Result:
-        """The result of the profile with these settings."""
+        """Return the result of the profile with these settings."""
         task = self._task
         profile = resolve(with_settings(task.base, settings), task.registry)
         outcome = simulate(task.scenario, profile, task.registry, seed=task.seed, which=task.which)

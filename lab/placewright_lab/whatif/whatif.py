@@ -185,7 +185,7 @@ class WhatIf:
         return self._known
 
     def _after(self, known: _Known, made: ChangedProfile) -> TriedProfile:
-        """The changed profile; the same side where it decides as before."""
+        """Return the changed profile; the same side where it decides as before."""
         assert made.profile is not None
         resolved = resolve(made.profile, self._registry)
         if known.resolved is not None and _decisive(resolved) == _decisive(known.resolved):
@@ -203,5 +203,5 @@ def _same(one: SchedulingProfile, other: SchedulingProfile) -> bool:
 
 
 def _decisive(profile: ResolvedProfile) -> tuple[object, ...]:
-    """The parts of a profile that decide on which node a pod goes. Backoff and fairness, for two, do not."""
+    """Return the parts of a profile that decide on which node a pod goes. Backoff and fairness, for two, do not."""
     return profile.points, profile.weights, profile.args, profile.settings.percentage_of_nodes_to_score

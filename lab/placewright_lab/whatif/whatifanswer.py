@@ -53,7 +53,7 @@ class TriedProfile:
     again: dict[str, NodeName | None] = field(default_factory=dict)
 
     def placed(self) -> Line:
-        """The number of waiting pods that got nodes, and the figures of the cluster with them."""
+        """Return the number of waiting pods that got nodes, and the figures of the cluster with them."""
         return {"placed": sum(node is not None for node in (self.nodes or {}).values()), **(self.figures or {})}
 
 

@@ -101,7 +101,7 @@ class WhatIfPages:
         return self._lock.locked() or self._preparing is not None
 
     def routes(self) -> Iterable[web.RouteDef]:
-        """The routes; all need the session, by their path."""
+        """Return the routes; all need the session, by their path."""
         return (
             web.get(f"{DATA}whatif", self._form),
             web.post(f"{DATA}whatif", self._ask),

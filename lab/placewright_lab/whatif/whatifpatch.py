@@ -52,7 +52,7 @@ class ChangedProfile(NamedTuple):
 
 
 def shown_spec(profile: SchedulingProfile) -> Object:
-    """The `spec` of a profile for a form: without the fields that have their default, and without private keys."""
+    """Return the `spec` of a profile for a form: without the fields that have their default, and without private keys."""
     return without_keys(stated_spec(profile.spec), HIDDEN)
 
 
@@ -183,7 +183,7 @@ def shadow_manifest(profile: SchedulingProfile, made: ChangedProfile) -> Object:
 
 
 def _differences(before: SchedulingProfile, after: SchedulingProfile, registry: Registry) -> tuple[Difference, ...]:
-    """The differences in effect; none where the profile of before cannot be used."""
+    """Return the differences in effect; none where the profile of before cannot be used."""
     try:
         known = resolve(before, registry)
     except ProfileError:

@@ -105,7 +105,7 @@ class Mix:
             yield
 
     def classes(self) -> tuple[PodClass, ...]:
-        """The most popular classes of pods."""
+        """Return the most popular classes of pods."""
         popular = sorted(self._pods.items(), key=lambda item: -item[1])[:_MOST_CLASSES]
         return tuple(PodClass(dict(requests), selection, count) for (requests, selection), count in popular)
 
@@ -201,7 +201,7 @@ def _is_placed(trial: TrialCluster, pod: PodInfo, node: NodeName) -> bool:
 
 
 def _spread(count: int) -> Iterator[int]:
-    """All numbers below `count`, so that the first few are spread evenly, too: 0, 4, 2, 6, 1, 3, 5, 7 for 8."""
+    """Yield all numbers below `count`, so that the first few are spread evenly, too: 0, 4, 2, 6, 1, 3, 5, 7 for 8."""
     seen = set[int]()
     step = 1 << max(count - 1, 1).bit_length()
     while step:

@@ -48,7 +48,7 @@ Found = PerfWorkload | LeftOutWorkload
 
 
 def read_configurations(folder: Path) -> list[Found]:
-    """All workloads of the configurations in a folder and below. Raises `InputError`."""
+    """Return all workloads of the configurations in a folder and below. Raises `InputError`."""
     files = [folder / FILE] if (folder / FILE).is_file() else sorted(folder.rglob(FILE))
     if not files:
         raise bad_field("FOLDER", str(folder), f"a folder that holds {FILE}, itself or in a folder below")

@@ -25,7 +25,7 @@ class Parameters:
         self._used: set[str] = set()
 
     def get(self, reference: object, where: str) -> object:
-        """The value of `$name`."""
+        """Return the value of `$name`."""
         name = reference.removeprefix("$") if isinstance(reference, str) else ""
         if not isinstance(reference, str) or not reference.startswith("$") or name not in self._values:
             raise NotKnown(f"{where} is {in_json(reference)}, which names no parameter of the workload")
@@ -46,7 +46,7 @@ class TemplateFiles:
         self._read: dict[str, Template] = {}
 
     def get(self, path: object, where: str) -> Template:
-        """The value of `$name`."""
+        """Return the value of `$name`."""
         if not isinstance(path, str):
             raise NotKnown(f"{where} is {in_json(path)}, which is no path")
         if path not in self._read:
@@ -73,7 +73,7 @@ class OpFields:
         self._files = files
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text that must be there where there is no default."""
+        """Return a text that must be there where there is no default."""
         found = self._left.pop(name, default)
         if not isinstance(found, str):
             raise self._wrong(name, found, "a text")
@@ -87,7 +87,7 @@ class OpFields:
         return found
 
     def number(self, name: str, default: int | None = None) -> int:
-        """A whole number, or `nameParam` with a parameter's name."""
+        """Return a whole number, or `nameParam` with a parameter's name."""
         found = self._given(name, default)
         if isinstance(found, float) and found.is_integer():
             found = int(found)
@@ -104,12 +104,12 @@ class OpFields:
         return read
 
     def template(self, name: str) -> Template | None:
-        """A file; None where none is named."""
+        """Return a file; None where none is named."""
         found = self._left.pop(name, None)
         return None if found is None else self._files.get(found, f"{self._where}.{name}")
 
     def needed_template(self, name: str) -> Template:
-        """A file that must be named."""
+        """Return a file that must be named."""
         return self._files.get(self._left.pop(name, None), f"{self._where}.{name}")
 
     def templates(self, name: str) -> list[Template]:
@@ -120,26 +120,26 @@ class OpFields:
         return [self._files.get(path, f"{self._where}.{name}") for path in paths]
 
     def texts(self, name: str) -> Sequence[str]:
-        """A list of texts; empty where it is missing."""
+        """Return a list of texts; empty where it is missing."""
         found = self._left.pop(name, None) or []
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
             raise self._wrong(name, found, "a list of texts")
         return tuple(found)
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """An object; empty where it is missing."""
+        """Return an object; empty where it is missing."""
         found = self._left.pop(name, None) or {}
         if not isinstance(found, dict):
             raise self._wrong(name, found, "an object")
         return found
 
     def inner(self, name: str) -> OpFields | None:
-        """An object's own fields; None where it is missing."""
+        """Return an object's own fields; None where it is missing."""
         found = self._left.pop(name, None)
         return None if found is None else OpFields(found, f"{self._where}.{name}", self._parameters, self._files)
 
     def take(self, name: str) -> object:
-        """A field's value, of any type; None where it is missing."""
+        """Return a field's value, of any type; None where it is missing."""
         return self._left.pop(name, None)
 
     def finish(self) -> None:

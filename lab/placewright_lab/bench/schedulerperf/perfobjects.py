@@ -50,7 +50,7 @@ _USUAL_POD: Final[Manifest] = {
 
 
 def rendered(template: Template, index: int, count: int) -> Manifest:
-    """The template's object for one number; not to be changed. Raises `NotKnown`."""
+    """Return the template's object for one number; not to be changed. Raises `NotKnown`."""
     if not has_actions(template.text):
         return _parsed(template.path, template.text)
     try:
@@ -60,7 +60,7 @@ def rendered(template: Template, index: int, count: int) -> Manifest:
 
 
 def nodes(operation: CreateNodes, number: int, *, hostnames: bool) -> Iterator[tuple[Manifest, Manifest | None]]:
-    """The nodes of the operation with this number, each with its CSINode where it gets one."""
+    """Yield the nodes of the operation with this number, each with its CSINode where it gets one."""
     preparation = operation.preparation
     for index in range(operation.count):
         base = rendered(operation.template, index, operation.count) if operation.template else _USUAL_NODE
@@ -89,7 +89,7 @@ def pods(operation: CreatePods, default: Template | None, number: int, namespace
 
 
 def numbered(template: Template, index: int, count: int, number: int) -> Manifest:
-    """An object of any kind, by its own name or numbered."""
+    """Return an object of any kind, by its own name or numbered."""
     base = rendered(template, index, count)
     return _named(base, _name(base, number, index), _labels(base))
 

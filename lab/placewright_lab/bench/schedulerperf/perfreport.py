@@ -29,12 +29,12 @@ def chosen(contests: Sequence[Contest]) -> list[Contest]:
 
 
 def rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
-    """A row for each workload that was run."""
+    """Return a row for each workload that was run."""
     return [_row(contest) for contest in contests if not contest.left_out]
 
 
 def sampled_rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
-    """The rows of upstream's own report: bindings sampled every second."""
+    """Return the rows of upstream's own report: bindings sampled every second."""
     return [
         {"workload": contest.workload, "scheduler": turn.scheduler, **_samples(turn.sampled)}
         for contest in contests
@@ -99,7 +99,7 @@ def markdown(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> str:
 
 
 def exchanged(page: str, figures: str) -> str:
-    """The page with these figures in the place of its own. Raises `InputError` where it has none."""
+    """Return the page with these figures in the place of its own. Raises `InputError` where it has none."""
     head, found, rest = page.partition(BEGIN)
     _, ended, tail = rest.partition(END)
     if not found or not ended:

@@ -178,7 +178,7 @@ class PerfRun:
         return Remains(on_nodes, without, dict(gone))
 
     def bound_so_far(self) -> Sequence[float]:
-        """The sample of a measurement that goes on or is over, when pods were seen bound."""
+        """Return the sample of a measurement that goes on or is over, when pods were seen bound."""
         if self.measured is not None:
             return self.measured.bound
         return self._selected(self._measurement) if self._measurement else ()

@@ -45,7 +45,7 @@ class ServedKinds:
         self._known: dict[str, list[_ServedResource]] = {}
 
     async def find(self, manifest: Manifest) -> ServedKind:
-        """The kind of an object. Raises `NotKnown` where the server does not serve it."""
+        """Return the kind of an object. Raises `NotKnown` where the server does not serve it."""
         version, kind = str(manifest.get("apiVersion", "")), manifest["kind"]
         root = f"/apis/{version}" if group_in(version) else f"/api/{version}"
         if root not in self._known:

@@ -53,7 +53,7 @@ class PerfTurn:
         return self.pods / self.seconds if self.seconds > 0 else 0.0
 
     def share(self, cores: int) -> float:
-        """The part of the CPU time left by other work on these cores that the scheduler used itself."""
+        """Return the part of the CPU time left by other work on these cores that the scheduler used itself."""
         left = self.seconds * cores - self.elsewhere
         return self.cpu.scheduler / left if left > 0 else 0.0
 
@@ -92,13 +92,13 @@ class Contest:
     made: Mapping[str, str] = field(default_factory=dict)
 
     def turn(self, label: str) -> PerfTurn:
-        """The scheduler's turn; of several the one with the median rate. One that did not end goes before all others."""
+        """Return the scheduler's turn; of several the one with the median rate. One that did not end goes before all others."""
         mine = [turn for turn in self.turns if turn.scheduler == label]
         broken = [turn for turn in mine if turn.ended]
         return broken[0] if broken else sorted(mine, key=lambda turn: turn.per_second)[(len(mine) - 1) // 2]
 
     def own_share(self) -> float:
-        """The share of kube-scheduler while it bound the measured pods."""
+        """Return the share of kube-scheduler while it bound the measured pods."""
         return self.turn(self.labels[1]).share(self.cores)
 
     def ratio(self) -> float | None:
@@ -129,7 +129,7 @@ class Contest:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """The results, and the figures computed from them."""
+        """Return the results, and the figures computed from them."""
         return {**asdict(self), "verdict": self.verdict(), "ratio": self.ratio(), "difference": self.difference()}
 
 
