@@ -11,6 +11,7 @@ from fuzz.effort import bounded, fuzz, outcome
 from fuzz.mutants import ANY_JSON, Document, as_json, mutants, torn
 from fuzz.seeds import DOCUMENTS, GROUPS, KINDS, MEMBERS, NODE, POD, PROFILE
 from placewright.api.annotations import DECISION, read_decision
+from placewright.api.avoidedpods import ANNOTATION, avoided_by
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import KubeObject, Node, Pod
 from placewright.api.pods import PodInfo
@@ -19,7 +20,6 @@ from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgrouprules import declaration_complaint
-from placewright.plugins.nodepreferavoidpods import ANNOTATION, avoided_by
 
 _INT64 = range(-(2**63), 2**63)
 STRUCTS = tuple(kind for _, kind in KINDS)

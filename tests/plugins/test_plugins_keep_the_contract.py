@@ -12,7 +12,7 @@ from placewright.framework.interface import Plugin
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.noderesources.fit import NodeResourcesFit
 from placewright.testing import check_plugin
-from placewright_legacy_plugins import NodeLabel, ServiceAffinity
+from placewright_legacy_plugins import NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity
 from randomcases import cases
 
 
@@ -104,7 +104,10 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("plugin", [*in_tree().values(), NodeLabel, ServiceAffinity], ids=lambda plugin: plugin.name)
+LEGACY = (NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity)
+
+
+@pytest.mark.parametrize("plugin", [*in_tree().values(), *LEGACY], ids=lambda plugin: plugin.name)
 def test_every_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
     case = CASES[plugin.name]
     report = check_plugin(plugin, seed=1, clusters=cases(case.clusters, fewest=1), **case.given)

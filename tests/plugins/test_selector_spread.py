@@ -12,9 +12,9 @@ from pairwise_worlds import ZONE, Body, Dice, World, happen, info, matches, popu
 
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.selectorspread import SelectorSpread
 from placewright.testing import service
 from placewright.testing.objectmaker import ObjectMaker
+from placewright_legacy_plugins import SelectorSpread
 from randomcases import cases
 
 # --- the scalar reading -------------------------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from placewright.profiles.kubescheduler.process import ProcessSettings
 from placewright.profiles.kubescheduler.reader import Conversion, convert, object_name
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
+from placewright_legacy_plugins import NodePreferAvoidPods
 
-PLUGINS = in_tree()
+PLUGINS = in_tree().extended([NodePreferAvoidPods])
 SCORE, FILTER = ExtensionPoint.SCORE, ExtensionPoint.FILTER
 BETAS = ("v1beta1", "v1beta2", "v1beta3")
 LEAST, MOST, FIT = "NodeResourcesLeastAllocated", "NodeResourcesMostAllocated", "NodeResourcesFit"

@@ -13,11 +13,11 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
-from placewright_legacy_plugins import NodeLabel, ServiceAffinity
+from placewright_legacy_plugins import NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity
 from profiles.makers import yaml_of
 from randomcases import cases
 
-PLUGINS = in_tree().extended([NodeLabel, ServiceAffinity])
+PLUGINS = in_tree().extended([NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity])
 #: `getDefaultPlugins` of v1beta1 (1.22) and v1beta2 (1.25): filter, and score with weights.
 FILTER = (
     "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "EBSLimits",

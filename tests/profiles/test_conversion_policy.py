@@ -15,10 +15,10 @@ from placewright.profiles.kubescheduler.findings import Loss, without_counterpar
 from placewright.profiles.kubescheduler.reader import Conversion, convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
-from placewright_legacy_plugins import NodeLabel, ServiceAffinity
+from placewright_legacy_plugins import NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity
 from randomcases import cases
 
-PLUGINS = in_tree().extended([NodeLabel, ServiceAffinity])
+PLUGINS = in_tree().extended([NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity])
 FIT, SPREAD = "NodeResourcesFit", "PodTopologySpread"
 
 #: The fact sheet's table (reference 10.1), by the names of the time.

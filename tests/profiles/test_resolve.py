@@ -66,7 +66,6 @@ def test_the_shipped_plugins_have_the_default_weights_of_kube_scheduler() -> Non
 
 #: Of earlier kube-schedulers: only where a profile names them.
 LEGACY = {
-    "NodePreferAvoidPods", "SelectorSpread",
     "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits",
 }  # fmt: skip
 #: No kube-scheduler has them: only where a profile or its preset names them.

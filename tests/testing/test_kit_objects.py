@@ -175,13 +175,15 @@ def test_what_cannot_be_decoded_names_the_field() -> None:
 
 
 def test_a_profile_is_resolved_as_one_of_a_file_is() -> None:
-    packed = profile("packed").scheduler("packer").enable("SelectorSpread", weight=4).disable("ImageLocality").weights(TaintToleration=7)
+    packed = (
+        profile("packed").scheduler("packer").enable("DeviceFragmentation", weight=4).disable("ImageLocality").weights(TaintToleration=7)
+    )
     packed = packed.args("NodeResourcesFit", scoringStrategy={"type": "MostAllocated"}).backoff(initial=2, longest=8)
     resolved = packed.generation(3).resolved()
     assert (resolved.name, resolved.scheduler_name, resolved.generation) == ("packed", "packer", 3)
     assert (resolved.settings.backoff.initial_seconds, resolved.settings.backoff.max_seconds) == (2, 8)
     assert "ImageLocality" not in resolved.weights
-    assert (resolved.weights["SelectorSpread"], resolved.weights["TaintToleration"]) == (4, 7)
+    assert (resolved.weights["DeviceFragmentation"], resolved.weights["TaintToleration"]) == (4, 7)
 
 
 def test_a_profile_of_a_few_plugins_runs_these_and_what_no_profile_lacks() -> None:

@@ -16,6 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from placewright.api.annotations import DOMAIN_LIMITS
+from placewright.api.avoidedpods import ANNOTATION as AVOIDED_PODS
+from placewright.api.avoidedpods import Controller, avoided_by
 from placewright.api.devices import DeviceClass, DeviceCondition, DeviceStatus, ResourceClaim
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import (
@@ -45,8 +47,6 @@ from placewright.api.storage import BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS
 from placewright.framework.registry import installed_sources
 from placewright.offline import kinds
 from placewright.offline.world import struct_of
-from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
-from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
 
 S = TypeVar("S", bound=msgspec.Struct)
 

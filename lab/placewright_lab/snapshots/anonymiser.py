@@ -29,6 +29,8 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.annotations import DOMAIN_LIMITS
+from placewright.api.avoidedpods import ANNOTATION as AVOIDED_PODS
+from placewright.api.avoidedpods import Controller, avoided_by
 from placewright.api.objects import Node
 from placewright.api.podgroups import GROUP_LABEL, TOPOLOGY_KEY, TOPOLOGY_MODE, VOLCANO_GROUP_ANNOTATION
 from placewright.api.profile import KIND as PROFILE
@@ -36,8 +38,6 @@ from placewright.api.selectors import NODE_NAME_FIELD, parse_int64
 from placewright.api.storage import BETA_CLASS, MIGRATED_PLUGINS, SELECTED_NODE
 from placewright.framework.registry import installed_sources
 from placewright.plugins.domainlimit.annotation import DomainLimitError, read_limits, write_limits
-from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
-from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
 from placewright_console.local.prunedobjects import avoided_text
 from placewright_lab.snapshots.linefile import only_what_stays
 

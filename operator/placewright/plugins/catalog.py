@@ -1,6 +1,7 @@
 """Every plugin this package ships. kube-scheduler's order of plugins is a profile's business, not this list's.
 
-NodeLabel and ServiceAffinity of earlier kube-schedulers are a package of their own, `examples/legacy-plugins`.
+NodeLabel, NodePreferAvoidPods, SelectorSpread and ServiceAffinity of earlier kube-schedulers are a package of their own,
+`examples/legacy-plugins`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from placewright.plugins.nodeaffinity import NodeAffinity
 from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
 from placewright.plugins.nodename import NodeName
 from placewright.plugins.nodeports import NodePorts
-from placewright.plugins.nodepreferavoidpods import NodePreferAvoidPods
 from placewright.plugins.noderejections import NodeRejections
 from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
 from placewright.plugins.noderesources.fit import NodeResourcesFit
@@ -29,7 +29,6 @@ from placewright.plugins.nodevolumelimits import NodeVolumeLimits
 from placewright.plugins.podtopologyspread import PodTopologySpread
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.plugins.schedulinggates import SchedulingGates
-from placewright.plugins.selectorspread import SelectorSpread
 from placewright.plugins.tainttoleration import TaintToleration
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumerestrictions import VolumeRestrictions
@@ -67,8 +66,6 @@ def in_tree() -> Registry:
             NodeRejections,
             NodeStartRate,
             # Of earlier kube-schedulers; in no profile that does not name them.
-            NodePreferAvoidPods,
-            SelectorSpread,
             EBSLimits,
             GCEPDLimits,
             AzureDiskLimits,

@@ -44,11 +44,13 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "PodGroupPodsCount": "GangScheduling, a default plugin, takes the domain in which a group's members score most",
 }
 
-#: The package that has kube-scheduler's plugins for labels of nodes, up to 1.22.
+#: The package that has what kube-scheduler had up to 1.22.
 LEGACY_PACKAGE: Final = "placewright-legacy-plugins"
 #: Plugins that came with Placewright once, and the package that has each now. A profile that switches one of them off, or gives arguments
 #: to one that it does not run, means what it meant.
-PACKAGES: Final[Mapping[str, str]] = {"NodeLabel": LEGACY_PACKAGE, "ServiceAffinity": LEGACY_PACKAGE}
+PACKAGES: Final[Mapping[str, str]] = dict.fromkeys(
+    ("NodeLabel", "NodePreferAvoidPods", "SelectorSpread", "ServiceAffinity"), LEGACY_PACKAGE
+)
 
 #: Plugins by name, in the form of the registry.
 Catalogue = Mapping[str, type[Plugin]]

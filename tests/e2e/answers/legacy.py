@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from e2e.answers.randomcluster import ZONE, Dice, Object
-from placewright.plugins.nodepreferavoidpods import ANNOTATION
+from placewright.api.avoidedpods import ANNOTATION
 
 HALL: Final = "example.com/hall"
 FLOOR: Final = "example.com/floor"

@@ -21,7 +21,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.evaluation import NodeVerdict, Verdict, evaluate_pod
-from placewright_legacy_plugins import NodeLabel, ServiceAffinity
+from placewright_legacy_plugins import NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity
 
 #: By node.
 ByNode = dict[str, int]
@@ -134,7 +134,7 @@ class Scene:
         return {name: 0 if score is None else part(score) for name, score in found}
 
     def _evaluate(self, world: OfflineCluster) -> Verdict:
-        registry = in_tree().extended([NodeLabel, ServiceAffinity])
+        registry = in_tree().extended([NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity])
         profile = convert({"spec": {"schedulerName": "default-scheduler", **our_profile()}}, SchedulingProfile)
         evaluator = offline_evaluator(resolve(profile, registry), registry, world.cluster)
         return evaluate_pod(evaluator, world.cluster, world.pending[self.decision.key])

@@ -14,17 +14,15 @@ import pytest
 import yaml
 
 from handlers.stage import Stage, new_stage
-from lab.snapshots.anyworld import SECRET, World, verdicts
+from lab.snapshots.anyworld import REGISTRY, SECRET, World, verdicts
 from placewright.cli.livecluster import UNFINISHED
 from placewright.cli.main import main
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflectedkinds import REFLECTED
-from placewright.plugins.catalog import in_tree
 from placewright_lab.snapshots.snapshot import open_snapshot, profiles_in, read_snapshot
 
 Body = dict[str, Any]
-REGISTRY = in_tree()
 GROUPS = ["", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "placewright.dev"]
 RIGHTS: Body = {"apiGroups": GROUPS, "resources": ["*"], "verbs": ["list"]}
 

@@ -26,10 +26,10 @@ from placewright.testing import coscheduling_group
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import Simulation, Which
 from placewright_lab.simulation.virtualtime import VirtualTimeLoop
-from placewright_legacy_plugins import NodeLabel, ServiceAffinity
+from placewright_legacy_plugins import NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity
 
 #: The plugins of old are a package of their own.
-REGISTRY: Final = in_tree().extended([NodeLabel, ServiceAffinity])
+REGISTRY: Final = in_tree().extended([NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity])
 SECONDS_A_STEP: Final = 20.0
 #: Beside those of `anyworld`: one that counts Services' pods strictly, and one with plugins of old.
 MORE_PROFILES: Final = """

@@ -15,6 +15,7 @@ from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright_lab.readers.goldencases import as_expectation
 from placewright_lab.simulation.evaluation import evaluate_pod
+from placewright_legacy_plugins import NodePreferAvoidPods, SelectorSpread
 
 Body = dict[str, Any]
 HOST, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -26,6 +27,8 @@ SECRETS: Final = {"kubectl.kubernetes.io/last-applied-configuration": f'{{"passw
 ZONES: Final = ("eu-west1-a", "eu-west1-b", "eu-west1-c")
 IMAGES: Final = ("web", "web:latest", "registry.internal:5000/web", "db:2", "db@sha256:" + "0" * 64)
 SCHEDULERS: Final = ("default-scheduler", "packer", "old")
+#: The plugins that `PROFILES` name.
+REGISTRY: Final = in_tree().extended([NodePreferAvoidPods, SelectorSpread])
 PROFILES: Final = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -221,7 +224,7 @@ class World:
 @cache
 def profiles() -> dict[str, ResolvedProfile]:
     """By schedulerName."""
-    return {str(one.spec.scheduler_name): resolve(one, in_tree()) for one in read_profiles(PROFILES, "profiles")}
+    return {str(one.spec.scheduler_name): resolve(one, REGISTRY) for one in read_profiles(PROFILES, "profiles")}
 
 
 def verdicts(objects: list[Body], registry: Registry) -> dict[str, Any]:

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.snapshots.anyworld import SECRET, World, verdicts
+from lab.snapshots.anyworld import REGISTRY, SECRET, World, verdicts
 from lab.snapshots.masking import Body, RememberingMask, as_saved, in_no_order
 from placewright import testing as kit
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import MIRROR, bound_at, may_be_starting
 from placewright.offline.world import STRUCTS
-from placewright.plugins.catalog import in_tree
 from placewright_console.local.prunedobjects import manifest_line, pruned
 from placewright_lab.readers.goldencases import answer
 from placewright_lab.snapshots.anonymiser import anonymised
@@ -26,7 +25,6 @@ from plugins.volume_worlds import COMPLETED
 from plugins.volume_worlds import world as volume_world
 from vectors.golden import Golden, golden_cases
 
-REGISTRY = in_tree()
 SEEDS = st.integers(0, 2**32)
 
 

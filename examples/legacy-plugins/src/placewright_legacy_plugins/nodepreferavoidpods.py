@@ -7,52 +7,19 @@ annotation `scheduler.alpha.kubernetes.io/preferAvoidPods`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from datetime import datetime
-from typing import Annotated, Final, NamedTuple
+from typing import Final
 
-import msgspec
 import numpy as np
 
-from placewright.api.decode import DECODE_ERRORS
-from placewright.api.objects import Node, OwnerReference
+from placewright.api.avoidedpods import Controller, avoided_by
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.journal import distinct
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import MAX_NODE_SCORE, CycleState, Handle, IntColumn, NoArgs, Rows, ScorePlugin
-from placewright.plugins.podtopologyspread.defaultselectors import owner_of
 
 NAME: Final = "NodePreferAvoidPods"
-ANNOTATION: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 _AVOIDABLE: Final = frozenset({"ReplicationController", "ReplicaSet"})
 _NOWHERE: Final[frozenset[int]] = frozenset()
-
-
-class Controller(NamedTuple):
-    """The controllers whose pods are to be avoided."""
-
-    kind: str
-    uid: str
-
-
-class _PodSignature(msgspec.Struct, frozen=True, rename="camel"):
-    pod_controller: OwnerReference | None = None
-
-
-class _AvoidedPod(msgspec.Struct, frozen=True, rename="camel"):
-    pod_signature: _PodSignature | None = None
-    eviction_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    reason: str | None = None
-    message: str | None = None
-
-
-class _AvoidedPods(msgspec.Struct, frozen=True, rename="camel"):
-    """The annotation's value, all of it: as in kube-scheduler, one wrong field and none of it counts."""
-
-    prefer_avoid_pods: tuple[_AvoidedPod, ...] | None = None
-
-
-_DECODER: Final = msgspec.json.Decoder(_AvoidedPods)
 
 
 class NodePreferAvoidPods(ScorePlugin[NoArgs]):
@@ -105,7 +72,7 @@ class _Avoided:
             self._rows.clear()
             rows = cluster.rows()
         else:
-            rows = distinct(changed)
+            rows = np.unique(changed)
         present = cluster.present
         for row in rows.tolist():
             self._set(row, avoided_by(cluster.node(row)) if present[row] else frozenset())
@@ -122,20 +89,6 @@ class _Avoided:
             self._at[row] = avoided
 
 
-def avoided_by(node: Node) -> frozenset[Controller]:
-    """The controllers that a node's annotation names; none when it cannot be read."""
-    text = (node.metadata.annotations or {}).get(ANNOTATION)
-    if not text:
-        return frozenset()
-    try:
-        found = _DECODER.decode(text)
-    except DECODE_ERRORS:
-        return frozenset()
-    signatures = (each.pod_signature for each in found.prefer_avoid_pods or ())
-    owners = (signature.pod_controller for signature in signatures if signature)
-    return frozenset(Controller(owner.kind, owner.uid) for owner in owners if owner)
-
-
 def _controller(pod: PodInfo) -> Controller | None:
-    owner = owner_of(pod) if pod.pod.metadata.owner_references else None
+    owner = next((each for each in pod.pod.metadata.owner_references or () if each.controller), None)
     return Controller(owner.kind, owner.uid) if owner and owner.kind in _AVOIDABLE else None
