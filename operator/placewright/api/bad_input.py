@@ -82,7 +82,7 @@ def _plain(value: object) -> object:
 
 
 def _is_written_easily(value: object) -> bool:
-    """True when writing the value takes little time and cannot fail."""
+    """Return whether writing the value takes little time and cannot fail."""
     level: list[object] = [value]
     count = 0
     for _ in range(_DEEPEST_WRITTEN):

@@ -127,7 +127,7 @@ def _written(body: Mapping[str, Any], kind: type[T]) -> bytes:
 
 @cache
 def _keeps_text(kind: Hashable) -> bool:
-    """True for kinds that keep a part of their JSON as text, such as the configuration of devices."""
+    """Return whether a kind keeps a part of its JSON as text, such as the configuration of devices."""
     return _has_raw(msgspec.inspect.type_info(kind))
 
 

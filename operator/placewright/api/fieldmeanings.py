@@ -52,7 +52,7 @@ def between(least: float, most: float, note: str = "") -> Meta:
 
 
 def counts(description: str) -> Meta:
-    """A number of things: 0 or more."""
+    """Describe a number of things: 0 or more."""
     return means(description, minimum=0, format="int64")
 
 

@@ -52,7 +52,7 @@ _BY_NAME: Final[Mapping[str, Any]] = {**keyed_by("name"), "maxItems": MAX_ITEMS}
 
 
 def _runs(text: str) -> msgspec.Meta:
-    """The meaning of an extension point's plugins."""
+    """Describe an extension point's plugins."""
     return means(f"{text} What is named here runs here, besides what multiPoint brings; see multiPoint.")
 
 

@@ -199,7 +199,7 @@ def reports_resources(status: PodStatus) -> bool:
 
 
 def _is_infeasible(status: PodStatus) -> bool:
-    """True when the node has called the wanted resize infeasible. The first condition of that type decides."""
+    """Return whether the node has called the wanted resize infeasible. The first condition of that type decides."""
     reasons = (condition.reason for condition in status.conditions or () if condition.type == _RESIZE_PENDING)
     return next(reasons, "") == _INFEASIBLE
 
@@ -230,7 +230,7 @@ def _pod_level_in_effect(resources: ResourceRequirements | None, status: PodStat
 
 
 def _most(*lists: ResourceList) -> ResourceList:
-    """The largest quantity of each resource in any of the lists."""
+    """Return the largest quantity of each resource in any of the lists."""
     most: ResourceList = {}
     for resources in lists:
         for name, quantity in resources.items():

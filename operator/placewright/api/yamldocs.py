@@ -187,7 +187,7 @@ def place_of(path: str, document: YamlNode, *, value: bool = False) -> Place:
 
 
 def _entry(entries: dict[str, tuple[Place, YamlNode]], rest: str) -> tuple[Place, YamlNode, str] | None:
-    """The place of the key, the node of its value, and the rest of the path."""
+    """Return the place of the key, the node of its value, and the rest of the path."""
     known = [name for name in entries if name and rest.startswith(name) and rest[len(name) : len(name) + 1] in ("", ".", "[")]
     name = max(known, key=len, default=None)
     return None if name is None else (*entries[name], rest[len(name) :].removeprefix("."))

@@ -90,6 +90,6 @@ def _converted(conversion: Conversion, to: str, registry: Registry) -> tuple[Seq
 
 
 def _flags(conversion: Conversion) -> Iterable[ConversionFinding]:
-    """Settings of the process, which a profile cannot hold, as flags."""
+    """Write the settings of the process as flags, because a profile cannot hold them."""
     for field, flag in conversion.settings.flags():
         yield ConversionFinding(field, f"a setting of the process, not of a profile: placewright run {flag}", Loss.SETTING)

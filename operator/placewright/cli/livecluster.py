@@ -100,7 +100,7 @@ def _means(row: Reflected) -> str:
 
 
 async def _selectors_refused(client: ApiClient, source: Source[Any]) -> str:
-    """The API server's refusal of a plugin's selectors; empty without one. It knows which fields of a kind it selects by."""
+    """Ask for the API server's refusal of a plugin's selectors; empty without one. It knows which fields of a kind it selects by."""
     try:
         if source.selectors:
             await client.get(source.path, {"limit": "1", **source.selectors})

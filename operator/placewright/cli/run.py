@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _companions(args: argparse.Namespace) -> MakeCompanions:
-    """The listeners and endpoints that are open while the engine exists."""
+    """Make the listeners and endpoints that are open while the engine exists."""
     # Here and not above: they load aiohttp, the engine and Kopf, which other commands, and the help, do without.
     from placewright.engine.companions import together  # noqa: PLC0415
     from placewright.observability.decisionlog import decision_log  # noqa: PLC0415

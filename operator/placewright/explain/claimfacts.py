@@ -161,7 +161,7 @@ def free_devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation,
 
 
 def _reasons(diagnosis: Diagnosis, devices: str) -> Iterator[tuple[int, str]]:
-    """The reason of another plugin for each row that it rejected first."""
+    """Yield the reason of another plugin for each row that it rejected first."""
     for status, rows in diagnosis.rejections:
         if status.plugin != devices:
             yield from ((row, cut(status.message)) for row in rows.tolist())

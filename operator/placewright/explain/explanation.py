@@ -264,7 +264,7 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, t
 
 
 def _misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
-    """The changes that would help. A plugin that fails here is logged: a decision needs less of it, so the rest of the answer stands."""
+    """Find the changes that would help."""
     unknown = "the nearest misses of pod %s cannot be told"
     return or_logged(lambda: nearest_misses(evaluator, cluster, evaluation), (), unknown, evaluation.pod.key)
 
@@ -277,7 +277,7 @@ def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, dia
 
 
 def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: int) -> tuple[tuple[Ranked, ...], int]:
-    """The best nodes, and the number of nodes with the highest total."""
+    """Return the best nodes, and the number of nodes with the highest total."""
     totals = evaluator.score(evaluation)
     order = np.argsort(-totals, kind="stable")[:2]
     runner_up = int(order[1]) if evaluation.count > 1 else None
@@ -287,7 +287,7 @@ def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: 
 
 
 def _added_up(steps: Iterable[Step]) -> dict[str, float]:
-    """The seconds of each step, in order. The times of a repeated step are added up."""
+    """Return the seconds of each step, in order. The times of a repeated step are added up."""
     seconds: dict[str, float] = {}
     for step in steps:
         seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds

@@ -160,7 +160,7 @@ def _shortage(cluster: Cluster, rows: Rows, resource: str, members: Collection[P
 
 
 def _holders(cluster: Cluster, rows: Rows, resource: str) -> tuple[tuple[Holder, ...], int]:
-    """The groups and pods that hold the most of a resource, the largest first, and the number of all that hold some."""
+    """Return the groups and pods that hold the most of a resource, the largest first, and the number of all that hold some."""
     by: dict[GroupRef | str, list[PodInfo]] = {}
     amounts: dict[GroupRef | str, int] = {}
     for row in rows.tolist():

@@ -102,7 +102,7 @@ class _Search:
         self._places: dict[str, list[tuple[int, PodInfo]]] = {}
 
     def _rejected(self) -> list[BoolColumn]:
-        """The rows that each filter rejects, without rows that it would accept once the remedy of another filter is carried out."""
+        """Return the rows that each filter rejects, without rows that it would accept once the remedy of another filter is carried out."""
         evaluation, cluster, pod = self._evaluation, self._cluster, self._pod
         rejects = [cluster.present & ~evaluation.columns.passes(plugin, evaluation.state, pod, cluster) for plugin in self._filters]
         settling = [(plugin, there) for plugin, there in zip(self._filters, rejects, strict=True) if _settles(plugin)]
@@ -114,7 +114,7 @@ class _Search:
         return rejects
 
     def levels(self) -> Iterator[list[Miss]]:
-        """The misses by number of rejecting filters, the fewest first."""
+        """Yield the misses by number of rejecting filters, the fewest first."""
         if not self._rejects:
             return
         counts = np.sum(self._rejects, axis=0)
@@ -126,14 +126,14 @@ class _Search:
             yield list(chain.from_iterable(self._misses(rows) for rows in self._combinations(np.flatnonzero(among & (counts == number)))))
 
     def _combinations(self, rows: Rows) -> Iterator[Rows]:
-        """The rows of each combination of rejecting filters, the most frequent combinations first."""
+        """Yield the rows of each combination of rejecting filters, the most frequent combinations first."""
         packed = np.packbits(np.array([rejects[rows] for rejects in self._rejects]), axis=0).T
         _, which, sizes = np.unique(packed, axis=0, return_inverse=True, return_counts=True)
         for code in np.argsort(-sizes, kind="stable")[:_COMBINATIONS].tolist():
             yield rows[which.reshape(-1) == code]
 
     def _misses(self, rows: Rows) -> list[Miss]:
-        """The misses of rows that the same filters reject."""
+        """Return the misses of rows that the same filters reject."""
         filters = [plugin for plugin, rejects in zip(self._filters, self._rejects, strict=True) if rejects[rows[0]]]
         nearest = self._nearest_first(filters, rows)
         cheap = nearest is None and all(isinstance(plugin, RemedyPlugin) and plugin.remedies_are_cheap for plugin in filters)
@@ -149,13 +149,13 @@ class _Search:
         return [miss for miss in misses if miss is not None]
 
     def _nearest_first(self, filters: Iterable[FilterPlugin], rows: Rows) -> Rows | None:
-        """The rows in the order of the first filter that has an order; None where no filter has."""
+        """Return the rows in the order of the first filter that has an order; None where no filter has."""
         state, pod, cluster = self._evaluation.state, self._pod, self._cluster
         asked = (each.nearest_first(state, pod, cluster, rows) for each in filters if isinstance(each, RemedyPlugin))
         return next((ordered for ordered in asked if ordered is not None), None)
 
     def _remedies(self, plugin: FilterPlugin, row: int) -> Sequence[Remedy]:
-        """The remedies of a filter that rejects a row: its own, or one with its reason in words. Never empty."""
+        """Return the remedies of a filter that rejects a row: its own, or one with its reason in words. Never empty."""
         asked = self._evaluation.state, self._pod, self._cluster
         known = plugin.remedies(*asked, row) if isinstance(plugin, RemedyPlugin) else ()
         if known:
@@ -166,7 +166,7 @@ class _Search:
     # --- whether it is true --------------------------------------------------------------------------------------------------
 
     def _tried(self, changes: tuple[Remedy, ...], rows: list[int], *, at_least: bool) -> Miss | None:
-        """The miss of these changes; None where trying them out shows that they do not help."""
+        """Return the miss of these changes; None where trying them out shows that they do not help."""
         row = rows[0]
         miss = Miss(str(self._cluster.names[row]), len(rows), changes, at_least)
         if miss.told_only or not self._trials:
@@ -215,7 +215,7 @@ class _Search:
         return True
 
     def _places_of(self, key: str) -> list[tuple[int, PodInfo]]:
-        """The pods of this `namespace/name`, with their rows."""
+        """Return the pods of this `namespace/name`, with their rows."""
         if not self._places:
             for placement in self._cluster.placements():
                 row = self._cluster.row(placement.node)

@@ -166,7 +166,7 @@ class Records:
     # --- asking --------------------------------------------------------------------------------------------------------------
 
     def last(self, most: int) -> list[AttemptRecord]:
-        """The last attempts of all pods, the latest first."""
+        """Return the last attempts of all pods, the latest first."""
         return list(islice(reversed(self._last), most))
 
     def since(self, known: AttemptRecord | None, most: int) -> list[AttemptRecord]:
@@ -188,7 +188,7 @@ class Records:
         return kept[-1] if kept else None
 
     def of(self, uid: str) -> tuple[AttemptRecord, ...]:
-        """The last attempts of a pod, the latest last; none for an unknown pod. O(attempts)."""
+        """Return the last attempts of a pod, the latest last; none for an unknown pod. O(attempts)."""
         return self._pending.get(uid) or self._placed.get(uid) or tuple(record for record in self._last if record.uid == uid)
 
     def named(self, namespace: str, name: str) -> tuple[AttemptRecord, ...]:
@@ -235,7 +235,7 @@ def recorded(attempt: Attempt, now: float) -> AttemptRecord:
 
 
 def _placed(placement: ScheduleResult) -> tuple[Any, ...]:
-    """The values of the fields from `node` to `parts`."""
+    """Return the values of the fields from `node` to `parts`."""
     return (
         placement.node, placement.feasible, placement.nodes, placement.score, placement.runner_up, placement.ties,
         placement.best, placement.plugins, placement.parts if len(placement.best) > 1 else {},

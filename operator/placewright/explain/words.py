@@ -117,7 +117,7 @@ def _standing(found: Explanation) -> Iterable[str]:
 
 
 def _group(found: Explanation) -> Iterable[str]:
-    """The group, in a few lines."""
+    """Describe the group in a few lines."""
     if found.group is None:
         return
     yield from group_lines(found.group)

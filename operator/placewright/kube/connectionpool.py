@@ -133,7 +133,7 @@ class ConnectionPool:
         self._idle.clear()
 
     def _good(self, connection: KeptConnection) -> bool:
-        """True for a usable connection that was opened with the current certificates."""
+        """Return whether a connection is usable and was opened with the current certificates."""
         return connection.usable and connection.tls is self._tls()
 
     def _tls(self) -> ssl.SSLContext | None:

@@ -182,7 +182,7 @@ class KeptConnection(asyncio.Protocol):
     # --- called by the loop ----------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open, its TLS included. The event loop calls this."""
+        """Take the open connection, its TLS included. The event loop calls this."""
         # uvloop's transports have its methods and are none by type.
         self._transport = cast(asyncio.WriteTransport, transport)
         self._parser = HttpResponseParser(BaseProtocol(self._loop), self._loop, _NEVER_PAUSE, read_until_eof=True)
@@ -192,7 +192,7 @@ class KeptConnection(asyncio.Protocol):
             probe(connected, self._unacknowledged)
 
     def data_received(self, data: bytes) -> None:
-        """A piece of an answer came. The event loop calls this."""
+        """Take a piece of an answer. The event loop calls this."""
         if self._answer is None:
             # No request is under way: these bytes would be taken for the answer to the next one.
             self._hang_up()
@@ -213,7 +213,7 @@ class KeptConnection(asyncio.Protocol):
             self._done()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed, by the server or by us. The event loop calls this."""
+        """End the answer: the connection is closed, by the server or by us. The event loop calls this."""
         if self._answer is None:
             return
         if self._payload is not None and self._ends_here():
@@ -244,7 +244,7 @@ class KeptConnection(asyncio.Protocol):
             self._refusal = (self._refusal + body)[:LONGEST_REFUSAL]
 
     def _ends_here(self) -> bool:
-        """True when the end of the connection was the end of the body (HTTP/1.0 style)."""
+        """Return whether the end of the connection was the end of the body (HTTP/1.0 style)."""
         try:
             self._parser.feed_eof()
             self._read()

@@ -121,7 +121,7 @@ class TokenBucket:
         self._filled = now
 
     def _who_waits(self) -> list[Traffic]:
-        """The classes with a waiting request, most important first."""
+        """Return the classes with a waiting request, most important first."""
         for queue in self._waiting.values():
             while queue and queue[0].done():
                 queue.popleft()

@@ -130,7 +130,7 @@ REFLECTED: Final = (
 
 
 def groups_of(rows: Iterable[Reflected]) -> frozenset[str]:
-    """API groups that the API server is to be asked about."""
+    """Collect the API groups that the API server is to be asked about."""
     return frozenset(row.wanted.group for row in rows)
 
 

@@ -373,7 +373,7 @@ class Reflector(Generic[T]):
         self._tell(self._sink.changed, old, item)
 
     def _within_bounds(self, key: ObjectKey, item: T) -> T:
-        """The object without the fields that are beyond their bound; logged once."""
+        """Return the object without the fields that are beyond their bound; log them once."""
         within = bounded(item)
         if within is not item:
             self._complain(key, within.metadata.excess)
@@ -481,7 +481,7 @@ class Reflectors:
         return tuple(self._tasks)
 
     def unsynced(self) -> list[str]:
-        """The sources whose first list is not complete yet, for messages and health.
+        """Return the sources whose first list is not complete yet, for messages and health.
 
         Returns:
             Their paths, with field selectors.

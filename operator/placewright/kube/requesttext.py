@@ -91,7 +91,7 @@ class RequestText:
         return f"{line}{self._common_head()}{about}".encode() + body
 
     def _common_head(self) -> str:
-        """The headers that all requests of our own making share. They are built again when the credentials change."""
+        """Return the headers that all requests of our own making share. They are built again when the credentials change."""
         authorization = self._access.authorization
         if self._head[0] != authorization or not self._head[1]:
             headers = {"Host": self._base.host_port_subcomponent} | self.headers(None, _JSON)

@@ -12,7 +12,7 @@ class Sink(Protocol[Told_contra]):
     """The receiver of a collection's changes, such as the cluster's columns. Called in the event loop; must not block."""
 
     def changed(self, old: Told_contra | None, new: Told_contra) -> None:
-        """An object appeared or changed. Not called for an object in a version that was told already.
+        """Take an object that appeared or changed. Not called for a version that was told already.
 
         Args:
             old: the object as last told; None for a new one.
@@ -20,14 +20,14 @@ class Sink(Protocol[Told_contra]):
         """
 
     def deleted(self, old: Told_contra) -> None:
-        """An object is gone, or does not match the selectors any more.
+        """Take an object that is gone, or that no longer matches the selectors.
 
         Args:
             old: the object as last told.
         """
 
     def synced(self) -> None:
-        """A list is complete: every object that exists, and every deletion, was told. Called after each list, the first and later ones.
+        """Note a complete list: every object that exists, and every deletion, was told. Called after each list.
 
         Also called after objects of an optional source were told as deleted because they had become too old.
         """

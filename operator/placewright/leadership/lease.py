@@ -288,7 +288,7 @@ class LeaseFence:
         return None
 
     def _overtaken(self, written: Lease) -> bool:
-        """True when the watch has already shown a version after the one that we just wrote."""
+        """Return whether the watch has already shown a version after the one that we just wrote."""
         sight = self._tenure.sight
         return not self._tenure.ours and (sight is None or not older(sight.version, written.metadata.resource_version))
 

@@ -301,6 +301,6 @@ class Tenure:
 
 
 def _later(stamp: str) -> str:
-    """The stamp a microsecond later."""
+    """Return the stamp a microsecond later."""
     moment = datetime.fromisoformat(stamp) + timedelta(microseconds=1)
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"

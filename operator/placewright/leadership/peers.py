@@ -234,7 +234,7 @@ class Peers:
                 self.lost = Lost(identity, min(one.expires, now + self._grace))
 
     def _is_ours(self, one: _Sighting) -> bool:
-        """True for a record with our priority: no other replica has it, under any identity that Kopf gave the record."""
+        """Return whether a record has our priority: no other replica has it, under any identity that Kopf gave the record."""
         return one.record.priority == self._priority
 
     @property

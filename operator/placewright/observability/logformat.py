@@ -55,7 +55,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """The record's message, cut. Where its arguments do not fit its text, they are written beside it."""
+    """Return the record's message, cut. Arguments that do not fit its text are written beside it."""
     try:
         return cut(record.getMessage(), LONGEST_MESSAGE)
     except Exception:  # noqa: BLE001 - a wrong call of a logger must not lose its line
@@ -63,7 +63,7 @@ def message_of(record: logging.LogRecord) -> str:
 
 
 def exception_of(record: logging.LogRecord) -> str:
-    """The record's traceback and stack, cut; empty where it has neither."""
+    """Return the record's traceback and stack, cut; empty where it has neither."""
     said = record.exc_text or ""
     if not said and record.exc_info and record.exc_info[1] is not None:
         said = _traceback_of(record.exc_info[1])
@@ -74,7 +74,7 @@ def exception_of(record: logging.LogRecord) -> str:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """The fields of a record beside its message.
+    """Return the fields of a record beside its message.
 
     They are those of `extra={"fields": {...}}`, the number of equal lines that were left out before it, and, of Kopf's lines, their object.
     """
@@ -166,7 +166,7 @@ def _spelled(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    """A field's value for a person: bare where it has plain characters only, otherwise in quotes."""
+    """Write a field's value for a person: bare if it has plain characters only, otherwise in quotes."""
     if isinstance(value, str):
         return _quoted(value)
     if type(value) is int and value.bit_length() <= _SHORT_INTEGER:
@@ -193,7 +193,7 @@ def _quoted(text: str) -> str:
 
 
 def _plain(value: object) -> Any:
-    """A field's value for JSON: cut, with numbers that JSON has not as texts."""
+    """Convert a field's value for JSON: cut, with numbers that JSON has not as texts."""
     if isinstance(value, str):
         return _clean(cut(value, LONGEST_FIELD))
     if value is None or isinstance(value, int):  # True and False are
@@ -208,5 +208,5 @@ def _plain(value: object) -> Any:
 
 
 def _clean(text: str) -> str:
-    """The text with halves of surrogate pairs as visible escapes, because strict readers of JSON refuse them."""
+    """Write halves of surrogate pairs as visible escapes, because strict readers of JSON refuse them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -70,7 +70,7 @@ class Repeats(logging.Filter):
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """The number of remembered kinds."""
+        """Return the number of remembered kinds."""
         return len(self._kinds)
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -153,7 +153,7 @@ def _short(text: str) -> Hashable:
 
 
 def _raised(record: logging.LogRecord) -> Hashable:
-    """The type of the exception and the line that raised it; None without an exception."""
+    """Return the type of the exception and the line that raised it; None without an exception."""
     if not record.exc_info or record.exc_info[0] is None:
         return None
     kind, _, frames = record.exc_info
@@ -164,7 +164,7 @@ def _raised(record: logging.LogRecord) -> Hashable:
 
 
 def _again(record: logging.LogRecord) -> logging.LogRecord:
-    """The record of a summary. It holds text only, so that it keeps no argument of the original alive."""
+    """Make the record of a summary. It holds text only, so that it keeps no argument of the original alive."""
     return _made(record.name, record.levelno, f"again: {cut(message_of(record), _LONGEST_KEY)}")
 
 

@@ -274,7 +274,7 @@ def _formatter(form: LogFormat, descriptor: int) -> logging.Formatter:
 
 
 def _stderr() -> int:
-    """The file descriptor of standard error, also where another object stands in for `sys.stderr`."""
+    """Return the file descriptor of standard error, also where another object stands in for `sys.stderr`."""
     try:
         return sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
@@ -286,7 +286,7 @@ def _own(level: int, message: str, *args: object) -> logging.LogRecord:
 
 
 def _stands_for(record: logging.LogRecord) -> int:
-    """The number of lines that a record stands for: its own, and the ones it says were left out."""
+    """Return the number of lines that a record stands for: its own, and the ones it says were left out."""
     return 1 + int(getattr(record, "left_out", 0))
 
 

@@ -246,14 +246,14 @@ class WatchedExporter(SpanExporter):
 
 
 def sampler_of(rate_per_million: int | None) -> Sampler:
-    """The sampler of the flag's rate; without a flag, the one that OTEL_TRACES_SAMPLER names."""
+    """Return the sampler of the flag's rate; without a flag, the one that OTEL_TRACES_SAMPLER names."""
     if rate_per_million is None:
         return TracerProvider(shutdown_on_exit=False).sampler
     return TraceIdRatioBased(rate_per_million / MILLION)
 
 
 def resource_of(identity: str) -> Resource:
-    """The OpenTelemetry resource of this replica. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it."""
+    """Return the OpenTelemetry resource of this replica. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it."""
     ours = Resource({"service.name": _SERVICE, "service.version": __version__, "service.instance.id": identity})
     return ours.merge(OTELResourceDetector().detect())
 
@@ -287,6 +287,6 @@ def _target() -> str:
 
 
 def _number(variable: str, default: int) -> int:
-    """The number in an environment variable; the default where it is no number above 0."""
+    """Return the number in an environment variable; the default where it is no number above 0."""
     text = os.environ.get(variable, "").strip()
     return (int(text) if text.isascii() and text.isdigit() else 0) or default

@@ -101,7 +101,7 @@ class LoopWatchdog:
         self._thread.join(_LAST_WORDS_SECONDS)
 
     def failing(self) -> str:
-        """The failure for `/livez` in words: the loop hangs, or the watching thread has ended. Empty where neither is so."""
+        """Describe the failure for `/livez`: the loop hangs, or the watching thread has ended. Empty if neither is so."""
         if not self._thread.is_alive():
             return "the watchdog's thread has ended"
         if self._stuck > self._patience.warn:

@@ -40,7 +40,7 @@ class Members:
             del self._pods[pod.pod_group]
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """The pods of a group."""
+        """Return the pods of a group."""
         return self._pods.get(ref, ())
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:

@@ -16,7 +16,7 @@ Manifest = dict[str, Any]
 
 
 def group_in(api_version: str) -> str:
-    """The API group of an apiVersion; empty for the core group."""
+    """Return the API group of an apiVersion; empty for the core group."""
     return api_version.rpartition("/")[0]
 
 
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
         return group_in(self.api_version)
 
     def path(self, namespace: str = "") -> str:
-        """The path of the collection on the API server."""
+        """Return the path of the collection on the API server."""
         base = f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
         return f"{base}/namespaces/{namespace}/{self.plural}" if self.namespaced and namespace else f"{base}/{self.plural}"
 
@@ -107,7 +107,7 @@ def find_kind(api_version: str, kind: str) -> Kind | None:
 
 
 def _declared(api_version: str, kind: str) -> Kind | None:
-    """The kind, where an installed plugin declares it as its source."""
+    """Find the kind, if an installed plugin declares it as its source."""
     for source in installed_sources():
         if source.reads(api_version, kind):
             return Kind(source.name, f"{source.group}/{source.versions[0]}", source.resource, source.namespaced)

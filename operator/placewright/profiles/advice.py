@@ -136,7 +136,7 @@ def advise_beforehand(
 
 
 def _without_effect(profile: ResolvedProfile, catalogue: Mapping[str, type[Plugin]]) -> Iterator[Recommendation]:
-    """Settings without an effect: arguments of a plugin that is off, and a plugin whose arguments leave it nothing to do."""
+    """Find settings without an effect: arguments of a plugin that is off, and a plugin whose arguments leave it nothing to do."""
     for name in profile.unused_args:
         said = f"pluginConfig has arguments for {name}, which the profile does not run, so they have no effect."
         yield Recommendation(ARGUMENTS_UNUSED, f"{said} Enable {name} in spec.plugins, or remove them.", "spec.pluginConfig")
@@ -165,7 +165,7 @@ def _without_resource(profile: ResolvedProfile, catalogue: Mapping[str, type[Plu
 
 
 def _not_given(profile: ResolvedProfile, around: Surroundings) -> Iterator[Recommendation]:
-    """A profile that selects pods, in a cluster without the admission that reads selectors."""
+    """Find a profile that selects pods, in a cluster without the admission that reads selectors."""
     pods = profile.settings.pods
     if around.assigning is False and pods is not None and pods.assigns:
         yield Recommendation(
@@ -177,7 +177,7 @@ def _not_given(profile: ResolvedProfile, around: Surroundings) -> Iterator[Recom
 
 
 def _unprotected(profile: ResolvedProfile) -> Iterator[Recommendation]:
-    """Filters that are off, each with the consequence. kube-scheduler allows that, too, and gives no warning."""
+    """Find filters that are off, each with the consequence. kube-scheduler allows that, too, and gives no warning."""
     filters = profile.at(ExtensionPoint.FILTER)
     for name, consequence in _WITHOUT.items():
         if name in filters:
@@ -187,7 +187,7 @@ def _unprotected(profile: ResolvedProfile) -> Iterator[Recommendation]:
 
 
 def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Recommendation]:
-    """A profile for kube-scheduler's own pods. Two schedulers of the same pods overfill nodes: neither counts the other's next bindings."""
+    """Find a profile for kube-scheduler's own pods. Two schedulers of the same pods overfill nodes: neither counts the other's bindings."""
     if profile.scheduler_name == DEFAULT_SCHEDULER_NAME and profile.shadows is None and not profile.settings.paused:
         yield Recommendation(
             DEFAULT_SCHEDULER,
@@ -199,7 +199,7 @@ def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Recommendat
 
 
 def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Recommendation]:
-    """A chosen weight that is larger than all others together: no other plugin can outvote its plugin's full score.
+    """Find a chosen weight that is larger than all others together: no other plugin can outvote its plugin's full score.
 
     Where the author set the other weights to 0, the remaining default is larger than the rest, too, and the author need not know that.
     """

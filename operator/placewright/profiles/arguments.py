@@ -74,7 +74,7 @@ def _defaults_of(plugin: type[Plugin], problems: list[Problem]) -> object:
 
 
 def _args_of(plugin: type[Plugin], raw: Mapping[str, Any], path: str, problems: list[Problem]) -> object:
-    """The plugin's arguments; None when `problems` got a reason."""
+    """Read the plugin's arguments; None when `problems` got a reason."""
     try:
         return read_args(plugin, raw)
     except ProfileError as error:
@@ -128,7 +128,7 @@ def _without_type_meta(name: str, raw: Mapping[str, Any]) -> tuple[dict[str, Any
 
 
 def _validate(args: object) -> Iterable[tuple[str, str, str]]:
-    """The problems that the plugin's own check finds, if it has one."""
+    """Return the problems that the plugin's own check finds, if it has one."""
     validate = getattr(args, "validate", None)
     return validate() if validate is not None else ()
 
@@ -228,7 +228,7 @@ def _length(kind: inspect.Metadata) -> tuple[Mapping[str, Any], str]:
 def _broken(
     value: Any, kind: inspect.Type, path: str, held: Callable[[inspect.Metadata], tuple[Mapping[str, Any], str]]
 ) -> Iterator[Problem]:
-    """The problems of a value and all inside it; `held` chooses the facets of an annotation that are held, and has words for them."""
+    """Find the problems of a value and all inside it. `held` chooses the facets of an annotation, and has words for them."""
     kind = _present(kind)
     if isinstance(kind, inspect.Metadata):
         facets, allowed = held(kind)
@@ -258,7 +258,7 @@ def _present(kind: inspect.Type) -> inspect.Type:
 
 
 def _object(kind: inspect.Type) -> Schema:
-    """The schema of a struct or dataclass."""
+    """Build the schema of a struct or dataclass."""
     fields = _fields(kind)
     properties = {name: _field(field) for name, field in fields.items()}
     required = [name for name, field in fields.items() if _is_required(field)]
@@ -268,7 +268,7 @@ def _object(kind: inspect.Type) -> Schema:
 
 
 def _field(field: inspect.Field) -> Schema:
-    """The schema of a field; where it may be left out, null means the same."""
+    """Build the schema of a field. Null means the same as leaving it out."""
     schema = _of(field.type)
     if _is_required(field):
         return schema
@@ -277,7 +277,7 @@ def _field(field: inspect.Field) -> Schema:
 
 
 def _is_required(field: inspect.Field) -> bool:
-    """True where null is no value, and where the default itself breaks the field's constraint."""
+    """Return whether null is no value, or the default itself breaks the field's constraint."""
     if field.required:
         return True
     kind = _present(field.type)
@@ -291,7 +291,7 @@ def _default(field: inspect.Field) -> Any:
 
 
 def _plain_default(field: inspect.Field) -> Any:
-    """The default as JSON; None where there is none."""
+    """Return the default as JSON; None where there is none."""
     default = _default(field)
     return None if default is None else msgspec.json.decode(msgspec.json.encode(default, enc_hook=str))
 
@@ -348,7 +348,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def _written_about(cls: type[Any]) -> str:
-    """A class's docstring, without the one that Python itself writes for dataclasses, which is their signature."""
+    """Return a class's docstring, except the signature that Python itself writes for dataclasses."""
     text = cls.__doc__ or ""
     return "" if is_dataclass(cls) and text.startswith(f"{cls.__name__}(") else text
 

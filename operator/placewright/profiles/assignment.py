@@ -126,7 +126,7 @@ def not_selected(pod: NewPod, profile: SchedulingProfile) -> str:
 
 
 def _objections(pod: NewPod, profile: SchedulingProfile) -> Iterator[str]:
-    """The reasons why a profile does not select a pod, in order; empty texts for what is no reason."""
+    """Yield the reasons why a profile does not select a pod, in order; empty texts among them say nothing."""
     pods = profile.spec.pods
     if profile.spec.is_shadow:
         yield "it is a shadow, and given to no pod"
@@ -228,7 +228,7 @@ def rank_given(pod: NewPod) -> Rank | None:
 
 
 def _unmet(selector: ProfileLabelSelector | None, labels: Mapping[str, str]) -> str:
-    """The first label or expression that labels do not satisfy, in words; empty when they satisfy all."""
+    """Name the first label or expression that labels do not satisfy; empty when they satisfy all."""
     if selector is None:
         return ""
     for key, value in (selector.match_labels or {}).items():

@@ -200,7 +200,7 @@ def check_not_itself(name: str, spec: ProfileSpec) -> Iterator[Problem]:
 
 
 def _check_mode(spec: ProfileSpec) -> Iterator[Problem]:
-    """The fields of a shadow, and the mode."""
+    """Check the fields of a shadow, and the mode."""
     if spec.mode not in (LIVE, SHADOW):
         yield Problem("spec.mode", in_json(spec.mode), f"{LIVE} or {SHADOW}{did_you_mean(spec.mode, (LIVE, SHADOW))}")
         return

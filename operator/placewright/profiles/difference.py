@@ -82,12 +82,12 @@ def _settings(profile: ResolvedProfile) -> Mapping[str, Any]:
 
 
 def changed_settings(spec: ProfileSpec) -> Iterator[Difference]:
-    """Settings of the whole profile that are not those of a profile that says nothing: `Difference("backoff.maxSeconds", 10, 20)`."""
+    """Yield the settings that differ from those of a profile that says nothing: `Difference("backoff.maxSeconds", 10, 20)`."""
     return _between(_by_field(ProfileSpec()), _by_field(spec))
 
 
 def _by_field(spec: ProfileSpec) -> Mapping[str, Any]:
-    """Settings by field; the rules of preemption are there on both sides, so that each is a difference of its own."""
+    """Return settings by field. Both sides have the rules of preemption, so that each is a difference of its own."""
     return {"preemption": {}, **settings_of(spec)}
 
 

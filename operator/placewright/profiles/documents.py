@@ -104,7 +104,7 @@ def parse_placed(text: str) -> list[Document]:
 
 
 def _short(problem: object) -> str:
-    """The first line of the parser's message, cut: it may quote the document."""
+    """Cut the first line of the parser's message: it may quote the document."""
     (first, *_) = str(problem).splitlines() or ["something else"]
     return first if len(first) <= _LONGEST_PROBLEM else f"{first[:_LONGEST_PROBLEM]}..."
 

@@ -94,7 +94,7 @@ def as_document(profile: ResolvedProfile) -> dict[str, Any]:
 
 
 def settings_of(spec: ProfileSpec) -> dict[str, Any]:
-    """The settings in effect as a profile writes them, by field as documents spell it; 100 percent where all nodes are examined.
+    """Return the settings in effect as a profile writes them, by field as documents spell it; 100 percent where all nodes are examined.
 
     Settings without a value are left out.
 
@@ -106,7 +106,7 @@ def settings_of(spec: ProfileSpec) -> dict[str, Any]:
 
 
 def _setting(value: object) -> Any:
-    """A setting as plain data; rules of preemption without the rules that change nothing."""
+    """Write a setting as plain data; rules of preemption without the rules that change nothing."""
     if isinstance(value, PreemptionSpec):
         usual = plain(PreemptionSpec())
         return {name: each for name, each in plain(value).items() if each != usual.get(name)}

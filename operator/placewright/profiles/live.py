@@ -302,7 +302,7 @@ def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
 
 
 def _selecting_twice(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
-    """The profiles in effect that can select a pod that an older one of the same priority can select, each with that complaint.
+    """Return the profiles in effect that can select a pod that an older one of the same priority can select, each with that complaint.
 
     An older profile has worked, and stays Ready: one team cannot degrade another's. The newest spec counts, because that is the one that
     the API server's admission reads.
@@ -400,7 +400,7 @@ def _standing(entry: _Entry[R]) -> ProfileStanding:
 
 
 def _does(profile: SchedulingProfile) -> str:
-    """The effect of a profile in effect, as a clause for its status."""
+    """Return the effect of a profile in effect, as a clause for its status."""
     spec = profile.spec
     if spec.is_shadow:
         return (

@@ -107,7 +107,7 @@ def _say_own(chosen: PluginSet, path: str, say: Say) -> None:
 
 
 def _without_names(chosen: PluginSet, path: str, say: Say) -> PluginSet:
-    """The set for all points, without the two plugins that have no other point."""
+    """Return the set for all points, without the two plugins that have no other point."""
     for name in _named(chosen.enabled):
         say(f"{path}.enabled", f"{name}: {_INSTEAD[name]}")
     for name in _named(chosen.disabled):

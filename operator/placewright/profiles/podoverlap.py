@@ -104,7 +104,7 @@ class _Demands(NamedTuple):
 
 
 def _demands(pods: ProfilePods) -> tuple[_Demands, ...]:
-    """The alternatives: a namespace may be allowed by its name, or by its labels."""
+    """List the alternatives: a namespace may be allowed by its name, or by its labels."""
     on_pods, on_namespaces = tuple(_expressions(pods.pod_selector)), tuple(_expressions(pods.namespace_selector))
     allowed: list[tuple[Requirement, ...]] = []
     if pods.allowed_namespaces is not None:

@@ -64,7 +64,7 @@ def check_label_selector(path: str, selector: ProfileLabelSelector | None) -> It
 
 
 def _refused(selector: LabelSelector) -> str:
-    """The reason why a selector does not compile; empty when it does."""
+    """Return the reason why a selector does not compile; empty when it does."""
     try:
         compile_label_selector(selector)
     except SelectorError as problem:

@@ -139,7 +139,7 @@ def _conditions(
 
 
 def _current(standing: ProfileStanding, hints: Sequence[Recommendation], failing: Condition | None) -> Iterator[Condition]:
-    """The conditions that hold now, without times."""
+    """Yield the conditions that hold now, without times."""
     reason, about = standing.reason, standing.observed_generation
     ready = "False" if reason.stalls or reason is Reason.APPLYING else "True"
     if ready == "True" and failing is not None and (failing.status, failing.reason) == ("True", EVERY_POD_FAILS):

@@ -20,7 +20,7 @@ class ValidationRule(NamedTuple):
 
 
 def _given(*fields: str) -> str:
-    """True when at least one of these text fields is not empty."""
+    """Write that at least one of these text fields is not empty, in CEL."""
     return " || ".join(f"(has(self.{field}) && size(self.{field}) > 0)" for field in fields)
 
 

@@ -99,7 +99,7 @@ def _field(struct: type, field: inspect.Field, *, defaults: bool) -> Schema:
 
 
 def _facets(struct: type, field: inspect.Field) -> Schema:
-    """The facets in a field's annotation, with the choices that the room `api` does not know."""
+    """Return the facets in a field's annotation, with the choices that the room `api` does not know."""
     if not isinstance(field.type, inspect.Metadata):
         raise TypeError(f"{struct.__name__}.{field.name}: no annotation says what it means (api/fieldmeanings.py)")
     return {**(field.type.extra_json_schema or {}), **_CHOICES.get((struct.__name__, field.name), {})}

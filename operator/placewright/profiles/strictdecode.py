@@ -122,7 +122,7 @@ def _unknown_field(key: Any, path: str, fields: Mapping[str, Any]) -> Problem:
 
 
 def _alternative(kind: inspect.Type, value: Any) -> inspect.Type:
-    """The member of a union that can hold a value of this sort."""
+    """Return the member of a union that can hold a value of this sort."""
     if isinstance(kind, inspect.Metadata):
         kind = kind.type
     if not isinstance(kind, inspect.UnionType):
@@ -173,7 +173,7 @@ def _wrong_entries(
 
 
 def _with(document: Any, steps: list[str | int], value: Any) -> Any:
-    """The document with another value at a place."""
+    """Copy the document with another value at a place."""
     if not steps:
         return value
     head, *rest = steps
@@ -187,7 +187,7 @@ def _steps(where: str) -> list[str | int]:
 
 
 def _meant(value: object, allowed: str) -> str:
-    """The number that a text begins with, where a number is allowed: `60` for `"60s"`."""
+    """Return the number that a text begins with, where a number is allowed: `60` for `"60s"`."""
     number = _NUMBER.match(value) if isinstance(value, str) and re.search(r"\b(?:int|float)\b", allowed) else None
     return f", such as {number[0]}, without quotes and unit" if number else ""
 
@@ -217,7 +217,7 @@ def _in_words(types: str) -> str:
 
 
 def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Type]:
-    """The path as the document spells it, and the type expected at its end."""
+    """Return the path as the document spells it, and the type expected at its end."""
     path = ""
     for step in steps:
         if isinstance(step, int):
@@ -234,7 +234,7 @@ def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Ty
 
 
 def _spelled(kind: inspect.Type, name: str) -> str:
-    """A field's name as the document spells it."""
+    """Return a field's name as the document spells it."""
     kind = _alternative(kind, {})
     if not isinstance(kind, OBJECTS):
         return name
@@ -242,7 +242,7 @@ def _spelled(kind: inspect.Type, name: str) -> str:
 
 
 def _members(kind: inspect.Type, found: str) -> str:
-    """The values of a closed set, with the one that was probably meant."""
+    """Return the values of a closed set, with the one that was probably meant."""
     members = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     values = [value for member in members if isinstance(member, inspect.LiteralType) for value in member.values]
     values += [value.value for member in members if isinstance(member, inspect.EnumType) for value in member.cls]

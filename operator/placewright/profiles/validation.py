@@ -215,7 +215,7 @@ def _also(where: str) -> str:
 
 
 def _place(problem: Problem, node: YamlNode) -> Place:
-    """The place of the wrong value, or of the name, if the name is wrong."""
+    """Return the place of the wrong value, or of the name, if the name is wrong."""
     last = problem.path.rpartition(".")[2]
     name_is_wrong = problem.found == UNKNOWN_FIELD or problem.found == in_json(last) or problem.path.endswith(problem.found.strip('"'))
     return place_of(problem.path, node, value=not name_is_wrong)
@@ -302,7 +302,7 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
 
 
 def _read(value: Mapping[str, Any], catalogue: Catalogue) -> list[SchedulingProfile]:
-    """The profiles of a manifest or a configuration; older configurations are read as by `placewright run --config` and `convert`."""
+    """Read the profiles of a manifest or a configuration; older ones are read as by `placewright run --config` and `convert`."""
     # Older versions have other defaults, which only the conversion knows.
     if value["kind"] == CONFIG_KIND and value.get("apiVersion") != CONFIG_API_VERSION:
         return read_configuration(value, catalogue, ConversionFindings())[0]

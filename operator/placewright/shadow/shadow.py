@@ -346,7 +346,7 @@ class Shadow:
 
 
 def _picture(live: Cluster) -> Iterator[Entry]:
-    """The live cluster at this moment as entries. They are taken at once, so that later changes do not show in them."""
+    """Write the live cluster at this moment as entries. They are taken at once, so that later changes do not show in them."""
     objects, nodes, placements = tuple(live.objects.shown()), tuple(live.nodes()), tuple(live.placements())
     return chain(
         ((EntryKind.OBJECT_PUT, item, None) for item in objects),

@@ -93,7 +93,7 @@ class Shadows:
         return self._shadows
 
     def report(self, name: str) -> ShadowStatus | None:
-        """The last report of a shadow; None for a profile that is no shadow, or is paused."""
+        """Return the last report of a shadow; None for a profile that is no shadow, or is paused."""
         found = self._shadows.get(name)
         return None if found is None else found.report
 

@@ -55,7 +55,7 @@ class LiveChoice(NamedTuple):
     parts: dict[str, list[PluginScore]]
 
     def total(self, node: NodeName) -> int | None:
-        """The live profile's total for a node; None where it is not known.
+        """Return the live profile's total for a node; None where it is not known.
 
         It counts as unknown for the chosen node, too, where the next best ones were not recorded: figures from agreements alone would show
         no regret.
@@ -94,7 +94,7 @@ Entry = tuple[EntryKind, Any, Any]
 
 
 def _objects(subject: Any) -> Iterator[object]:
-    """The objects that an entry keeps alive."""
+    """Yield the objects that an entry keeps alive."""
     if isinstance(subject, Decided):
         yield subject.pod
     elif isinstance(subject, tuple):

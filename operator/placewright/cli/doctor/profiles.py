@@ -143,7 +143,7 @@ def _takes_default(profile: Object) -> bool:
 
 
 async def _placed_since(patient: Patient, profile: Object) -> str:
-    """A pod of the profile's schedulerName that another scheduler has placed since the profile was created; empty for none."""
+    """Find a pod of the profile's schedulerName that another scheduler placed after the profile was created; empty for none."""
     since = moment(profile["metadata"].get("creationTimestamp"))
     params = {"fieldSelector": f"spec.schedulerName={_DEFAULT},spec.nodeName!=", "limit": _SAMPLE}
     page = Wire(Pod).page(await patient.client.get(PODS, params))

@@ -35,7 +35,7 @@ class _Right(NamedTuple):
         return f"{self.verb} {resource}{where}{f'/{part}' if part else ''}"
 
     def attributes(self) -> dict[str, str]:
-        """The right in the form of an access review."""
+        """Write the right in the form of an access review."""
         resource, _, part = self.resource.partition("/")
         asked = {"verb": self.verb, "group": self.group, "resource": resource, "subresource": part}
         return {key: value for key, value in {**asked, "name": self.name, "namespace": self.namespace}.items() if value}
@@ -70,7 +70,7 @@ def _needs() -> Iterator[Permission]:
 
 
 def _declared() -> tuple[Permission, ...]:
-    """The needs of installed plugins of other packages, which should be the same as where the operator runs."""
+    """Return the needs of installed plugins of other packages, which should be the same as where the operator runs."""
     installed = Registry(()).with_installed(installed_plugins())
     return tuple(declared_needs(installed.sources.values(), installed.patches()))
 

@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def _read(client: ApiClient, args: argparse.Namespace) -> tuple[list[Revision], tuple[str, int]]:
-    """The revisions, and uid and generation of the one in effect."""
+    """Read the revisions, and uid and generation of the one in effect."""
     try:
         revisions = await history_of(client, args).revisions(args.name)
     except RequestError as problem:

@@ -64,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def _with_unclaimed(client: ApiClient, args: argparse.Namespace) -> tuple[list[Object], list[tuple[Unclaimed, int]]]:
-    """The profiles, and the pods that none of them takes."""
+    """Read the profiles, and the pods that none of them takes."""
     profiles = await list_profiles(client)
     try:
         return profiles, await unclaimed_pods(client, profiles, history_of(client, args))
@@ -128,7 +128,7 @@ def _plugins_fail(profile: Object) -> bool:
 
 
 def _in_effect(profile: Object) -> str:
-    """The generation that decisions use, and the newest one where it is another."""
+    """Return the generation that decisions use, and the newest one where it is another."""
     active, newest = active_generation(profile), profile["metadata"].get("generation", 0)
     if active == newest:
         return str(active)

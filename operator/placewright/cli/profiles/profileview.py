@@ -124,7 +124,7 @@ def _plugins(profile: ResolvedProfile, plugins: Registry) -> Table:
 
 
 def _arguments(profile: ResolvedProfile) -> Table:
-    """A line for the plugin, and below it one for each of its arguments: both names in one column would not fit."""
+    """Make a line for each plugin, and below it one for each of its arguments. Two columns of names would not fit."""
     made = table("ARGUMENT", "VALUE", "FROM")
     for plugin in effective_plugins(profile):
         if plugin.args:

@@ -244,7 +244,7 @@ def _refused(error: ApiError, change: ProfileChange) -> Exception:
 
 
 def _in_text(before: Any, after: Any, path: str = "spec") -> Sequence[Difference]:
-    """The differences of two values as written."""
+    """Compare two values as written."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         keys = dict.fromkeys([*before, *after])
         return [each for key in keys for each in _in_text(before.get(key), after.get(key), f"{path}.{key}")]
@@ -289,7 +289,7 @@ def to_apply(current: Object, wanted: Mapping[str, Any]) -> Object:
 
 
 def _differing(before: Any, after: Any) -> Any:
-    """The part of `after` that differs from `before`; of a list of named items, the items that differ."""
+    """Return the part of `after` that differs from `before`; of a list of named items, the items that differ."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         differing = {key: _differing(before.get(key), value) for key, value in after.items() if before.get(key) != value}
         return {key: value for key, value in differing.items() if value != {} or after[key] == {}}  # only losses: no part to apply
@@ -299,7 +299,7 @@ def _differing(before: Any, after: Any) -> Any:
 
 
 def _staying(ours: Any, wanted: Any) -> Any:
-    """The part of `wanted` that `ours` names."""
+    """Return the part of `wanted` that `ours` names."""
     if isinstance(ours, Mapping) and isinstance(wanted, Mapping):
         staying = {key: _staying(value, wanted[key]) for key, value in ours.items() if key in wanted}
         return {key: value for key, value in staying.items() if value != {} or ours[key] == {}}
@@ -329,7 +329,7 @@ def _by_name(items: Any) -> dict[str, Any] | None:
 
 
 def _told(change: ProfileChange) -> list[str]:
-    """The differences in effect; in text, where this placewright cannot resolve one of both."""
+    """Return the differences in effect; in text, where this placewright cannot resolve one of both."""
     plugins, specs = catalogue(), (change.current.get("spec") or {}, change.wanted)
     try:
         before, after = (resolve(profile_of({**change.current, "spec": spec}), plugins) for spec in specs)

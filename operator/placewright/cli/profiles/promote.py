@@ -86,7 +86,7 @@ def _forced(args: argparse.Namespace) -> argparse.Namespace:
 
 
 def _shadowed(shadow: Object) -> str:
-    """The live profile's name; raises `InputError` where there is none."""
+    """Return the live profile's name; raise `InputError` if there is none."""
     spec, name = shadow.get("spec") or {}, shadow["metadata"]["name"]
     if spec.get("mode", LIVE) != SHADOW or not spec.get("shadows"):
         raise bad_field(f"profile {name}: spec.mode", spec.get("mode", LIVE), f"{SHADOW}: other profiles are live already")
@@ -98,7 +98,7 @@ def _promoted(live: Object, shadow: Object) -> ProfileChange:
 
 
 def _with_settings_of(shadow: Object, spec: Mapping[str, object]) -> Object:
-    """A live profile's spec, or our part of it, with everything that the shadow tries and nothing else of that kind."""
+    """Put the fields that a shadow tries into a live profile's spec, or into our part of it."""
     kept = {name: value for name, value in spec.items() if name not in DECIDING}
     return kept | {name: value for name, value in (shadow.get("spec") or {}).items() if name in DECIDING}
 

@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _wanted(revisions: Sequence[Revision], body: Object, args: argparse.Namespace) -> Revision:
-    """The revision that was asked for, or the latest that took effect and differs from the profile now."""
+    """Return the revision that was asked for, or the latest that took effect and differs from the profile now."""
     if args.to_revision:
         revision = find(list(revisions), args.name, args.to_revision)
         if not took(revision):

@@ -92,7 +92,7 @@ async def _answers(client: ApiClient, args: argparse.Namespace, subjects: list[_
 
 
 async def _facts(client: ApiClient, name: str) -> NamespaceFacts:
-    """The facts about a namespace; its name and the default alone for one that does not exist yet."""
+    """Read the facts about a namespace; its name and the default alone for one that does not exist yet."""
     found = {each: await _namespace(client, each) for each in dict.fromkeys((name, DEFAULTS_ON))}
     namespaces = {each: namespace for each, namespace in found.items() if namespace is not None}
     facts = facts_of(name, namespaces)
@@ -142,7 +142,7 @@ def _from_manifests(file: str, namespace: str) -> list[_Subject]:
 
 
 def _subjects(content: Any, namespace: str, file: str) -> Iterator[_Subject]:
-    """The pods of a manifest: itself, or made of its template."""
+    """Yield the pods of a manifest: itself, or made of its template."""
     if not isinstance(content, Mapping):
         raise InputError(f"{file}: found {in_json(content)[:80]}; allowed manifests")
     if isinstance(items := content.get("items"), list):
@@ -163,7 +163,7 @@ def _subjects(content: Any, namespace: str, file: str) -> Iterator[_Subject]:
 
 
 def _template(content: Mapping[str, Any]) -> Any:
-    """The template of a workload's pods; None where it has none."""
+    """Return the template of a workload's pods; None where it has none."""
     spec = content.get("spec")
     while isinstance(spec, Mapping):
         if isinstance(spec.get("template"), Mapping):

@@ -31,16 +31,16 @@ class Belief(Protocol[T_contra]):
     """The belief about one collection, and its repairs. A key is a name or a uid, as the belief has it."""
 
     def keys(self) -> Iterable[str]:
-        """The keys of all objects that are believed to exist."""
+        """Return the keys of all objects that are believed to exist."""
 
     def key(self, metadata: ObjectMeta) -> str:
-        """The key of an object."""
+        """Return the key of an object."""
 
     def now(self, key: str) -> object | None:
-        """The belief about a key now; None when it is unknown. Each event makes it another object, by identity."""
+        """Return the belief about a key now; None when it is unknown. Each event makes it another object, by identity."""
 
     def place(self, key: str) -> tuple[str, str]:
-        """The namespace and name of a believed object."""
+        """Return the namespace and name of a believed object."""
 
     def excused(self, key: str) -> bool:
         """Whether a key is not to be compared: another part answers for it, or its object left while the comparison ran."""
@@ -151,5 +151,5 @@ class Comparison(Generic[T]):
             self._belief.news(key, item)
 
     def key(self, metadata: ObjectMeta) -> str:
-        """The key of an object with this metadata."""
+        """Return the key of an object with this metadata."""
         return self._belief.key(metadata)

@@ -204,7 +204,7 @@ class ForgottenPods:
         return self._active() and not busy and not self._queue.sweeps.behind
 
     def _new_round(self) -> Iterator[tuple[ProfileQueue, QueuedPod | None]]:
-        """The pods that wait now, one of each profile in turn. A pod that has left by its turn is None."""
+        """Yield the pods that wait now, one of each profile in turn. A pod that has left by its turn is None."""
         lanes = deque((lane, iter(lane.unschedulable.uids())) for lane in self._queue.profile_queues() if lane.served)
         while lanes:
             lane, uids = lanes.popleft()

@@ -185,7 +185,7 @@ class Compared(Generic[T]):
     comparison: Comparison[T]
 
     def path_of(self, namespace: str, name: str) -> str:
-        """The path of one object.
+        """Return the path of one object.
 
         Args:
             namespace: empty for a node.

@@ -178,20 +178,20 @@ class NodeBelief(_Belief):
     """The nodes of the columns, by name."""
 
     def keys(self) -> Iterable[str]:
-        """The names of all nodes."""
+        """Return the names of all nodes."""
         return (name for name in self._cluster.names if name is not None)
 
     def key(self, metadata: ObjectMeta) -> str:
-        """The node's name."""
+        """Return the node's name."""
         return metadata.name
 
     def now(self, key: str) -> Node | None:
-        """The node object of the last event."""
+        """Return the node object of the last event."""
         row = self._cluster.row(NodeName(key))
         return None if row is None else self._cluster.node(row)
 
     def place(self, key: str) -> tuple[str, str]:
-        """The empty namespace, and the node's name."""
+        """Return the empty namespace, and the node's name."""
         return "", key
 
     def excused(self, key: str) -> bool:
@@ -199,7 +199,7 @@ class NodeBelief(_Belief):
         return self._left(key)
 
     def belongs(self, item: Node) -> bool:
-        """True: the collection has every node."""
+        """Return True: the collection has every node."""
         return True
 
     def agrees(self, key: str, item: Node) -> bool:
@@ -240,20 +240,20 @@ class AssignedBelief(_Belief):
     """The pods on nodes, by uid. Assumed pods are not compared, because their bindings are under way."""
 
     def keys(self) -> Iterable[str]:
-        """The uids of all pods on nodes, also of assumed ones, which are excused."""
+        """Return the uids of all pods on nodes, also of assumed ones, which are excused."""
         return self._cluster.uids()
 
     def key(self, metadata: ObjectMeta) -> str:
-        """The pod's uid."""
+        """Return the pod's uid."""
         return metadata.uid
 
     def now(self, key: str) -> PodInfo | None:
-        """The pod of the last event."""
+        """Return the pod of the last event."""
         placement = self._cluster.placement(key)
         return None if placement is None else placement.pod
 
     def place(self, key: str) -> tuple[str, str]:
-        """The pod's namespace and name."""
+        """Return the pod's namespace and name."""
         return _place(self.now(key))
 
     def excused(self, key: str) -> bool:
@@ -312,19 +312,19 @@ class QueueBelief(_Belief):
         self._shown = shown
 
     def keys(self) -> Iterable[str]:
-        """The uids of all pods that wait."""
+        """Return the uids of all pods that wait."""
         return self._queue.uids()
 
     def key(self, metadata: ObjectMeta) -> str:
-        """The pod's uid."""
+        """Return the pod's uid."""
         return metadata.uid
 
     def now(self, key: str) -> PodInfo | None:
-        """The newest version of the pod."""
+        """Return the newest version of the pod."""
         return self._queue.latest(key)
 
     def place(self, key: str) -> tuple[str, str]:
-        """The pod's namespace and name."""
+        """Return the pod's namespace and name."""
         return _place(self.now(key))
 
     def excused(self, key: str) -> bool:
@@ -387,7 +387,7 @@ def _readable(node: Node) -> bool:
 
 
 def _info(pod: Pod) -> PodInfo | None:
-    """The `PodInfo` of a pod; None where a quantity cannot be read, which the watch that showed it first has logged."""
+    """Return the `PodInfo` of a pod; None where a quantity cannot be read, which the watch that showed it first has logged."""
     try:
         return PodInfo(pod)
     except QuantityError:

@@ -94,7 +94,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _described(error: yaml.YAMLError) -> str:
-    """The problem and its place in the file. The error's own text would quote the line, which may hold a token."""
+    """Return the problem and its place in the file. The error's own text would quote the line, which may hold a token."""
     mark = getattr(error, "problem_mark", None)
     problem = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read").split())
     return f"{problem} in line {mark.line + 1}, column {mark.column + 1}" if mark else problem

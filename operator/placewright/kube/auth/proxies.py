@@ -38,7 +38,7 @@ def _is_local(host: str) -> bool:
 
 
 def _covers(exception: str, host: str) -> bool:
-    """True when an entry of `NO_PROXY` covers this host: `*`, an address, a network, a name, or a domain and all names in it."""
+    """Return whether an entry of `NO_PROXY` covers this host: `*`, an address, a network, a name, or a domain and all names in it."""
     address = _address(host)
     if address is not None:
         return exception == "*" or _is_in(address, exception)

@@ -241,7 +241,7 @@ class HttpExtender:
     # --- meaning of an answer ------------------------------------------------------------------------------------------------
 
     def _kept(self, answer: FilterAnswer, asked: set[NodeName]) -> tuple[NodeName, ...]:
-        """The nodes that the extender kept.
+        """Return the nodes that the extender kept.
 
         Only an extender that was sent names may answer with names. An answer without nodes keeps none.
         """

@@ -290,7 +290,7 @@ class _NamedItems(msgspec.Struct):
 
 
 def _node_list(raw: Raw, where: str, most: int) -> tuple[str, ...]:
-    """The names of a NodeList's items. They are decoded in one pass where all fields have Kubernetes' spelling, else field by field."""
+    """Read the names of a NodeList's items: in one pass if all fields have Kubernetes' spelling, else field by field."""
     try:
         found = msgspec.json.decode(raw, type=_NamedItems).items
     except _ERRORS:
@@ -318,7 +318,7 @@ def _reason(raw: Raw, where: str) -> str:
 
 
 def _first_value(body: bytes) -> Raw:
-    """The first JSON value of a text; raises `BadAnswer`."""
+    """Find the first JSON value of a text; raise `BadAnswer` without one."""
     text = body if _is_utf8(body) else body.decode("utf-8", "replace").encode()
     try:
         return msgspec.json.decode(text, type=Raw)
@@ -356,7 +356,7 @@ def _is_null(raw: Raw) -> bool:
 
 
 def _fields(raw: Raw, where: str) -> dict[str, Raw]:
-    """The fields of an object by name in lower case, nothing for null."""
+    """Return the fields of an object by name in lower case, nothing for null."""
     return {name.casefold(): value for name, value in _map(raw, where, lambda value, _: value).items()}
 
 

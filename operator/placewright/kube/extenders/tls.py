@@ -56,12 +56,12 @@ def tls_context(settings: ExtenderSettings) -> ssl.SSLContext:
 
 
 def _named(where: str, kind: str, data: str) -> str:
-    """The path of the field that the material comes from: data precedes a file."""
+    """Return the path of the field that the material comes from: data precedes a file."""
     return f"{where}.{kind}{'Data' if data else 'File'}"
 
 
 def _material(where: str, kind: str, file: str, data: str) -> bytes | None:
-    """The PEM text of one of two fields; None when neither is set."""
+    """Return the PEM text of one of two fields; None when neither is set."""
     field = _named(where, kind, data)
     if data:
         try:
@@ -88,7 +88,7 @@ def _read(field: str, file: str) -> bytes:
 
 
 def _trusting(authorities: bytes, field: str, tls: ExtenderTLS) -> ssl.SSLContext:
-    """A context that trusts these authorities and no others."""
+    """Make a context that trusts these authorities and no others."""
     if _CERTIFICATE not in authorities:
         _refuse(field, tls, "no certificate in it", "certificates in PEM")
     try:

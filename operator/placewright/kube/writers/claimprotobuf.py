@@ -107,7 +107,7 @@ def _unwrapped(claim: bytes) -> bytes:
 
 
 def _one(message: bytes, number: int) -> bytes:
-    """The last value of a field; empty where it is missing, because protobuf leaves empty fields out."""
+    """Return the last value of a field; empty where it is missing, because protobuf leaves empty fields out."""
     found = b""
     for field in _fields(message):
         if field.number == number:

@@ -44,7 +44,7 @@ class ClaimListener(Protocol):
     """Is told about claims, such as metrics."""
 
     def created(self, *, failed: bool) -> None:
-        """The scheduler tried to create a claim."""
+        """Note that the scheduler tried to create a claim."""
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
         """Note that a pod waited for drivers.
@@ -243,7 +243,7 @@ class HttpClaimWriter(RoomWriter):
             await asyncio.wait(tuple(self._beside))
 
     def now(self) -> float:
-        """The time of day.
+        """Return the time of day.
 
         Returns:
             Seconds since 1970.

@@ -59,5 +59,5 @@ class HttpEvictor(RoomWriter):
 
 
 def _kind_of(preemptor: PodInfo) -> str:
-    """The preemptor's kind in kube-scheduler's words."""
+    """Return the preemptor's kind in kube-scheduler's words."""
     return "podgroup" if preemptor.pod_group else "pod"

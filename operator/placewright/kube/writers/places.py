@@ -129,7 +129,7 @@ class RequestPlaces:
         namespaces.take(whose.namespace)
 
     def _next(self) -> _Waiting | None:
-        """The waiting request that gets the next place; None if none may have it."""
+        """Return the waiting request that gets the next place; None if none may have it."""
         in_order: Iterable[_Waiting] = self._by_importance
         # Strict priority alone would starve the least important request for as long as more important ones come.
         if (self._given + 1) % OUT_OF_ORDER == 0:

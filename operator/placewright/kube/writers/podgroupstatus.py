@@ -205,7 +205,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     # --- the status to write -----------------------------------------------------------------------------------------------------
 
     def _status(self, item: GroupObject, news: GroupNews) -> dict[str, Any]:
-        """The fields of the status that differ from the wanted ones."""
+        """Return the fields of the status that differ from the wanted ones."""
         if isinstance(item, CoschedulingPodGroup):
             return coscheduling_changes(item.status, news, self._now())
         if isinstance(item, NativePodGroup):
@@ -221,7 +221,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         return native_condition(kind, find_condition(item, kind), news, item.metadata.generation, self._now())
 
     def _given_up_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
-        """The condition to write; a group that is placed is given up no longer."""
+        """Return the condition to write; a group that is placed is given up no longer."""
         existing, wanted = find_given_up(item.status.conditions), news.given_up
         if news.placed and existing is not None and existing.status == "True":
             wanted = Condition(type=existing.type, status="False", reason=GROUP_SCHEDULED, message=news.message)
@@ -263,7 +263,7 @@ def coscheduling_changes(known: CoschedulingStatus, news: GroupNews, now: dateti
 
 
 def _phase(known: CoschedulingStatus, news: GroupNews) -> str:
-    """The phase as far as a scheduler can tell. A phase that a controller derived from ended members stays."""
+    """Return the phase as far as a scheduler can tell. A phase that a controller derived from ended members stays."""
     least = news.pod_group.min_member
     running = known.running if news.running is None else news.running
     if known.phase in _FINAL or (known.phase == RUNNING and known.succeeded + known.failed):

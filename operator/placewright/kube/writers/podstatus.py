@@ -296,12 +296,12 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         return says == copy or (written is not None and says == (_said(written.condition), written.nominated))
 
     def _about(self, info: PodInfo) -> _Written | None:
-        """The status that we last wrote, if this copy of the pod is older than that."""
+        """Return the status that we last wrote, if this copy of the pod is older than that."""
         known = self._written.get(info.uid)
         return known if known is not None and known.seen == info.pod.metadata.resource_version else None
 
     def _patch(self, verdict: _Verdict) -> dict[str, Any] | None:
-        """The status part of the patch; None when the pod has all of it already."""
+        """Return the status part of the patch; None when the pod has all of it already."""
         condition, nominated = self._current(verdict.pod)
         changes: dict[str, Any] = {}
         wanted = [] if verdict.reason == _AS_IT_IS else [(self._condition(verdict, condition), condition)]
@@ -316,7 +316,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         return changes or None
 
     def _current(self, info: PodInfo) -> tuple[Condition | None, str]:
-        """The pod's condition and nomination: as in this copy, or as we last wrote them if the copy is older."""
+        """Return the pod's condition and nomination: as in this copy, or as we last wrote them if the copy is older."""
         condition = find_condition(info.pod, POD_SCHEDULED)
         nominated = info.pod.status.nominated_node_name
         known = self._about(info)
@@ -344,7 +344,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
 
 
 def _outline(pod: PodInfo, beside: str = "") -> PodInfo:
-    """The fields that a status write needs: a pod may be large, and gone long before its status is written.
+    """Return the fields that a status write needs: a pod may be large, and gone long before its status is written.
 
     Args:
         pod: to write about.
@@ -383,7 +383,7 @@ def _says(found: Pod, patch: Mapping[str, Any]) -> bool:
 
 
 def _said(condition: Condition | None) -> tuple[str, ...] | None:
-    """The fields of a condition that every server keeps: old servers drop observedGeneration."""
+    """Return the fields of a condition that every server keeps: old servers drop observedGeneration."""
     return None if condition is None else (condition.status, condition.reason, condition.message)
 
 

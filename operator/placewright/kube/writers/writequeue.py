@@ -37,7 +37,7 @@ def _any(_item: object) -> bool:
 
 
 def _enough_for(most: int) -> int:
-    """The number of workers that lets one namespace have so many when it is alone."""
+    """Return the number of workers that lets one namespace have so many when it is alone."""
     every = most + 1
     while FairShares[str](every, _FACTOR).most < most:
         every += 1

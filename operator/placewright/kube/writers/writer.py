@@ -225,14 +225,14 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
 
     @abstractmethod
     def _namespace_of(self, item: V) -> str:
-        """The namespace whose share of the workers writes the item."""
+        """Return the namespace whose share of the workers writes the item."""
 
     @abstractmethod
     def _broke(self, key: K) -> None:
         """Count and log an unexpected error of `_write`; called inside its `except`."""
 
     def _not_before(self, _key: K) -> float:
-        """The earliest time at which the key may be written again, by the writer's clock."""
+        """Return the earliest time at which the key may be written again, by the writer's clock."""
         return 0.0
 
 

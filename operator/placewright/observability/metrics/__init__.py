@@ -14,7 +14,7 @@ __all__ = ["EngineMetrics", "EngineSeries", "MetricFamily", "MetricKind", "decla
 
 
 def declared() -> tuple[tuple[MetricFamily, ...], tuple[MetricFamily, ...]]:
-    """The metrics under kube-scheduler's names, and ours, each in the order of the module that declares them."""
+    """Return the metrics under kube-scheduler's names, and ours, each in the order of the module that declares them."""
     kube_schedulers, ours = (tuple(found for found in vars(table).values() if isinstance(found, MetricFamily)) for table in (upstream, own))
     return kube_schedulers, ours
 

@@ -144,7 +144,7 @@ class AttemptSeries:
     # --- profiles ----------------------------------------------------------------------------------------------------------------
 
     def of(self, profile: ResolvedProfile) -> ProfileSeries:
-        """The series of a profile, which may be a new generation."""
+        """Find the series of a profile, which may be a new generation."""
         found = self._profiles.get(profile.scheduler_name)
         if found is None:
             found = self._profiles[profile.scheduler_name] = ProfileSeries(self, profile)
@@ -192,7 +192,7 @@ class AttemptSeries:
         return {(one.profile.name, plugin): share for one in self._profiles.values() for plugin, share in one.shares()}
 
     def series(self) -> Iterable[Series]:
-        """The series, for export."""
+        """List the series, for export."""
         self.settle()
         return (
             self.attempts, self.durations, self._algorithm, self._sli, self._tries, self._flushed, self.steps, self._plugins,
@@ -334,7 +334,7 @@ class ProfileSeries:
                     self._all.evaluations.at(plugin, point, self._name).value += times
 
     def shares(self) -> Iterator[tuple[str, float]]:
-        """The plugins, each with its share of the points of chosen nodes."""
+        """Yield the plugins, each with its share of the points of chosen nodes."""
         whole = sum(map(abs, self._points.values()))
         for plugin, points in self._points.items():
             yield plugin, abs(points) / whole if whole else 0.0

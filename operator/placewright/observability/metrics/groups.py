@@ -42,7 +42,7 @@ class GroupSeries:
         self._durations.forget(lambda labels: labels[1] not in profiles)
 
     def series(self) -> Iterable[Series]:
-        """The series, for export."""
+        """List the series, for export."""
         return (self._attempts, self._durations, self._algorithm)
 
 
@@ -72,7 +72,7 @@ class ClaimSeries:
             self._waits.at(profile, driver, status).observe(seconds)
 
     def series(self) -> Iterable[Series]:
-        """The series, for export."""
+        """List the series, for export."""
         return (self._created, self._readied, self._waits)
 
 

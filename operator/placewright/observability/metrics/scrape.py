@@ -152,7 +152,7 @@ def _writing(engine: Engine) -> Iterator[Metric]:
 
 
 def _counts(counts: EventCounts | StatusCounts) -> Iterator[tuple[str, int]]:
-    """The fields of a class of counts, so that a new field is exported without a change here."""
+    """Yield the fields of a class of counts, so that a new field is exported without a change here."""
     return ((one.name, getattr(counts, one.name)) for one in fields(counts))
 
 

@@ -55,13 +55,13 @@ class Histogram:
         self.sum += float(values.sum())
 
     def text(self) -> str:
-        """The text of the export."""
+        """Write the text of the export."""
         counts = list(accumulate(self.counts))
         return "".join(f"{line} {value}\n" for line, value in zip(self._lines, [*counts, counts[-1], repr(self.sum)], strict=True))
 
 
 def _beginnings(family: MetricFamily, labels: Labels) -> list[str]:
-    """The texts before the numbers of each bucket, of the count and of the sum."""
+    """Write the texts before the numbers of each bucket, of the count and of the sum."""
     named = sorted(f'{name}="{_escaped(value)}"' for name, value in zip(family.labels, labels, strict=True))
     at = "{" + ",".join(named) + "}" if named else ""
     bounds = [*(repr(float(bound)) for bound in family.buckets), "+Inf"]
@@ -81,7 +81,7 @@ class CounterSeries:
         self._cells: dict[Labels, Cell] = {}
 
     def at(self, *labels: str) -> Cell:
-        """The cell of these label values, which a caller may keep."""
+        """Return the cell of these label values, which a caller may keep."""
         cell = self._cells.get(labels)
         if cell is None:
             cell = self._cells[labels] = Cell()
@@ -93,7 +93,7 @@ class CounterSeries:
             del self._cells[labels]
 
     def metric(self) -> Metric:
-        """The series, for export."""
+        """List the series, for export."""
         return counted(self.family, {labels: cell.value for labels, cell in self._cells.items()})
 
 
@@ -109,7 +109,7 @@ class Histograms:
         self._series: dict[Labels, Histogram] = {}
 
     def at(self, *labels: str) -> Histogram:
-        """The histogram of these label values, which a caller may keep."""
+        """Return the histogram of these label values, which a caller may keep."""
         found = self._series.get(labels)
         if found is None:
             found = self._series[labels] = Histogram(self.family, labels)
@@ -121,7 +121,7 @@ class Histograms:
             del self._series[labels]
 
     def text(self) -> str:
-        """The text of the export."""
+        """Write the text of the export."""
         name = self.family.name
         return f"# HELP {name} {self.family.help}\n# TYPE {name} histogram\n" + "".join(one.text() for one in self._series.values())
 

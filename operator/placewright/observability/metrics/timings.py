@@ -46,7 +46,7 @@ class EventTimes:
         found.observe(self._clock() - self._began)
 
     def series(self) -> Iterable[Series]:
-        """The series, for export."""
+        """List the series, for export."""
         return (self._events,)
 
 
@@ -77,7 +77,7 @@ class HintTimes:
         return timed
 
     def series(self) -> Iterable[Series]:
-        """The series, for export."""
+        """List the series, for export."""
         return (self._hints,)
 
 
@@ -120,5 +120,5 @@ class RequestTimes:
         known[1].observe(took)
 
     def series(self) -> Iterable[Series]:
-        """The series, for export."""
+        """List the series, for export."""
         return (self._requests, self._durations, self._waits)

@@ -181,7 +181,7 @@ def _note_own(resolved: ResolvedProfile, path: str, findings: ConversionFindings
 
 
 def _backoff(profiles: Iterable[SchedulingProfile], findings: ConversionFindings) -> dict[str, Any]:
-    """The backoff of a configuration, which has one for all profiles, in whole seconds: the first profile's that it can hold."""
+    """Return the backoff of a configuration, which has one for all profiles, in whole seconds: the first profile's that it can hold."""
     chosen: Backoff | None = None
     for profile in profiles:
         backoff = profile.spec.backoff
@@ -204,7 +204,7 @@ def _holds(backoff: Backoff) -> bool:
 
 
 def _extenders(profiles: Sequence[SchedulingProfile], findings: ConversionFindings) -> list[ExtenderSpec]:
-    """The extenders of a configuration, which has one list for all profiles: the profiles' list, where they agree."""
+    """Return the extenders of a configuration, which has one list for all profiles: the profiles' list, where they agree."""
     first = profiles[0].spec.extenders or [] if profiles else []
     if all((profile.spec.extenders or []) == first for profile in profiles):
         return first
