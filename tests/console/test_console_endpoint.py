@@ -8,7 +8,6 @@ import itertools
 import json
 import zlib
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -326,7 +325,7 @@ async def test_a_crowd_of_one_user_makes_room_for_others_and_none_for_itself(her
 async def test_where_the_port_has_no_place_for_a_stream_it_is_refused_and_nothing_is_left(
     here: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accept, "PLACES", replace(accept.PLACES, following=1))
+    monkeypatch.setattr(accept, "FOLLOWING", 1)
     token = here.judge.person("ann", "enter", "everywhere")
     async with following(here, token):
         assert (await here.read("/console/api/feed", token))[0] == 503

@@ -207,7 +207,7 @@ async def test_a_page_that_breaks_off_is_seen_to_and_logged(caplog: pytest.LogCa
 
 
 async def test_the_end_does_not_wait_for_those_who_linger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_END_SECONDS", 0.1)
+    monkeypatch.setattr(accept, "END_SECONDS", 0.1)
     loop = asyncio.get_running_loop()
     async with listening() as port:
         writers = [(await asyncio.open_connection(LOOPBACK, port))[1] for _ in range(3)]

@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
-from placewright.api.fairroom import FairRoom
 from placewright.http.routes import Following, RequestRefused
+from placewright.serving.fairroom import FairRoom
 from placewright.serving.readerrights import Visitor
 from placewright_console.pages.feed import Feed, FeedReader, TooManyReadersError
 from placewright_console.pages.feedline import PACKED_HEAD

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from placewright.api.decode import DecodeError, decode
-from placewright.http.onerequest import CANCELLED_WHEN_GONE
+from placewright.http.accept import CANCELLED_WHEN_GONE
 from placewright.http.routes import SECURITY_HEADERS
 from placewright.serving.rights import ALL_NAMESPACES
 from placewright_console.local.doorkeeper import DATA, SESSION, Doorkeeper

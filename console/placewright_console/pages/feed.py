@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from placewright.api.fairroom import FairRoom
+from placewright.serving.fairroom import FairRoom
 from placewright.serving.rights import ALL_NAMESPACES, Rights
 from placewright_console.pages.feedline import EMPTY_LINE, FeedLine
 from placewright_console.pages.statedelta import Section, Sections, changed_rows

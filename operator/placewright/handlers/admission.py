@@ -34,9 +34,8 @@ from placewright.engine.outofmemory import reported
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.handlers import podassignment
 from placewright.handlers.podassignment import PodAssignment
-from placewright.http.accept import Doorway
+from placewright.http.accept import CANCELLED_WHEN_GONE, Connection, Port
 from placewright.http.certificates import self_signed
-from placewright.http.onerequest import CANCELLED_WHEN_GONE, SingleRequest
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 from placewright.kube.profiles import apply_webhook
@@ -64,7 +63,7 @@ _REVIEWED_UID: Final = "under-review"
 
 
 class AdmissionServer(kopf.WebhookServer):
-    """Kopf's webhook server behind a doorway of ours, which writes its address into the ValidatingWebhookConfiguration.
+    """Kopf's webhook server on a port of ours, which writes its address into the ValidatingWebhookConfiguration.
 
     Args:
         options: address, port, certificate folder and the configuration's name. Without a folder the server makes its own certificate.
@@ -110,13 +109,15 @@ class AdmissionServer(kopf.WebhookServer):
 
     @asynccontextmanager
     async def _listening(self, fn: Any, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-        """Listen behind a `Doorway`, which bounds connections as on every port of ours; Kopf's own listening has no bound.
+        """Listen on a `Port`, which bounds connections as on every port of ours; Kopf's own listening has no bound.
 
         Yields the port.
         """
 
         async def serve(request: web.Request) -> web.StreamResponse:
             try:
+                await request.read()
+                cast(Connection, request.protocol).answer()
                 answer: web.StreamResponse = await (self._assign(request) if self._is_of_pod(request) else self._serve(fn, request))
             except web.HTTPException as refused:
                 refused.force_close()
@@ -132,8 +133,7 @@ class AdmissionServer(kopf.WebhookServer):
         try:
             family = socket.AF_INET6 if ":" in (self.addr or "") else socket.AF_INET
             listening = socket.create_server((self.addr or "", self.port or 0), family=family, backlog=_BACKLOG, reuse_port=True)
-            door = Doorway(listening, tls, lambda caller: SingleRequest(server, caller, _LONGEST_REVIEW))
-            async with door.open():
+            async with Port(listening, tls, server, _LONGEST_REVIEW).open():
                 yield listening.getsockname()[1]
         finally:
             await runner.cleanup()

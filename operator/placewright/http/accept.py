@@ -1,29 +1,18 @@
-"""Accepts the connections of a port, so that a client which opens many keeps no other client out. Every port of ours is behind a doorway.
+"""Accepts the connections of a port: a limited number at once, each for one request and for a limited time.
 
-A connection is in one of three rooms. `silent`: no byte came, or its turn has not come; it is a bare socket, without TLS, buffers or a
-task, and costs what a socket costs. `begun`: its TLS handshake is under way, its request is not complete, or it waits for a place to ask.
-`asked`: its request is being answered; only an answer may be large, so no more of them than this room has places are in memory.
+Any client that reaches a port may open connections. Four rules bound what they cost, and how long an honest client waits:
 
-From `asked` a connection may go on to `following`, for an answer that goes on for hours, such as the console's. There it has no end, and
-no other connection pushes it out, because its user was let in: the server of such answers bounds their number, and ends unread ones.
+- `PLACES` connections are open at most. Further ones wait with the kernel, and are accepted in the order in which they came.
+- A connection ends `REQUEST_SECONDS` after its accept unless its request is complete, and `ANSWER_SECONDS` after that.
+- A client that sends more than `LONGEST_REQUEST` bytes, or more than its server takes, is hung up on.
+- A long answer, such as the console's stream, gives its place back. At most `FOLLOWING` such answers are open.
 
-Each room has so many places, and is fair between peers (`api.fairroom`): when there are more connections than places, the peer that has
-most loses its oldest, which is hung up on. So silent clients cannot take the places of clients that speak, and clients that speak slowly
-cannot take those of clients that have asked.
+No connection ends for the sake of another. A crowd that says nothing gives up all places every `REQUEST_SECONDS`, so a health probe behind
+the crowd waits for its turn and is answered. Addresses are not told apart: a kubelet may share its address with a tenant, and the kernel
+has one queue for all.
 
-**Invariant**: a connection keeps its place, however many others come, for as long as a client needs that does at once what is to be done:
-
-- `silent`: for `SPEAK_BEATS` until its first byte, and with that until its handshake begins;
-- `begun`: for `COMPLETE_BEATS` until its request is complete, and with that until it is answered;
-- `asked`: for `ANSWER_TURNS` turns of the event loop, in which the answer of a page is written that has nothing to wait for.
-
-So a health probe is answered, also at an address that it shares with a crowd; it waits for its turn. While no place may be taken away, a
-complete request waits in `begun`, a connection that has spoken waits in `silent`, and a new one waits with the kernel.
-
-A connection that says nothing ends `REQUEST_SECONDS` after its accept, one whose request is not complete as long after its handshake
-began, one that has asked after `ANSWER_SECONDS`. All are counted in beats of the event loop, so that a loop that stood still takes no
-client's time away. In one turn of the loop only so many connections are accepted, and so many handshakes begun: a client that opens
-connections as fast as it can leaves the scheduler its turns.
+Seconds are counted in beats of the event loop, so that a loop that stood still takes no client's time away. One connection is accepted in a
+turn of the loop, so that a client that opens many leaves the scheduler its turns.
 """
 
 from __future__ import annotations
@@ -33,424 +22,249 @@ import contextlib
 import logging
 import socket
 import ssl
-import struct
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from placewright.api.fairroom import FairRoom, peer_of
+from aiohttp import web
 
 _log = logging.getLogger(__name__)
 
-#: From accept until the first byte, and from the beginning of the handshake until the request is complete.
+#: Connections of one port, beside its followers. A connection within TLS takes up to 400 KiB.
+PLACES: Final = 256
+#: Connections of one port whose answers go on for as long as their clients stay.
+FOLLOWING: Final = 128
+#: From the accept until the request is complete. A client needs two ways through the network, and processor time.
 REQUEST_SECONDS: Final = 3.0
 #: From the request to the last byte of the answer.
 ANSWER_SECONDS: Final = 30.0
 BEAT_SECONDS: Final = 0.1
-#: Beats for which an accepted connection keeps its place before its first byte. One less than that is certain.
-SPEAK_BEATS: Final = 3
-#: The same from the beginning of the handshake until the request. A client needs two ways through the network, and processor time.
-COMPLETE_BEATS: Final = 8
-#: Turns of the event loop, of one who has asked, for the answer. Our pages of health need about four.
-ANSWER_TURNS: Final = 16
-#: Connections accepted, and handshakes begun, in one turn of the event loop. A handshake takes about a millisecond of it.
-A_TURN: Final = 8
-#: Without descriptors or buffers for another connection, how long none is accepted, seconds.
-_PAUSE_SECONDS: Final = 0.25
-#: How long a goodbye of TLS is waited for, seconds.
+#: Time at the end for answers under way.
+END_SECONDS: Final = 1.0
+#: Time for a client's goodbye of TLS.
 _GOODBYE_SECONDS: Final = 1.0
-#: The same trouble is logged this often, seconds.
+#: Time without an accept after the process lacked descriptors or buffers for one.
+_PAUSE_SECONDS: Final = 0.25
+#: Seconds between two log lines of one port.
 _SAID_EVERY: Final = 60.0
-#: Hang up at once: the kernel keeps nothing for the other side.
-_AT_ONCE: Final = struct.pack("ii", 1, 0)
-
-#: Makes what reads and writes a connection. It tells the caller when the request is complete, and when the connection is lost.
-ProtocolFactory = Callable[["Caller"], asyncio.Protocol]
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """How many connections may be in each room; their sum bounds the descriptors that a port takes."""
-
-    silent: int
-    begun: int
-    asked: int
-    following: int
+#: Bytes of a request without a body: first line, headers (a bearer token is the largest that we know of), and what follows unasked.
+LONGEST_REQUEST: Final = 32768
+_MOST_HEADERS: Final = 64
+#: For `web.Server` and `web.AppRunner`: without it aiohttp goes on with a request although no client is there for its answer.
+CANCELLED_WHEN_GONE: Final[dict[str, Any]] = {"handler_cancellation": True}
 
 
-#: Of every port.
-PLACES: Final = Places(silent=256, begun=128, asked=64, following=128)
+class Connection(web.RequestHandler):
+    """One connection, for its one request.
 
+    Attributes:
+        unfinished: whether an answer with an end is under way.
+        placed: done when the connection needs its place no more.
+    """
 
-class Caller:
-    """One connection, from accept to its end."""
+    def __init__(self, port: Port) -> None:
+        super().__init__(
+            port.server,
+            loop=asyncio.get_running_loop(),
+            logger=_unheard(),
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's word for "none"
+            keepalive_timeout=0.0,
+            lingering_time=0.0,
+            max_headers=_MOST_HEADERS,
+        )
+        self._port = port
+        self._bytes_left = port.longest_request
+        self._wire: asyncio.BaseTransport | None = None
+        self._end_after(REQUEST_SECONDS)
+        self.unfinished = False
+        self.placed: asyncio.Future[None] = self._loop.create_future()
 
-    __slots__ = ("_answer", "_door", "_socket", "_task", "_transport", "peer", "since", "turn")
-
-    def __init__(self, door: Doorway, connection: socket.socket, peer: str, since: int) -> None:
-        """`since`: the beat at which it came into the room that it is in."""
-        self.peer = peer
-        self.since = since
-        #: At which it began to be answered; counted while others wait for that.
-        self.turn = 0
-        self._door = door
-        self._answer: Callable[[], None] | None = None
-        self._socket: socket.socket | None = connection
-        self._task: asyncio.Task[None] | None = None
-        self._transport: asyncio.Transport | None = None
-
-    def opened(self, transport: asyncio.BaseTransport) -> None:
-        """The protocol has its transport."""
-        # Not asserted: uvloop's are of another class.
-        self._transport = cast(asyncio.Transport, transport)
-
-    def asked(self, answer: Callable[[], None]) -> None:
-        """The request is complete.
-
-        Args:
-            answer: has the request answered. It is called once, now or as soon as there is a place to ask.
-        """
-        self._answer = answer
-        self._door.asked(self)
+    def answer(self) -> None:
+        """Note that the request is complete. The handler of a request calls this."""
+        self.unfinished = True
+        self._end_after(ANSWER_SECONDS)
 
     def follow(self) -> bool:
-        """Give back the place in the room `asked`, because the answer goes on for long.
+        """Give the place back, because the answer goes on for as long as the client stays.
 
         Returns:
-            Whether there is a place to follow; without one the connection stays where it is.
+            Whether the port has room for one more such answer.
         """
-        return self._door.follow(self)
-
-    def lost(self) -> None:
-        """The connection is no more."""
-        self._answer = None
-        self._door.left(self)
-
-    # --- for the door ---
-
-    @property
-    def bare(self) -> socket.socket | None:
-        """The socket, as long as no transport has it."""
-        return self._socket
-
-    def taken(self) -> socket.socket:
-        """The socket, for the transport that has it from now on."""
-        assert self._socket is not None
-        taken, self._socket = self._socket, None
-        return taken
-
-    def served_by(self, task: asyncio.Task[None]) -> None:
-        """Note the task that opens the connection."""
-        self._task = task
-
-    def answered(self) -> None:
-        """Have the request answered."""
-        assert self._answer is not None
-        answer, self._answer = self._answer, None
-        answer()
+        if self.transport is None or len(self._port.followers) >= FOLLOWING:
+            return False
+        self.unfinished = False
+        self._bytes_left = 0  # a client that follows has nothing more to say
+        self._port.followers.add(self)
+        self._leave_place()
+        return True
 
     def hang_up(self) -> None:
-        """End the connection, wherever it is, without a word."""
-        if self._socket is not None:
-            _close_at_once(self._socket)
-            self._socket = None
-        if self._transport is not None:
-            self._transport.abort()
-        elif self._task is not None:
-            self._task.cancel()  # in the midst of its handshake
+        """End the connection without a word."""
+        if self._wire is not None:
+            cast(asyncio.Transport, self._wire).abort()
+
+    def _end_after(self, seconds: float) -> None:
+        self._last_beat = self._port.beat + seconds / BEAT_SECONDS
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the time for the request, or for its answer, is over."""
+        return self._port.beat >= self._last_beat
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport: aiohttp forgets its own while the kernel takes the last bytes."""
+        self._wire = transport
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes to aiohttp, or hang up on a client that sends too many."""
+        self._bytes_left -= len(data)
+        if self._bytes_left < 0:
+            self.hang_up()
+        else:
+            super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Leave the port."""
+        super().connection_lost(exc)
+        self._port.followers.discard(self)
+        self._leave_place()
+
+    def _leave_place(self) -> None:
+        if not self.placed.done():
+            self.placed.set_result(None)
+
+    def log_exception(self, *args: Any, **named: Any) -> None:
+        """Report a lack of memory; aiohttp calls this with each error of a handler, and goes on."""
+        if isinstance(problem := named.get("exc_info"), MemoryError):
+            self._loop.call_exception_handler({"message": "a request has run out of memory", "exception": problem})
+        super().log_exception(*args, **named)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for it, and aiohttp always lets the connection end
+        """The client sends no more. Without TLS it may still read its answer, as `nc -N` does; otherwise it has gone.
+
+        Returns:
+            Whether the connection stays open.
+        """
+        reads = self not in self._port.followers
+        return reads and self.transport is not None and self.transport.get_extra_info("ssl_object") is None
 
 
-class Doorway:
-    """Accepts on one socket, and keeps the rooms."""
+class Port:
+    """One listening socket, and its connections.
 
-    def __init__(self, listening: socket.socket, tls: ssl.SSLContext | None, factory: ProtocolFactory) -> None:
-        """`listening`: is not blocking from now on, and closed at the end."""
+    Attributes:
+        server: answers requests.
+        longest_request: bytes that are read of a connection.
+        beat: number of beats since the port was opened.
+        followers: connections whose answers go on for as long as their clients stay.
+    """
+
+    def __init__(
+        self, listening: socket.socket, tls: ssl.SSLContext | None, server: web.Server, longest_request: int = LONGEST_REQUEST
+    ) -> None:
+        """Accept nothing yet.
+
+        Args:
+            listening: is not blocking from now on, and closed at the end.
+            tls: None for plain HTTP.
+            server: answers requests. Its handler calls `answer` of the connection when it has the whole request.
+            longest_request: bytes of the request with its body.
+        """
+        listening.setblocking(False)
         self._listening = listening
         self._tls = tls
-        self._factory = factory
-        self._loop = asyncio.get_running_loop()
-        self._silent: FairRoom[Caller] = FairRoom()
-        #: In the room `silent`, too: have said something, and their turn has not come.
-        self._spoken: FairRoom[Caller] = FairRoom()
-        self._begun: FairRoom[Caller] = FairRoom()
-        #: In the room `begun`, too: their requests are complete, and their turn has not come.
-        self._complete: FairRoom[Caller] = FairRoom()
-        self._asked: FairRoom[Caller] = FairRoom()
-        self._following: set[Caller] = set()
-        #: `_begin_some` is called in the next turn, `_answer_some` too.
-        self._beginning = self._answering = False
-        #: No connection is accepted, for lack of places (`_full`), or of descriptors as well (`_exhausted`).
-        self._full = self._exhausted = False
-        self._closed = False
-        self._beat = self._turn = 0
+        self.server = server
+        self.longest_request = longest_request
+        self._places = asyncio.Semaphore(PLACES)
+        self._held: dict[asyncio.Task[None], Connection] = {}
         self._said = -_SAID_EVERY
-        self._opening: set[asyncio.Task[None]] = set()
+        self.beat = 0
+        self.followers: set[Connection] = set()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Accept for as long as the context is open; who is still there at its end is hung up on."""
-        self._listening.setblocking(False)
-        self._loop.add_reader(self._listening, self._accept)
-        beats = asyncio.create_task(self._count_beats(), name="connections without a request")
+        """Accept for as long as the context is open. At its end answers under way have `END_SECONDS`; all other connections end at once."""
+        tasks = [asyncio.create_task(each(), name=each.__name__) for each in (self._accept, self._count_beats)]
         try:
             yield
         finally:
-            beats.cancel()
-            self.shut()
-            for caller in (*self._complete, *self._asked):
-                self._hang_up(caller)
-            await asyncio.gather(beats, *self._opening, return_exceptions=True)
+            await _cancelled(tasks)
+            self._listening.close()
+            for each in tuple(self.followers):
+                each.hang_up()
+            await _cancelled(task for task, each in self._held.items() if not each.unfinished)
+            await self.server.shutdown(END_SECONDS)
+            await _cancelled(self._held)
 
-    def shut(self) -> None:
-        """Accept no more connections; hang up on all that have no request, or an answer without an end. The others get their answers."""
-        if self._closed:
-            return
-        self._closed = True
-        self._loop.remove_reader(self._listening)
-        self._listening.close()
-        for caller in (*self._silent, *self._spoken, *self._begun, *self._following):
-            self._hang_up(caller)
-
-    # --- what callers say of themselves -----------------------------------------------------------------------------------------
-
-    def asked(self, caller: Caller) -> None:
-        """The caller's request is complete."""
-        if caller not in self._begun:
-            return
-        self._begun.leave(caller)
-        caller.since = self._beat
-        self._complete.enter(caller, caller.peer)
-        self._go_on()
-
-    def follow(self, caller: Caller) -> bool:
-        """The caller's answer goes on for long. Returns whether there is a place for that."""
-        if self._closed or caller not in self._asked or len(self._following) >= PLACES.following:
-            return False
-        self._asked.leave(caller)
-        self._following.add(caller)
-        self._go_on()
-        return True
-
-    def left(self, caller: Caller) -> None:
-        """The caller's connection is no more."""
-        self._following.discard(caller)
-        for room in (self._silent, self._spoken, self._begun, self._complete, self._asked):
-            room.leave(caller)
-        self._go_on()
-
-    def _go_on(self) -> None:
-        """Serve waiting connections, for which there may be a place now."""
-        if self._complete and not self._answering:
-            self._answering = True
-            self._loop.call_soon(self._answer_some)
-        if self._spoken and not self._beginning and not self._closed:
-            self._beginning = True
-            self._loop.call_soon(self._begin_some)
-        self._accept_further()
-
-    # --- accepting ----------------------------------------------------------------------------------------------------------------
-
-    @property
-    def _waiting(self) -> int:
-        """Connections that are bare sockets, or are in line to be more."""
-        return len(self._silent) + len(self._spoken)
-
-    def _accept(self) -> None:
-        for _ in range(A_TURN):
-            loser = None
-            if self._waiting >= PLACES.silent:
-                loser = self._who_waits_too_long()
-                if loser is None:
-                    self._accept_none()
-                    return
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._places.locked():
+                self._say("all %s connections of a port are open; further ones wait", PLACES)
+            await self._places.acquire()
             try:
-                connection, address = self._listening.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
+                accepted, _ = await loop.sock_accept(self._listening)
             except OSError as problem:
-                self._pause(problem)
-                return
-            if loser is not None:
-                self._crowd_out(loser)
-            connection.setblocking(False)
-            self._welcome(Caller(self, connection, peer_of(address[0]), self._beat))
+                self._places.release()
+                self._say("connections cannot be accepted: %s", problem)
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            self._admit(accepted)
+            await asyncio.sleep(0)
 
-    def _who_waits_too_long(self) -> Caller | None:
-        """Return a connection that said nothing for long enough, of the peer that has most connections in this room."""
-        peers = self._silent.peers | self._spoken.peers
-        crowd = max(peers, key=lambda peer: self._silent.guests_of(peer) + self._spoken.guests_of(peer))
-        oldest = self._silent.oldest_of(crowd)
-        return oldest if oldest is not None and self._waits_too_long(oldest) else None
+    def _admit(self, accepted: socket.socket) -> None:
+        connection = Connection(self)
+        task = asyncio.create_task(self._hold(connection, accepted))
+        self._held[task] = connection
+        task.add_done_callback(self._held.pop)
 
-    def _waits_too_long(self, silent: Caller) -> bool:
-        return self._beat - silent.since >= SPEAK_BEATS
-
-    def _welcome(self, caller: Caller) -> None:
-        """Give an accepted connection its place; where its first bytes are here, it has spoken at once."""
-        if _says_something(caller):
-            self._queue_up(caller)
-        elif caller.bare is not None:
-            self._silent.enter(caller, caller.peer)
-            self._loop.add_reader(caller.bare, self._hear, caller)
-
-    def _pause(self, problem: OSError) -> None:
-        """No descriptors or buffers: free some, and accept again in a moment."""
-        self._say("connections cannot be accepted: %s", problem)
-        self._exhausted = True
-        self._accept_none()
-        for caller in list(self._silent)[:A_TURN]:
-            if self._waits_too_long(caller):
-                self._hang_up(caller)
-        self._loop.call_later(_PAUSE_SECONDS, self._accept_again)
-
-    def _accept_none(self) -> None:
-        """Leave new connections with the kernel."""
-        self._full = True
-        self._loop.remove_reader(self._listening)
-
-    def _accept_again(self) -> None:
-        self._exhausted = False
-        self._accept_further()
-
-    def _accept_further(self) -> None:
-        """Accept again after a lack of places, if there is one now."""
-        if not self._full or self._exhausted or self._closed:
-            return
-        if self._waiting < PLACES.silent or self._who_waits_too_long() is not None:
-            self._full = False
-            self._loop.add_reader(self._listening, self._accept)
-
-    # --- beginning ----------------------------------------------------------------------------------------------------------------
-
-    def _hear(self, caller: Caller) -> None:
-        if caller.bare is None:
-            return
-        self._loop.remove_reader(caller.bare)
-        self._silent.leave(caller)
-        if _says_something(caller):
-            self._queue_up(caller)
-        else:
-            self._go_on()
-
-    def _queue_up(self, caller: Caller) -> None:
-        self._spoken.enter(caller, caller.peer)
-        self._go_on()
-
-    def _begin_some(self) -> None:
-        self._beginning = False
-        for _ in range(A_TURN):
-            caller = self._spoken.next_into(self._begun)
-            if caller is None or not self._has_place_to_begin(caller.peer):
-                break  # who leaves, or the next beat, calls again
-            self._spoken.leave(caller)
-            caller.since = self._beat
-            self._begun.enter(caller, caller.peer)
-            task = self._loop.create_task(self._begin(caller))
-            self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
-            caller.served_by(task)
-        else:
-            self._go_on()
-        self._accept_further()
-
-    def _has_place_to_begin(self, peer: str) -> bool:
-        """Whether there is a place, or may be made, for one more of a peer."""
-        if len(self._begun) + len(self._complete) < PLACES.begun:
-            return True
-        loser = self._begun.who_makes_room(peer)
-        if loser is None or self._beat - loser.since < COMPLETE_BEATS:
-            return False
-        self._crowd_out(loser)
-        return True
-
-    async def _begin(self, caller: Caller) -> None:
-        """Give the caller a transport. Until this runs the socket is the caller's, who may lose their place meanwhile."""
+    async def _hold(self, connection: Connection, accepted: socket.socket) -> None:
+        """Give a connection a place for as long as it needs one, or until this is cancelled."""
         try:
-            await self._open(caller.taken(), lambda: self._factory(caller))
-        except OSError:
-            self.left(caller)  # who speaks no TLS, or has gone
-        except BaseException:
-            self.left(caller)
-            raise
+            # An error is that of a client that speaks no TLS, or has gone.
+            with contextlib.suppress(OSError):
+                await self._begin(connection, accepted)
+                await connection.placed
+        except asyncio.CancelledError:
+            connection.hang_up()
+        finally:
+            self._places.release()
 
-    async def _open(self, connection: socket.socket, factory: Callable[[], asyncio.Protocol]) -> None:
+    async def _begin(self, connection: Connection, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
         if self._tls is None:
-            await self._loop.connect_accepted_socket(factory, connection)
+            await loop.connect_accepted_socket(lambda: connection, accepted)
             return
-        await self._loop.connect_accepted_socket(
-            factory, connection, ssl=self._tls, ssl_handshake_timeout=ANSWER_SECONDS, ssl_shutdown_timeout=_GOODBYE_SECONDS
+        await loop.connect_accepted_socket(
+            lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=ANSWER_SECONDS, ssl_shutdown_timeout=_GOODBYE_SECONDS
         )
-
-    # --- ends ---------------------------------------------------------------------------------------------------------------------
 
     async def _count_beats(self) -> None:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
-            self._beat += 1
-            self._end_overdue()
-            self._go_on()
+            self.beat += 1
+            for overdue in [task for task, each in self._held.items() if each.overdue]:
+                overdue.cancel()
 
-    def _end_overdue(self) -> None:
-        for room, seconds in ((self._silent, REQUEST_SECONDS), (self._begun, REQUEST_SECONDS), (self._asked, ANSWER_SECONDS)):
-            for caller in room:
-                if (self._beat - caller.since) * BEAT_SECONDS >= seconds:
-                    self._hang_up(caller)
-
-    def _answer_some(self) -> None:
-        """Have complete requests answered while there are places, or may be made; if some have to wait, again in the next turn."""
-        self._turn += 1
-        self._answering = False
-        while (caller := self._complete.next_into(self._asked)) is not None and self._has_place_to_ask(caller.peer):
-            self._complete.leave(caller)
-            caller.since, caller.turn = self._beat, self._turn
-            self._asked.enter(caller, caller.peer)
-            caller.answered()
-        self._go_on()
-
-    def _has_place_to_ask(self, peer: str) -> bool:
-        """Whether there is a place, or may be made, for one more of a peer."""
-        if len(self._asked) < PLACES.asked:
-            return True
-        loser = self._asked.who_makes_room(peer)
-        if loser is None or self._turn - loser.turn < ANSWER_TURNS:
-            return False
-        self._crowd_out(loser)
-        return True
-
-    def _crowd_out(self, loser: Caller) -> None:
-        self._say("there are more connections than places; connections without a request make room, first those of %s", loser.peer)
-        self._hang_up(loser)
-
-    def _hang_up(self, caller: Caller) -> None:
-        if caller.bare is not None:
-            self._loop.remove_reader(caller.bare)
-        self.left(caller)
-        caller.hang_up()
-
-    def _say(self, what: str, about: object) -> None:
+    def _say(self, words: str, about: object) -> None:
         now = time.monotonic()
         if now - self._said >= _SAID_EVERY:
             self._said = now
-            _log.warning(what + " (said once a minute)", about)
+            _log.warning(words + " (said once a minute)", about)
 
 
-def _says_something(caller: Caller) -> bool:
-    """Whether bytes are there to be read. Who has gone already is let go."""
-    assert caller.bare is not None
-    try:
-        if caller.bare.recv(1, socket.MSG_PEEK):
-            return True
-    except (BlockingIOError, InterruptedError):
-        return False
-    except OSError:
-        pass
-    caller.hang_up()
-    return False
+async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)
 
 
-def _close_at_once(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-    connection.close()
+def _unheard() -> logging.Logger:
+    """Return a silent logger for aiohttp, which logs a traceback for each broken request: a client could fill the log."""
+    unheard = _log.getChild("unheard")
+    unheard.setLevel(logging.CRITICAL + 1)
+    return unheard

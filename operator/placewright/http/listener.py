@@ -1,7 +1,4 @@
-"""Listens: sockets, TLS, and aiohttp's server behind a `Doorway`, which bounds the connections of unknown clients.
-
-One connection carries one request (`http/onerequest.py`).
-"""
+"""Listens on an address, and answers requests by a table of routes. `accept.Port` bounds the connections."""
 
 from __future__ import annotations
 
@@ -14,21 +11,20 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import Final
+from typing import Final, cast
 
 from aiohttp import web
 
 from placewright.api.bad_input import InputError
-from placewright.http.accept import Doorway
-from placewright.http.onerequest import CANCELLED_WHEN_GONE, SingleRequest
-from placewright.http.routes import TEXT, Answer, Following, Gate, Question, RequestRefused, Routes
+from placewright.http.accept import CANCELLED_WHEN_GONE, Connection, Port
+from placewright.http.routes import TEXT, Answer, Audience, Following, Gate, Question, RequestRefused, Routes
 
 _log = logging.getLogger(__name__)
 
 #: Connections that the kernel queues until they are accepted; its own limit may be lower.
 _BACKLOG: Final = 1024
-#: Seconds that an answer under way has at the end.
-_END_SECONDS: Final = 1.0
+#: Answers that are judged, made or written at once, without health. Health is answered beyond them, because a port has more connections.
+MOST_ANSWERS: Final = 128
 #: Bytes from which on an answer is compressed: for fewer the work costs more than the bytes.
 _WORTH_PACKING: Final = 4096
 #: Seconds that a client which follows a long answer may take for one piece, and bytes of a piece that are written at once: what a client
@@ -92,6 +88,7 @@ class Listener:
     def __init__(self, routes: Routes, gate: Gate) -> None:
         self._routes = routes
         self._gate = gate
+        self._under_way: set[Connection] = set()
 
     @asynccontextmanager
     async def serving(self, listening: socket.socket, tls: ssl.SSLContext | None) -> AsyncIterator[None]:
@@ -101,16 +98,19 @@ class Listener:
             listening: closed at the end.
             tls: None for plain HTTP.
         """
-        server = web.Server(self._handle, **CANCELLED_WHEN_GONE)
-        door = Doorway(listening, tls, lambda caller: SingleRequest(server, caller))
-        async with door.open():
-            try:
-                yield
-            finally:
-                door.shut()
-                await server.shutdown(_END_SECONDS)
+        async with Port(listening, tls, web.Server(self._handle, **CANCELLED_WHEN_GONE)).open():
+            yield
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = cast(Connection, request.protocol)
+        connection.answer()
+        self._under_way.add(connection)
+        try:
+            return await self._answered(request)
+        finally:
+            self._under_way.discard(connection)
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             answer = await self._answer(request)
         except RequestRefused as refused:
@@ -121,7 +121,7 @@ class Listener:
             _log.exception("GET %s failed", request.path)
             answer = Answer(b"Internal Server Error\n", status=_INTERNAL_ERROR)
         try:
-            return await _sent(request, answer)
+            return await self._sent(request, answer)
         except ConnectionError:
             raise  # the client has gone, or took too long
         except Exception:
@@ -135,8 +135,58 @@ class Listener:
             raise RequestRefused(_NOT_FOUND, "404 page not found")
         if request.method != "GET":
             return Answer(b"405 method not allowed\n", status=_METHOD_NOT_ALLOWED, headers={"Allow": "GET"})
+        if endpoint.audience is not Audience.EVERYBODY and len(self._under_way) > MOST_ANSWERS:
+            raise RequestRefused(_NO_PLACE, "503 too many answers are under way; try again later")
         await self._gate.admit(endpoint, question)
         return await endpoint.answer(question)
+
+    async def _sent(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+        body = answer.body
+        if isinstance(body, Following):
+            return await self._followed(request, answer, body)
+        if isinstance(body, bytes) and len(body) <= _PIECE_BYTES:
+            response: web.StreamResponse = web.Response(body=body, status=answer.status, headers=_headers(answer))
+        else:
+            response = web.StreamResponse(status=answer.status, headers=_headers(answer))
+        response.force_close()
+        if isinstance(body, bytes) and len(body) >= _WORTH_PACKING:
+            response.enable_compression()  # where the client accepts it, as Prometheus does
+        if isinstance(response, web.Response):
+            return response
+        await response.prepare(request)
+        async for piece in _in_pieces(body) if isinstance(body, bytes) else body:
+            await response.write(piece)
+        await response.write_eof()
+        return response
+
+    async def _followed(self, request: web.BaseRequest, answer: Answer, body: Following) -> web.StreamResponse:
+        """Write an answer for as long as the client stays and reads."""
+        connection = cast(Connection, request.protocol)
+        try:
+            async with aclosing(body.pieces) as pieces:
+                if not connection.follow():
+                    return await self._sent(request, Answer(b"503 too many clients follow\n", status=_NO_PLACE))
+                self._under_way.discard(connection)
+                response = web.StreamResponse(status=answer.status, headers=_headers(answer))
+                response.force_close()
+                await response.prepare(request)
+                async for whole in pieces:
+                    async for piece in _in_pieces(whole):
+                        async with asyncio.timeout(_PIECE_SECONDS):
+                            await response.write(piece)
+                await response.write_eof()
+                return response
+        except TimeoutError:
+            connection.hang_up()
+            raise ConnectionResetError("the client does not read") from None
+        finally:
+            body.end()
+
+
+async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
+    """Cut bytes, so that no more of them than the client takes are copied into buffers."""
+    for at in range(0, len(body), _PIECE_BYTES):
+        yield body[at : at + _PIECE_BYTES]
 
 
 def _question(request: web.BaseRequest) -> Question:
@@ -146,49 +196,6 @@ def _question(request: web.BaseRequest) -> Question:
     packed = any(each.strip() == "gzip" for each in packings.split(","))
     site = headers.get("Sec-Fetch-Site", "")
     return Question(request.path, query, headers.get("Accept", ""), request.remote or "", authorization, packed, site)
-
-
-async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
-    if isinstance(answer.body, Following):
-        return await _followed(request, answer, answer.body)
-    headers = _headers(answer)
-    if isinstance(answer.body, bytes):
-        response: web.StreamResponse = web.Response(body=answer.body, status=answer.status, headers=headers)
-        if len(answer.body) >= _WORTH_PACKING:
-            response.enable_compression()  # where the client accepts it, as Prometheus does
-        response.force_close()
-        return response
-    response = web.StreamResponse(status=answer.status, headers=headers)
-    response.force_close()
-    await response.prepare(request)
-    async for piece in answer.body:
-        await response.write(piece)
-    await response.write_eof()
-    return response
-
-
-async def _followed(request: web.BaseRequest, answer: Answer, body: Following) -> web.StreamResponse:
-    """Write an answer for as long as the client stays and reads."""
-    protocol = request.protocol
-    try:
-        async with aclosing(body.pieces) as pieces:
-            if not isinstance(protocol, SingleRequest) or not protocol.follow():
-                return await _sent(request, Answer(b"503 too many clients follow\n", status=_NO_PLACE))
-            response = web.StreamResponse(status=answer.status, headers=_headers(answer))
-            response.force_close()
-            await response.prepare(request)
-            async for piece in pieces:
-                for at in range(0, len(piece), _PIECE_BYTES):
-                    async with asyncio.timeout(_PIECE_SECONDS):
-                        await response.write(piece[at : at + _PIECE_BYTES])
-            await response.write_eof()
-            return response
-    except TimeoutError:
-        if protocol.transport is not None:
-            protocol.transport.abort()
-        raise ConnectionResetError("the client does not read") from None
-    finally:
-        body.end()
 
 
 def _headers(answer: Answer) -> dict[str, str]:

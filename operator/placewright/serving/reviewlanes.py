@@ -4,9 +4,9 @@ A client that cannot name itself costs nothing. A token that the API server has 
 share the places. Any other token, and a request without one, waits in the lane `strangers`, in which addresses share them. So made-up
 tokens never delay a scrape.
 
-In each lane few requests are under way, few wait, and parties share both (`api.fairroom`): the next place is for the party with the
+In each lane few requests are under way, few wait, and parties share both (`serving.fairroom`): the next place is for the party with the
 fewest requests under way, and a newcomer to a full lane takes the place of the oldest request of the party with the most. A request whose
-client is gone leaves its lane before the API server is asked (`http.onerequest`).
+client is gone leaves its lane before the API server is asked (`http.accept`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Generic, Protocol, TypeVar
 
-from placewright.api.fairroom import FairRoom, peer_of
 from placewright.http.routes import Question, RequestRefused
 from placewright.kube.ratelimit import TokenBucket
+from placewright.serving.fairroom import FairRoom, peer_of
 from placewright.serving.reviews import ANONYMOUS, AskedRight, User
 
 V = TypeVar("V")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.api.fairroom import FairRoom, peer_of
+from placewright.serving.fairroom import FairRoom, peer_of
 
 PEERS = "abcde"
 
@@ -27,20 +27,18 @@ def test_guests_are_told_in_the_order_in_which_they_came() -> None:
 
 
 def test_the_peer_that_has_most_makes_room_with_its_oldest() -> None:
-    room = room_of("b1", "a1", "a2")
-    assert room.who_makes_room("c") == "a1"
-
-
-def test_the_newcomer_counts_among_its_own() -> None:
-    room = room_of("b1", "a1")
-    assert room.who_makes_room("a") == "a1"
-    assert room.who_makes_room("b") == "b1"
+    assert room_of("b1", "a1", "a2").who_makes_room() == "a1"
 
 
 def test_of_peers_that_have_one_guest_each_the_oldest_makes_room() -> None:
-    assert room_of("a1", "b1").who_makes_room("c") == "a1"
     assert room_of("a1", "b1").who_makes_room() == "a1"
-    assert room_of().who_makes_room("c") is None
+    assert room_of().who_makes_room() is None
+
+
+def test_a_peer_makes_room_for_another_only_where_it_then_has_as_many() -> None:
+    room = room_of("b1", "a1", "a2")
+    assert [room.who_makes_room_for(peer) for peer in "abc"] == [None, None, "a1"]
+    assert room_of("a1", "b1").who_makes_room_for("c") is None
 
 
 def test_the_next_into_another_room_is_of_the_peer_that_has_fewest_there() -> None:
@@ -55,7 +53,7 @@ def test_who_left_has_no_place_to_lose() -> None:
     room.leave("a1")
     room.leave("a1")
     assert "a1" not in room
-    assert room.who_makes_room("a") == "a2"
+    assert room.who_makes_room() == "a2"
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.sampled_from(PEERS), st.booleans())))
@@ -66,10 +64,10 @@ def test_any_history_keeps_everybodys_share(most: int, steps: list[tuple[str, bo
     for number, (peer, comes) in enumerate(steps):
         if comes:
             if len(there) == most:
-                lost = room.who_makes_room(peer)
+                lost = room.who_makes_room()
                 assert lost is not None
                 loser = dict(there)[lost]
-                counts = {each: sum(one == each for _, one in there) + (each == peer) for each in PEERS}
+                counts = {each: sum(one == each for _, one in there) for each in PEERS}
                 assert counts[loser] == max(counts.values())
                 assert lost == min(guest for guest, one in there if one == loser)
                 there = [(guest, one) for guest, one in there if guest != lost]

@@ -1,4 +1,4 @@
-"""A room of guests (connections) from many peers, with the rule by which a guest leaves for another, so that no peer fills the room.
+"""A room of guests (requests, streams) from many peers, with the rule by which a guest leaves for another, so that no peer fills the room.
 
 A newcomer to a full room takes a place of the peer with the most guests, whose oldest guest leaves. So a peer with one guest loses it only
 when no other peer has more than one. No peer is refused for its address, because addresses are shared: a node's address may be that of
@@ -8,7 +8,7 @@ its kubelet and of a tenant. The owner of the room decides how many places there
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Hashable, Iterator, KeysView
+from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
 G = TypeVar("G", bound=Hashable)
@@ -34,11 +34,6 @@ class FairRoom(Generic[G]):
         """Iterate over a copy of the guests, the oldest first: callers let guests leave meanwhile."""
         return iter(tuple(self._guests))
 
-    @property
-    def peers(self) -> KeysView[str]:
-        """The peers that have a guest here."""
-        return self._by_peer.keys()
-
     def guests_of(self, peer: str) -> int:
         """The number of a peer's guests."""
         return len(self._by_peer.get(peer, ()))
@@ -47,18 +42,9 @@ class FairRoom(Generic[G]):
         """The guest of a peer that came first; None where the peer has no guest."""
         return next(iter(self._by_peer.get(peer, ())), None)
 
-    def who_makes_room(self, newcomer: str | None = None) -> G | None:
-        """Find the guest that leaves for a newcomer.
-
-        Args:
-            newcomer: the peer that gets the place, counted with one guest more; None where its guest is in the room already.
-
-        Returns:
-            The oldest guest of the peer with the most guests; None where the room is empty.
-        """
-        if not self._by_peer:
-            return None
-        return self.oldest_of(max(self._by_peer, key=lambda peer: self.guests_of(peer) + (peer == newcomer)))
+    def who_makes_room(self) -> G | None:
+        """Find the guest that leaves: the oldest one of the peer with the most guests; None where the room is empty."""
+        return self.oldest_of(max(self._by_peer, key=self.guests_of)) if self._by_peer else None
 
     def who_makes_room_for(self, newcomer: str) -> G | None:
         """Find the guest that leaves for a newcomer whose party may also be refused.
@@ -69,7 +55,7 @@ class FairRoom(Generic[G]):
         Returns:
             The oldest guest of the peer with the most guests, if that peer then still has as many as the newcomer; otherwise None.
         """
-        loser = self.who_makes_room(newcomer)
+        loser = self.who_makes_room()
         return loser if loser is not None and self.guests_of(self._guests[loser]) > self.guests_of(newcomer) + 1 else None
 
     def next_into(self, room: FairRoom[G]) -> G | None:
