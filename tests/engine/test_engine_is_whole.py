@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 import placewright
-from placewright.engine import deciding, engine, leading, reading, writing
+from placewright.engine import decidingpart, engine, leadingpart, readingpart, writingpart
 
 PACKAGE = Path(placewright.__file__).parent
 #: The rooms from which the engine, or a part of it, can be reached.
@@ -86,7 +86,7 @@ def test_the_search_finds_what_it_is_for() -> None:
     assert not list(set_from_outside(ast.parse(right)))
 
 
-@pytest.mark.parametrize("module", [engine, leading, writing, deciding, reading], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [engine, leadingpart, writingpart, decidingpart, readingpart], ids=lambda module: module.__name__)
 def test_every_attribute_of_an_engine_and_its_parts_has_its_value_when_it_is_built(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text())
     assert own(tree, methods=True) <= own(tree, methods=False)

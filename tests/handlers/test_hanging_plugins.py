@@ -83,7 +83,7 @@ async def the_next_one(stage: Stage, installed_at: Path, monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(installed_at)
     monkeypatch.delitem(sys.modules, "sleepy", raising=False)
     async with operator(stage) as running:
-        assert "Sleepy" in running.engine.deciding.evaluators.registry
+        assert "Sleepy" in running.engine.deciding.registry
         yield
 
 

@@ -38,7 +38,7 @@ async def test_every_line_is_an_object_and_decisions_are_those_that_pods_carry(s
     )  # fmt: skip
     assert (refused["pod"], refused["message"]) == ("default/huge", stage.condition("huge")["message"])
     assert {entry["level"] for entry in said} <= {"info", "warning"}
-    assert {"placewright.engine.deciding", "kopf._core.reactor.running"} <= {entry["logger"] for entry in said}
+    assert {"placewright.engine.decidingpart", "kopf._core.reactor.running"} <= {entry["logger"] for entry in said}
 
 
 async def test_without_a_flag_lines_are_text(stage: Stage, tmp_path: Path) -> None:

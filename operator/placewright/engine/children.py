@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -36,3 +37,15 @@ class Children:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
         self.tasks = []
+
+
+async def every(seconds: float, act: Callable[[], object]) -> None:
+    """Call a function at whole multiples of a time, until cancelled.
+
+    Args:
+        seconds: on the monotonic clock. Backoff ends in windows of a second, which begin at whole seconds.
+        act: the function.
+    """
+    while True:
+        await asyncio.sleep(seconds - time.monotonic() % seconds)
+        act()

@@ -15,9 +15,9 @@ from typing import Final
 from placewright.api.bad_input import printable
 from placewright.api.decode import DecodeError
 from placewright.engine.debuglines import cache_lines, profile_lines, queue_lines
-from placewright.engine.deciding import Deciding
-from placewright.engine.leading import Leading
-from placewright.engine.reading import Reading
+from placewright.engine.decidingpart import DecidingPart
+from placewright.engine.leadingpart import LeadingPart
+from placewright.engine.readingpart import ReadingPart
 from placewright.kube.errors import RequestError
 from placewright.kube.listwatch import Malformed
 
@@ -42,7 +42,7 @@ def ignore_debug_signal() -> None:
 class Debugger:
     """Compares cache and queue with the API server and writes both to the log, on the signal or on `ask`."""
 
-    def __init__(self, leading: Leading, deciding: Deciding, reading: Reading) -> None:
+    def __init__(self, leading: LeadingPart, deciding: DecidingPart, reading: ReadingPart) -> None:
         self._leading = leading
         self._deciding = deciding
         self._reading = reading

@@ -10,13 +10,13 @@ import asyncio
 from placewright.engine.children import Children
 from placewright.engine.companions import MakeCompanions, no_companions
 from placewright.engine.debugsignal import Debugger
-from placewright.engine.deciding import Deciding
+from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.freedmemory import give_back_memory
-from placewright.engine.leading import Leading
+from placewright.engine.leadingpart import LeadingPart
 from placewright.engine.options import EngineOptions
 from placewright.engine.profilekeeper import FileProfiles
-from placewright.engine.reading import Reading
-from placewright.engine.writing import Writing
+from placewright.engine.readingpart import ReadingPart
+from placewright.engine.writingpart import WritingPart
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.retry import RetryBackoff, until_answered
 
@@ -38,13 +38,13 @@ class Engine:
     def __init__(self, access: ClusterAccess, options: EngineOptions, make_companions: MakeCompanions) -> None:
         """Build all parts and start none. `build_engine` describes the arguments."""
         self.access, self.options, self.ending = access, options, False
-        self.leading = Leading(access, options, lambda: (self.writing, self.deciding, self.reading))
+        self.leading = LeadingPart(access, options, lambda: (self.writing, self.deciding, self.reading))
         info, takeover = self.leading.info, self.leading.takeover
         self.companions = make_companions(info)
         heard = self.companions.listeners
-        self.writing = Writing(info, options, heard, takeover, lambda: self.deciding, lambda: self.reading.discovery)
-        self.deciding = Deciding(info, options, heard, takeover, self.writing, lambda: self.reading)
-        self.reading = Reading(options, heard, self.leading.leadership, takeover, self.writing, self.deciding)
+        self.writing = WritingPart(info, options, heard, takeover, lambda: self.deciding, lambda: self.reading.discovery)
+        self.deciding = DecidingPart(info, options, heard, takeover, self.writing, lambda: self.reading)
+        self.reading = ReadingPart(options, heard, self.leading.leadership, takeover, self.writing, self.deciding)
         debugger = Debugger(self.leading, self.deciding, self.reading)
         self._children = Children({"freed memory": give_back_memory, "debugger": debugger.run})
 

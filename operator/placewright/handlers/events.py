@@ -13,7 +13,7 @@ from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION
 from placewright.engine.outofmemory import reported
-from placewright.engine.reading import Reading
+from placewright.engine.readingpart import ReadingPart
 from placewright.engine.reflectors import readable_pod
 from placewright.handlers.directdelivery import delivered_directly
 
@@ -65,7 +65,7 @@ async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None
     take_pod_event(memo.engine.reading, event)
 
 
-def take_pod_event(reading: Reading, event: Mapping[str, Any]) -> None:
+def take_pod_event(reading: ReadingPart, event: Mapping[str, Any]) -> None:
     """Tell the engine that an unscheduled pod came, changed, or left the selection.
 
     A pod that cannot be decoded is logged and left alone: the scheduler must not place a pod when it can read only a part of it.

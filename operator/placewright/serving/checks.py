@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from placewright.engine.engine import Engine
-from placewright.engine.leading import Leading
-from placewright.engine.reading import Reading
+from placewright.engine.leadingpart import LeadingPart
+from placewright.engine.readingpart import ReadingPart
 from placewright.engine.takeover import Takeover
 from placewright.leadership.election import Alone
 from placewright.observability.watchdog import LoopWatchdog
@@ -47,7 +47,7 @@ class LeadRenewal:
     This replica does not act then, and no other may take over. Where its connection to the API server is stuck, a restart may help.
     """
 
-    def __init__(self, leading: Leading, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, leading: LeadingPart, clock: Callable[[], float] = time.monotonic) -> None:
         self._leading = leading
         self._clock = clock
         self._lost_at: float | None = None
@@ -67,7 +67,7 @@ class LeadRenewal:
         self._lost_at = None if active else self._clock()
 
 
-def _caches(reading: Reading) -> str:
+def _caches(reading: ReadingPart) -> str:
     missing = reading.unsynced()
     named = ", ".join(missing[:_MOST_NAMED]) + (", …" if len(missing) > _MOST_NAMED else "")
     return f"not listed yet: {named}" if missing else ""

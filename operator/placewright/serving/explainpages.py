@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from placewright.api.annotations import read_decision
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
-from placewright.engine.deciding import Deciding
+from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.decisionmarks import why_last
 from placewright.explain.claimfacts import claim_facts
 from placewright.explain.explanation import Explanation, Now, Queued, Tried, TurnFacts, evaluated, tried
@@ -42,7 +42,7 @@ _RECORD_GONE: Final = (
 _NOT_OURS: Final = "No attempt is recorded: no profile takes its schedulerName, so something else placed it."
 
 
-def explain_endpoint(deciding: Deciding, records: Records) -> Endpoint:
+def explain_endpoint(deciding: DecidingPart, records: Records) -> Endpoint:
     """Make `/debug/explain`: one pod, by `?pod=NS/NAME`, and by `&uid=` for one of several that had the name.
 
     Args:
@@ -73,7 +73,7 @@ def records_endpoint(records: Records) -> Endpoint:
     return Endpoint("/debug/records", answer, Audience.LOOPBACK)
 
 
-def explanation(deciding: Deciding, records: Records, namespace: str, name: str, uid: str = "") -> Explanation | None:
+def explanation(deciding: DecidingPart, records: Records, namespace: str, name: str, uid: str = "") -> Explanation | None:
     """Explain a pod.
 
     Args:
@@ -96,7 +96,7 @@ def explanation(deciding: Deciding, records: Records, namespace: str, name: str,
     return _placed(deciding, kept) if kept else None
 
 
-def _waiting(deciding: Deciding, queued: QueuedPod, kept: tuple[AttemptRecord, ...]) -> Explanation:
+def _waiting(deciding: DecidingPart, queued: QueuedPod, kept: tuple[AttemptRecord, ...]) -> Explanation:
     pod = deciding.queue.latest(queued.uid) or queued.pod
     active = deciding.live.by_scheduler_name(pod.scheduler_name)
     placement = deciding.cluster.placement(pod.uid)
@@ -118,13 +118,13 @@ def _waiting(deciding: Deciding, queued: QueuedPod, kept: tuple[AttemptRecord, .
     )
 
 
-def _now(deciding: Deciding, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
+def _now(deciding: DecidingPart, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
     """The verdicts of the profile's plugins now. A suspect is not evaluated, because its evaluation may have ended the process."""
     suspect = suspect_reason(deciding, queued)
     return Now(gated=suspect) if suspect else evaluated(evaluator, deciding.cluster, pod)
 
 
-def suspect_reason(deciding: Deciding, queued: QueuedPod) -> str:
+def suspect_reason(deciding: DecidingPart, queued: QueuedPod) -> str:
     """Say why a pod is tried after all others, and is not evaluated for readers.
 
     Args:
@@ -138,7 +138,7 @@ def suspect_reason(deciding: Deciding, queued: QueuedPod) -> str:
     return "" if suspicion is None else why_last(suspicion, time.monotonic())
 
 
-def _placed(deciding: Deciding, kept: tuple[AttemptRecord, ...]) -> Explanation:
+def _placed(deciding: DecidingPart, kept: tuple[AttemptRecord, ...]) -> Explanation:
     """Explain a pod that has left the queue, to its node or by deletion."""
     last = kept[-1]
     placement = deciding.cluster.placement(last.uid)
@@ -158,7 +158,7 @@ def _placed(deciding: Deciding, kept: tuple[AttemptRecord, ...]) -> Explanation:
     )
 
 
-def unrecorded(deciding: Deciding, namespace: str, name: str) -> Explanation | None:
+def unrecorded(deciding: DecidingPart, namespace: str, name: str) -> Explanation | None:
     """Explain a pod on a node whose attempts are not recorded, with the decision of its annotation. O(pods on nodes).
 
     Args:
@@ -192,7 +192,7 @@ def unrecorded(deciding: Deciding, namespace: str, name: str) -> Explanation | N
     )
 
 
-def _group(deciding: Deciding, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
+def _group(deciding: DecidingPart, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
     """The pod's group, with its time in the queue and the nodes that are kept for it; with an `evaluator` also its shortages now."""
     if pod.pod_group is None:
         return None
@@ -207,7 +207,7 @@ def _group(deciding: Deciding, pod: PodInfo, evaluator: Evaluator | None = None)
     return found if plan is None else replace(found, kept=kept_nodes(plan.nodes.values()))
 
 
-def _queued(deciding: Deciding, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator | None) -> Queued:
+def _queued(deciding: DecidingPart, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator | None) -> Queued:
     now = time.monotonic()
     ends = None if evaluator is None else queued.backing_off_until(ProfilePolicy(evaluator.runtime).backoff, now)
     place = deciding.queue.locate(queued.uid)
@@ -230,12 +230,12 @@ def _queued(deciding: Deciding, queued: QueuedPod, pod: PodInfo, evaluator: Eval
     )
 
 
-def _turn(deciding: Deciding, queued: QueuedPod) -> TurnFacts | None:
+def _turn(deciding: DecidingPart, queued: QueuedPod) -> TurnFacts | None:
     turn = deciding.queue.turn_of(queued.uid)
     return None if turn is None else TurnFacts(*turn)
 
 
-def _held(deciding: Deciding, scheduler_name: str) -> str:
+def _held(deciding: DecidingPart, scheduler_name: str) -> str:
     """Why the profile that has this name takes no pods, where one of its plugins did not return."""
     standings = deciding.profiles.standings().values()
     held = (each for each in standings if each.reason is Reason.PLUGIN_HANGING and each.scheduler_name == scheduler_name)

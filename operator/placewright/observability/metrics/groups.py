@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 
 from placewright.api.podgroups import GroupRef
 from placewright.cluster.cluster import Cluster
-from placewright.engine.deciding import Deciding
+from placewright.engine.decidingpart import DecidingPart
 from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.series import CounterSeries, Histograms, Series, counted, single
 from placewright.scheduler.attempts import GroupAttempt
@@ -76,7 +76,7 @@ class ClaimSeries:
         return (self._created, self._readied, self._waits)
 
 
-def standing(deciding: Deciding) -> Iterator[Metric]:
+def standing(deciding: DecidingPart) -> Iterator[Metric]:
     """Read the numbers of waiting and placed groups. It walks over groups, not over pods."""
     pod_groups = deciding.cluster.pod_groups
     undecided = (queued for queued in deciding.queue.pod_groups if not pod_groups.placed(queued.ref))

@@ -14,8 +14,8 @@ from typing import Any, Final
 from placewright.api.bytecount import DERIVED_BYTES, UNENDING, bytes_of, sample
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
-from placewright.engine.deciding import Deciding
-from placewright.engine.reading import Reading
+from placewright.engine.decidingpart import DecidingPart
+from placewright.engine.readingpart import ReadingPart
 
 #: Seconds for which an estimate is told.
 LASTS_SECONDS: Final = 60.0
@@ -32,7 +32,7 @@ class ObjectSizes:
         by_resource: bytes, by resource; empty until the first estimate.
     """
 
-    def __init__(self, deciding: Deciding, reading: Reading) -> None:
+    def __init__(self, deciding: DecidingPart, reading: ReadingPart) -> None:
         """Estimate nothing yet.
 
         Args:

@@ -12,9 +12,9 @@ from prometheus_client.core import Metric
 
 from placewright.api.boundedcache import kept_bytes
 from placewright.cluster.cluster import Cluster
-from placewright.engine.deciding import Deciding
+from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.engine import Engine
-from placewright.engine.reading import Reading
+from placewright.engine.readingpart import ReadingPart
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.kube.client import ApiClient
@@ -73,7 +73,7 @@ def _api_server(client: ApiClient) -> Iterator[Metric]:
     yield single(own.AWAY_SECONDS, 0.0 if since is None else max(time.monotonic() - since, 0.0))
 
 
-def _queue(deciding: Deciding) -> Iterator[Metric]:
+def _queue(deciding: DecidingPart) -> Iterator[Metric]:
     queue = deciding.queue
     sizes = queue.sizes()
     waiting = {("active",): sizes.active, ("backoff",): sizes.backoff, ("unschedulable",): sizes.unschedulable, ("gated",): sizes.gated}
@@ -90,7 +90,7 @@ def _queue(deciding: Deciding) -> Iterator[Metric]:
     yield counted(own.DECISION_MARKS, _by_name(outcomes))
 
 
-def _given_up(deciding: Deciding) -> Iterator[Metric]:
+def _given_up(deciding: DecidingPart) -> Iterator[Metric]:
     """Each profile that states giveUpAfterSeconds has its 0, so that the first pod shows as an increase."""
     limits = ((deciding.live.by_scheduler_name(queue.name), queue.wait_limit) for queue in deciding.queue.profile_queues())
     given_up = {active.profile.name: len(limit.given_up) for active, limit in limits if active is not None and limit is not None}
@@ -114,7 +114,7 @@ def _cache(cluster: Cluster, budget: ColumnBudget) -> Iterator[Metric]:
     yield single(own.KEPT_BYTES, float(kept_bytes()))
 
 
-def _bindings(counts: BindCounts, deciding: Deciding) -> Iterator[Metric]:
+def _bindings(counts: BindCounts, deciding: DecidingPart) -> Iterator[Metric]:
     outcomes = {
         "bound": counts.bound,
         "conflict": counts.conflicts,
@@ -156,7 +156,7 @@ def _counts(counts: EventCounts | StatusCounts) -> Iterator[tuple[str, int]]:
     return ((one.name, getattr(counts, one.name)) for one in fields(counts))
 
 
-def _watches(reading: Reading) -> Iterator[Metric]:
+def _watches(reading: ReadingPart) -> Iterator[Metric]:
     counts = [(one.source.resource, one.counts) for one in reading.running]
     yield counted(own.WATCHES, {(source,): count.watches for source, count in counts})
     yield counted(own.LISTS, {(source,): count.lists for source, count in counts})
@@ -175,7 +175,7 @@ def _by_name(counts: Mapping[str, float]) -> dict[Labels, float]:
     return {(name,): count for name, count in counts.items()}
 
 
-def profiles(deciding: Deciding) -> Iterator[Metric]:
+def profiles(deciding: DecidingPart) -> Iterator[Metric]:
     """Read the standing of each SchedulingProfile, by the object's name."""
     standings = list(deciding.profiles.standings().values())
     yield counted(own.PLUGIN_FAILURES, deciding.plugin_watch.totals)

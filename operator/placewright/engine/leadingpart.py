@@ -13,12 +13,12 @@ from placewright.api.devices import ResourceClaim
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.engine.children import Children
 from placewright.engine.companions import ReplicaInfo
-from placewright.engine.deciding import Deciding
+from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.options import EngineOptions
-from placewright.engine.reading import Reading
+from placewright.engine.readingpart import ReadingPart
 from placewright.engine.reflectors import NODES_PATH, PODS_PATH
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
-from placewright.engine.writing import Writing
+from placewright.engine.writingpart import WritingPart
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.history import operator_namespace
 from placewright.kube.ratelimit import Traffic
@@ -30,10 +30,10 @@ from placewright.leadership.peers import Replica, make_replica
 _WRITTEN_KINDS: Final = (ResourceClaim, PersistentVolume, PersistentVolumeClaim)
 
 #: The parts whose work begins and ends with a term. Callable once they have been built.
-LedParts = Callable[[], tuple[Writing, Deciding, Reading]]
+LedParts = Callable[[], tuple[WritingPart, DecidingPart, ReadingPart]]
 
 
-class Leading:
+class LeadingPart:
     """Says whether this replica may act, and begins and ends terms.
 
     Attributes:

@@ -48,7 +48,7 @@ class Decider(Protocol):
     queue: SchedulingQueue
 
 
-class Writing:
+class WritingPart:
     """The client of the API server, and the writers.
 
     Attributes:

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observedcluster import ObservedCluster
-from placewright.engine.children import Children
+from placewright.engine.children import Children, every
 from placewright.engine.companions import Listeners, ReplicaInfo
 from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.extenders import Extenders
@@ -30,7 +30,7 @@ from placewright.engine.profilestatus import StatusReporter
 from placewright.engine.steadyclock import SteadyClock
 from placewright.engine.takeover import Takeover
 from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
-from placewright.engine.writing import Writing
+from placewright.engine.writingpart import WritingPart
 from placewright.framework.memory import PLUGIN_BYTES
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.columnbudget import ColumnBudget
@@ -74,7 +74,7 @@ class Reader(Protocol):
         """Watch what the plugins of the profiles in effect follow, and nothing else."""
 
 
-class Deciding:
+class DecidingPart:
     """One scheduler with its profiles.
 
     Attributes:
@@ -99,7 +99,7 @@ class Deciding:
         options: EngineOptions,
         heard: Listeners,
         takeover: Takeover,
-        writing: Writing,
+        writing: WritingPart,
         reading: Callable[[], Reader],
     ) -> None:
         """Build a scheduler, its profiles, and what tells of pods that wait. Start none of it.
@@ -151,8 +151,8 @@ class Deciding:
         self._keepers = Children(
             {
                 "events for waiting pods": self.queue.sweeps.run,
-                "backoff flush": partial(_every, BACKOFF_FLUSH_SECONDS, self._flush_backoff),
-                "unschedulable flush": partial(_every, UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable),
+                "backoff flush": partial(every, BACKOFF_FLUSH_SECONDS, self._flush_backoff),
+                "unschedulable flush": partial(every, UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable),
                 "giving up": self.scheduler.given_up.run,
                 "decision marks": partial(self.marks.run, leads, events, status),
                 "profile status": self.profiles.run,
@@ -265,10 +265,3 @@ class Deciding:
         """End the backoff of a slice of pods, and of the next in the event loop's next turn: a mass of pods may be due in one second."""
         if self.queue.flush_backoff(A_SLICE) >= A_SLICE:
             asyncio.get_running_loop().call_soon(self._flush_backoff)
-
-
-async def _every(seconds: float, act: Callable[[], object]) -> None:
-    while True:
-        # At whole multiples of the clock, because backoff ends in windows of a second.
-        await asyncio.sleep(seconds - time.monotonic() % seconds)
-        act()

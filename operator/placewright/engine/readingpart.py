@@ -10,7 +10,7 @@ from typing import Any
 from placewright.engine.arrivals import ArrivalsWatch
 from placewright.engine.children import Children
 from placewright.engine.companions import Listeners
-from placewright.engine.deciding import Deciding
+from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.discovery import Discovery
 from placewright.engine.options import EngineOptions
 from placewright.engine.reconcile.forgotten import ForgottenPods
@@ -18,13 +18,13 @@ from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import reflected_core, reflected_rows
 from placewright.engine.takeover import Leader, Takeover
-from placewright.engine.writing import Writing
+from placewright.engine.writingpart import WritingPart
 from placewright.kube.reflector import Reflector
 from placewright.scheduler.eventhandlers import ClusterEventHandlers, Departed, Untimed
 from placewright.scheduler.selfcheck import SelfCheck
 
 
-class Reading:
+class ReadingPart:
     """Keeps cluster and queue as the API server shows them.
 
     Attributes:
@@ -37,7 +37,7 @@ class Reading:
     """
 
     def __init__(
-        self, options: EngineOptions, heard: Listeners, leadership: Leader, takeover: Takeover, writing: Writing, deciding: Deciding
+        self, options: EngineOptions, heard: Listeners, leadership: Leader, takeover: Takeover, writing: WritingPart, deciding: DecidingPart
     ) -> None:
         """Build the reflectors of nodes and pods, and what adds to them or compares with them.
 
