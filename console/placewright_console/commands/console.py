@@ -101,11 +101,7 @@ def _show_cluster(args: argparse.Namespace) -> int:
 
 
 def say(note: str) -> None:
-    """Write a line for the person who started the console.
-
-    Args:
-        note: the line.
-    """
+    """Write a line for the person who started the console."""
     sys.stderr.write(f"placewright: {printable(note)}\n")
     sys.stderr.flush()
 

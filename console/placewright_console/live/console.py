@@ -79,9 +79,6 @@ class Console:
             question: with its parameters.
             visitor: who asks.
 
-        Returns:
-            The answer.
-
         Raises:
             RequestRefused: the question is wrong (400), there is no such data (404), or too many ask (503).
         """
@@ -110,9 +107,6 @@ class Console:
 @asynccontextmanager
 async def open_pages(view: SchedulerView) -> AsyncIterator[Console]:
     """Make the console. Implements `PagesPackage`.
-
-    Args:
-        view: of the scheduler.
 
     Yields:
         The console, which publishes for as long as the context is open.

@@ -146,14 +146,7 @@ class EngineTimeline:
 
 
 def seen_shadows(view: SchedulerView) -> list[SeenShadow]:
-    """Read the shadows at work.
-
-    Args:
-        view: of the scheduler.
-
-    Returns:
-        What `shadow_rows` takes.
-    """
+    """Read the shadows at work."""
     return [
         SeenShadow(name, shadow.profile.shadows or "", shadow.profile.generation, shadow.report, tuple(shadow.figures.differences))
         for name, shadow in view.shadows.items()

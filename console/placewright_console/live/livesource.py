@@ -154,10 +154,6 @@ class LiveSource:
     def node(self, name: str, rights: Rights) -> dict[str, Any] | None:
         """Return what runs on a node, what is assumed there, and which pods are nominated for it.
 
-        Args:
-            name: of the node.
-            rights: of the reader.
-
         Returns:
             None for an unknown node.
         """
@@ -166,11 +162,6 @@ class LiveSource:
 
     def pod(self, namespace: str, name: str, rights: Rights) -> dict[str, Any] | None:
         """Explain a pod as `placewright explain` does, with its attempts.
-
-        Args:
-            namespace: of the pod.
-            name: of the pod.
-            rights: of the reader.
 
         Returns:
             None for an unknown pod, and for one that the reader may not see.
@@ -184,12 +175,7 @@ class LiveSource:
         return pod_page(found, None if active is None else active.evaluator, rights, pod)
 
     def waiting(self, asked: PodsAsked, rights: Rights) -> dict[str, Any]:
-        """Return a page of the pods of rows of the queue; empty without readers of the feed, who alone know rows.
-
-        Args:
-            asked: the question.
-            rights: of the reader.
-        """
+        """Return a page of the pods of rows of the queue; empty without readers of the feed, who alone know rows."""
         return waiting_page((), None) if self._kept is None else self._kept.waiting.page(asked, rights)
 
     # --- inside ------------------------------------------------------------------------------------------------------------------

@@ -31,19 +31,11 @@ class QueuedPods:
     """
 
     def __init__(self, view: SchedulerView) -> None:
-        """Look at a scheduler.
-
-        Args:
-            view: of the scheduler.
-        """
+        """Look at a scheduler."""
         self._view = view
 
     def named(self, namespace: str, name: str) -> PodInfo | None:
         """Find a pod without a node.
-
-        Args:
-            namespace: of the pod.
-            name: of the pod.
 
         Returns:
             None for an unknown pod, and for one that is assumed on a node already.

@@ -119,9 +119,6 @@ class ConsoleStreams:
             visitor: who asks; judged again while the stream is open.
             packed: whether the client takes gzip.
 
-        Returns:
-            The answer's body.
-
         Raises:
             RequestRefused: there are too many streams (503).
         """

@@ -37,14 +37,7 @@ class Additions(Protocol):
         """
 
     def more_pages(self, at_hand: ClusterAtHand) -> MorePages:
-        """Make the pages of a cluster that other packages add.
-
-        Args:
-            at_hand: the cluster that the console shows.
-
-        Returns:
-            The pages.
-        """
+        """Make the pages of a cluster that other packages add."""
 
 
 def installed_additions() -> Additions | None:

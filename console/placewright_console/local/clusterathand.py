@@ -32,9 +32,6 @@ class ClusterAtHand(Protocol):
         It may be live: it may change whenever the caller awaits, and the caller does not change it. The first call may take as long as
         reading the whole cluster does. Later calls return the same object as long as they come within minutes of each other.
 
-        Returns:
-            The world.
-
         Raises:
             InputError: the cluster cannot be read; the message is for the person.
         """

@@ -31,11 +31,7 @@ class Doorkeeper:
     """
 
     def __init__(self, port: int) -> None:
-        """Draw the secret and the session's token.
-
-        Args:
-            port: on which the console is served.
-        """
+        """Draw the secret and the session's token."""
         self._hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
         self._secret: str | None = secrets.token_urlsafe(_BYTES)
         self._session = secrets.token_urlsafe(_BYTES)
@@ -65,9 +61,6 @@ class Doorkeeper:
 
     def exchange(self, secret: str) -> str | None:
         """Exchange the secret for the session's token. The secret is used up.
-
-        Args:
-            secret: as the page sends it.
 
         Returns:
             The token; None for another secret, and for one that was exchanged before.

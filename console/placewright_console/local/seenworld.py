@@ -116,9 +116,6 @@ class SeenWorld:
     def filling(self, seen: SeenBeginning) -> Generator[int, None, None]:
         """Put in the beginning of a file, piece by piece.
 
-        Args:
-            seen: the file.
-
         Yields:
             How many objects are in, after each piece.
         """
@@ -188,9 +185,6 @@ class SeenWorld:
     def apply(self, change: RecordedChange) -> None:
         """Apply a change of a recording.
 
-        Args:
-            change: the next one.
-
         Raises:
             InputError: its object is not valid.
         """
@@ -205,11 +199,7 @@ class SeenWorld:
             self.put(item)
 
     def put(self, item: Item) -> None:
-        """Add an object, or its new state.
-
-        Args:
-            item: the object.
-        """
+        """Add an object, or its new state."""
         self.changes += 1
         if isinstance(item, Node):
             self.cluster.set_node(item)
@@ -223,11 +213,7 @@ class SeenWorld:
             self.cluster.objects.put(item)
 
     def remove(self, item: Item) -> None:
-        """Remove an object.
-
-        Args:
-            item: in any of its states.
-        """
+        """Remove an object."""
         self.changes += 1
         if isinstance(item, Node):
             self.cluster.remove_node(NodeName(item.metadata.name))

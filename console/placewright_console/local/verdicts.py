@@ -99,9 +99,6 @@ class WaitingVerdicts:
     def standing(self, pod: PodInfo) -> WaitingPlace:
         """Say where a pending pod waits, and since when.
 
-        Args:
-            pod: of the world.
-
         Returns:
             Its sub-queue as far as it is known.
         """
@@ -165,8 +162,5 @@ def unclaimed(pod: PodInfo, known: Collection[str]) -> str:
     Args:
         pod: any.
         known: schedulerNames of profiles.
-
-    Returns:
-        One line.
     """
     return f"no SchedulingProfile has schedulerName {pod.scheduler_name!r}{did_you_mean(pod.scheduler_name, known)}"

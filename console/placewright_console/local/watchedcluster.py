@@ -160,9 +160,6 @@ class _WorldSink:
 def kept(item: Any) -> Any:
     """Cut an object down to what placement and the pages read.
 
-    Args:
-        item: as the API server shows it.
-
     Returns:
         The object with what `pruned` keeps, the decision of its scheduler, and its version. A profile keeps its whole spec.
     """

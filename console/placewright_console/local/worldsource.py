@@ -108,31 +108,16 @@ class WorldSource:
         """Keep all: the console may be opened again at any moment. Implements the feed's `StateSource`."""
 
     def node(self, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
-        """Return what runs on a node; None for an unknown one.
-
-        Args:
-            name: of the node.
-            rights: of the reader.
-        """
+        """Return what runs on a node; None for an unknown one."""
         nominated = (pod for pod in self.world.pending.values() if pod.nominated_node == name)
         return node_page(self.world.cluster, NodeName(name), nominated, rights)
 
     def waiting(self, asked: PodsAsked, rights: Rights = ALL_NAMESPACES) -> dict[str, Any]:
-        """Return a page of the pods of rows of the queue. O(waiting pods).
-
-        Args:
-            asked: the question.
-            rights: of the reader.
-        """
+        """Return a page of the pods of rows of the queue. O(waiting pods)."""
         return waiting_page(pods_of_rows(self.verdicts.waiting(), asked.rows, rights), asked.after)
 
     def pod(self, namespace: str, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
         """Explain a pod as `placewright explain` does.
-
-        Args:
-            namespace: of the pod.
-            name: of the pod.
-            rights: of the reader.
 
         Returns:
             The page; None for an unknown pod, and for one that may not be seen.

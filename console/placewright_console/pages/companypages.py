@@ -33,11 +33,6 @@ class CompanyPages:
     def group(self, namespace: str, name: str, rights: Rights) -> dict[str, Any] | None:
         """Return the page of a pod group.
 
-        Args:
-            namespace: of the group.
-            name: of the group.
-            rights: of the reader.
-
         Returns:
             None for an unknown group, and for one that the reader may not see.
         """
@@ -46,11 +41,6 @@ class CompanyPages:
     def claim(self, namespace: str, name: str, rights: Rights) -> dict[str, Any] | None:
         """Return the page of a ResourceClaim.
 
-        Args:
-            namespace: of the claim.
-            name: of the claim.
-            rights: of the reader.
-
         Returns:
             None for an unknown claim, and for one that the reader may not see.
         """
@@ -58,11 +48,6 @@ class CompanyPages:
 
     async def verdicts(self, namespace: str, name: str, rights: Rights) -> bytes | None:
         """Return what a waiting pod would meet on each node.
-
-        Args:
-            namespace: of the pod.
-            name: of the pod.
-            rights: of the reader.
 
         Returns:
             JSON (`nodeverdicts`); None for a pod that does not wait, and for one that the reader may not see.

@@ -27,15 +27,7 @@ class DeviceHome(NamedTuple):
 
 
 def home_of(objects: DeviceObjects, result: AllocatedDevice) -> DeviceHome:
-    """Find an allocated device. O(devices of its pool).
-
-    Args:
-        objects: the tables of slices.
-        result: of an allocation.
-
-    Returns:
-        Its home.
-    """
+    """Find an allocated device. O(devices of its pool)."""
     for device, node in devices_at(latest(objects.slices.where(f"{result.driver}/{result.pool}"))):
         if device.name == result.device:
             capacity = {name: str(each.value) for name, each in (device.capacity or {}).items()}
@@ -44,14 +36,7 @@ def home_of(objects: DeviceObjects, result: AllocatedDevice) -> DeviceHome:
 
 
 def latest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
-    """Return the slices of a pool's latest generation, which alone counts.
-
-    Args:
-        slices: of one pool.
-
-    Returns:
-        Sorted by name.
-    """
+    """Return the slices of a pool's latest generation, which alone counts."""
     known = list(slices)
     generation = max((each.spec.pool.generation for each in known), default=0)
     return sorted((each for each in known if each.spec.pool.generation == generation), key=lambda each: each.metadata.name)
@@ -59,9 +44,6 @@ def latest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
 
 def devices_at(slices: Iterable[ResourceSlice]) -> Iterator[tuple[Device, str]]:
     """Yield the devices of slices, each with the node that can use it alone.
-
-    Args:
-        slices: of one pool's latest generation.
 
     Yields:
         Device and node; the node is empty where several nodes, or none that is known, can use the device.

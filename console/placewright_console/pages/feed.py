@@ -213,11 +213,7 @@ class Feed:
     """
 
     def __init__(self, source: StateSource) -> None:
-        """Begin without readers.
-
-        Args:
-            source: of the state.
-        """
+        """Begin without readers."""
         self._source = source
         self._classes: dict[Rights, _RightsClass] = {}
         #: The classes of readers who may not see all namespaces, each with the party of its first reader.

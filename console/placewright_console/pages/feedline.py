@@ -28,11 +28,7 @@ class FeedLine:
     __slots__ = ("_packed", "plain")
 
     def __init__(self, plain: bytes) -> None:
-        """Pack nothing yet.
-
-        Args:
-            plain: with the line end.
-        """
+        """Pack nothing yet."""
         self.plain = plain
         self._packed: bytes | None = None
 

@@ -91,9 +91,6 @@ class LabelCounts:
 def grouping_labels(nodes: Iterable[_Labels]) -> tuple[str, ...]:
     """Choose the labels of some nodes.
 
-    Args:
-        nodes: the labels of each.
-
     Returns:
         At most `MOST_LABELS` keys, the most useful first.
     """

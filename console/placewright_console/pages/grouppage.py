@@ -184,9 +184,6 @@ def holder_key(holder: Holder) -> tuple[str, str]:
 
     Args:
         holder: as `explain` names it: a group's name has its kind before it.
-
-    Returns:
-        Namespace and name.
     """
     namespace, _, name = (holder.name.partition(" ")[2] if holder.pods else holder.name).partition("/")
     return namespace, name

@@ -31,9 +31,6 @@ def counted(durations: Seconds) -> Counts:
 
     Args:
         durations: seconds, shape (durations,).
-
-    Returns:
-        The counts.
     """
     return np.bincount(np.searchsorted(BOUNDS, durations, side="left"), minlength=len(BOUNDS) + 1)
 

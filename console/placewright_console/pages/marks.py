@@ -50,14 +50,7 @@ class Marks:
         self._made = 0
 
     def add(self, mark: Mark) -> Mark:
-        """Add a mark. An open one may be closed by setting its `until` and `open`.
-
-        Args:
-            mark: the latest.
-
-        Returns:
-            The mark.
-        """
+        """Add a mark. An open one may be closed by setting its `until` and `open`."""
         self._made += 1
         self._kept.append((self._made, mark))
         return mark
@@ -67,9 +60,6 @@ class Marks:
 
         Args:
             time_of_day: turns a place on the axis into seconds since 1970.
-
-        Returns:
-            Rows by number.
         """
         return {str(number): _row(mark, time_of_day) for number, mark in self._kept}
 

@@ -91,10 +91,6 @@ def node_verdicts(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Judgi
 def unjudged(cluster: Cluster, told: str) -> Judging:
     """Answer for a pod that is not evaluated.
 
-    Args:
-        cluster: with the nodes.
-        told: the reason.
-
     Yields:
         Nothing: the answer is made in one slice.
 

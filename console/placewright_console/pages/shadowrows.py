@@ -39,9 +39,6 @@ class SeenShadow(NamedTuple):
 def shadows_of(profiles: Iterable[SchedulingProfile]) -> list[SeenShadow]:
     """Find the shadows among profiles by their status, as a file or a watch of profiles shows them.
 
-    Args:
-        profiles: of any mode.
-
     Returns:
         The shadows whose status has figures.
     """

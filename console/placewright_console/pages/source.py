@@ -43,11 +43,6 @@ class ConsoleSource(StateSource, Protocol):
     def pod(self, namespace: str, name: str, rights: Rights) -> dict[str, Any] | None:
         """Explain a pod as `placewright explain` does.
 
-        Args:
-            namespace: of the pod.
-            name: of the pod.
-            rights: of the reader.
-
         Returns:
             None for an unknown pod, and for a pod that the reader may not see.
         """

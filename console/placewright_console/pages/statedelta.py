@@ -41,9 +41,6 @@ def difference(before: Sections, after: Sections) -> Delta:
     Args:
         before: the state that a reader has.
         after: the state that the reader is to have, with the same sections.
-
-    Returns:
-        The delta.
     """
     put, gone = {}, {}
     for name, rows in after.items():
@@ -78,9 +75,6 @@ def applied(state: Sections, delta: Delta) -> dict[str, dict[str, Any]]:
     Args:
         state: stays as it is.
         delta: of this state.
-
-    Returns:
-        The new state.
     """
     made = {name: dict(rows) for name, rows in state.items()}
     for name, keys in delta.gone.items():

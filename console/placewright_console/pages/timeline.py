@@ -121,12 +121,7 @@ class PlacementTally:
         self._parts = _sum(self._parts, {(profile, generation): part})
 
     def failed(self, profile: str, generation: int) -> None:
-        """Count an attempt that bound nothing. It is called at each of them, so it does no more than that.
-
-        Args:
-            profile: its schedulerName.
-            generation: of the profile.
-        """
+        """Count an attempt that bound nothing. It is called at each of them, so it does no more than that."""
         self._failed[profile, generation] += 1
 
     def take(self) -> dict[Series, StretchSums]:
@@ -174,11 +169,7 @@ class Timeline:
     """
 
     def __init__(self, spans: Spans = Spans()) -> None:
-        """Begin without a stretch; the first `tick` begins one.
-
-        Args:
-            spans: of the ring.
-        """
+        """Begin without a stretch; the first `tick` begins one."""
         self._spans = spans
         self._fine: deque[_Point] = deque()
         self._coarse: deque[_Point] = deque()
@@ -222,9 +213,6 @@ class Timeline:
         Args:
             now: as of `tick`; not before the last tick.
             wall: as of `tick`.
-
-        Returns:
-            Seconds, for `time_of_day`.
         """
         at = now + self._shift
         if self._last is not None and at < self._last:

@@ -57,10 +57,6 @@ def waiting_tenants(queues: Iterable[ProfileQueue]) -> list[WaitingTenants]:
 def turn_rows(waiting: Iterable[WaitingTenants], rights: Rights) -> dict[str, Any]:
     """Return the section `turns`.
 
-    Args:
-        waiting: of all profiles.
-        rights: of the readers.
-
     Returns:
         Rows `[profile, priority, [[name or None, pods, weight, waits for a place], …], number of tenants]`.
     """

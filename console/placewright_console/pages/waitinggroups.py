@@ -82,12 +82,7 @@ class WaitingGroups:
         return self._pods.get(uid)
 
     def put(self, uid: str, pod: PendingPod) -> None:
-        """Add a pod, or replace what is known of it.
-
-        Args:
-            uid: of the pod.
-            pod: as it waits now.
-        """
+        """Add a pod, or replace what is known of it."""
         known = self._pods.get(uid)
         if known == pod:
             return
@@ -136,11 +131,7 @@ class WaitingGroups:
         return made
 
     def rows(self, rights: Rights) -> dict[str, Any]:
-        """Return the section `queue`: the rows of `waiting_rows`, as of the last `settle`. O(groups).
-
-        Args:
-            rights: of the readers.
-        """
+        """Return the section `queue`: the rows of `waiting_rows`, as of the last `settle`. O(groups)."""
         rows: dict[str, dict[str, Any]] = {}
         hidden: dict[Alike, list[tuple[int, float]]] = {}
         for group in self._groups.values():

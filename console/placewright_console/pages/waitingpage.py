@@ -45,9 +45,6 @@ class PodsAsked(NamedTuple):
             rows: keys, with commas.
             after: `SINCE/NAMESPACE/NAME`; empty for the first page.
 
-        Returns:
-            The question.
-
         Raises:
             DecodeError: it names no rows, too many, or no turn.
         """

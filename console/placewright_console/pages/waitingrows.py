@@ -76,9 +76,6 @@ def gate_reason(pod: PodInfo, plugin: str, told: str = "") -> WaitReason:
         pod: that is gated.
         plugin: that gates it; empty if it is not known.
         told: the plugin's reason; empty if it is not known. Another plugin's reason may be about other objects, so it is not made here.
-
-    Returns:
-        The reason.
     """
     own = cut(gates_line(pod))
     return WaitReason(SCHEDULING_GATES, own) if plugin == SCHEDULING_GATES or told == own != "" else WaitReason(plugin, told)
@@ -106,14 +103,7 @@ def waiting_rows(pods: Iterable[PendingPod], rights: Rights) -> dict[str, Any]:
 
 
 def bounded(rows: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Keep the `MOST_GROUPS` rows with the oldest pods, and sum up the rest.
-
-    Args:
-        rows: by key.
-
-    Returns:
-        The section `queue`.
-    """
+    """Keep the `MOST_GROUPS` rows with the oldest pods, and sum up the rest."""
     if len(rows) <= MOST_GROUPS:
         return dict(rows)
     order = sorted(rows, key=lambda key: (rows[key]["oldest"], key))
@@ -176,9 +166,6 @@ def seen_row(
         count: number of pods.
         named: the oldest of them, the oldest first.
         gangs: number of pods by name of the group that they are placed with.
-
-    Returns:
-        The row.
     """
     row = {
         "place": like.place,

@@ -65,8 +65,8 @@ class ValueSizes:
     """The sizes of the values that an expression reads.
 
     Attributes:
-        entries: of the largest list or map.
-        characters: of the longest text.
+        entries: number of entries of the largest list or map.
+        characters: number of characters of the longest text.
         maps: fields whose values are maps, handed over whole.
     """
 
@@ -80,10 +80,10 @@ class _Growth:
     """The sizes of the values that an expression can make.
 
     Attributes:
-        entries: of a list or a map.
-        characters: of a text.
-        maps: as of `ValueSizes`.
-        copied: entries that are copied with each value; 0 where no list can contain another one.
+        entries: number of entries of a list or a map.
+        characters: number of characters of a text.
+        maps: fields whose values are maps, handed over whole.
+        copied: entries that are copied with each value; 0 if no list can contain another one.
     """
 
     entries: int
@@ -94,10 +94,6 @@ class _Growth:
 
 def steps_of(expression: Brackets, sizes: ValueSizes) -> int:
     """Bound the steps of one evaluation.
-
-    Args:
-        expression: as read.
-        sizes: of the values that it reads.
 
     Returns:
         Steps, each about a tenth of a microsecond.
@@ -144,7 +140,7 @@ def _growth(every: Sequence[Brackets], sizes: ValueSizes, sums: int, levels: int
 
 
 def _growth_by_replacing(call: Brackets, longest: int) -> int:
-    """Bound the factor by which `replace` makes a text longer: if it searches for the empty text, it inserts beside each character."""
+    """Bound the factor by which `replace` makes a text longer. A search for the empty text inserts beside each character."""
     old, new = (_literal_length(each) for each in (*call.arguments, [], [])[:2])
     put = longest if new is None else new
     return max(1, -(-put // old) if old else put + 1)
@@ -208,7 +204,7 @@ def _makes_lists_of_lists(expression: Brackets, maps: frozenset[str]) -> bool:
     """Return whether a list or map literal, or a round of a `map`, may have entries that are no plain values.
 
     The library copies the whole content of a list with each use, and with each round of `map`. A plain value is recognised by its form
-    alone: literals, results of operators and most functions, fields, and the variables of loops over lists of plain values.
+    alone. Literals, results of operators and most functions, fields, and loop variables over lists of plain values are plain.
     """
     bound = {name_of(first[0]) for call in _calls(expression, "bind") if len(first := call.arguments[0]) == 1}
     bodies = [call.arguments[-1] for call in _calls(expression, "map")]

@@ -31,7 +31,7 @@ def _ascii_lower(text: str) -> str:
 
 
 def _utf8(text: str) -> bytes:
-    """Encode a text. The case of bytes changes for ASCII letters only, as it must here; a translation table takes many times as long."""
+    """Encode a text, because the case of bytes changes for ASCII letters only. A translation table takes many times as long."""
     return _text(text).encode("utf-8", "surrogatepass")
 
 
@@ -55,7 +55,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 
 def _includes(holder: Any, value: Any) -> bool:
-    """Whether a list contains the value, or the value itself equals it. A text never equals a number, and true is not 1."""
+    """Return whether a list contains the value, or the value itself equals it. A text never equals a number, and true is not 1."""
     return _place(holder if isinstance(holder, list) else [holder], value) >= 0
 
 
@@ -142,7 +142,7 @@ def _contains(one: Any, other: Any) -> bool:
     return all(_place(values, each) >= 0 for each in _list(other))
 
 
-#: By the name that expressions use; functions of `sets` have a name that only `respelled` writes.
+#: Functions by the name that expressions use; only `respelled` writes the names of functions of `sets`.
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
         "__size": _size,

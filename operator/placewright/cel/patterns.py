@@ -15,9 +15,9 @@ LONGEST_PATTERN: Final = 256
 #: States, for each repetition, of a set of characters, and of a set that spans all of Unicode.
 _SET: Final = 30
 _UNICODE_SET: Final = 900
-#: States of a set that may span most of Unicode, where case is ignored: each of its characters is looked up.
+#: States of a set that may span most of Unicode, if case is ignored, because each of its characters is looked up.
 _FOLDED_SET: Final = 70_000
-#: Characters that one character stands for, at most, where case is ignored.
+#: Most characters that one character stands for if case is ignored.
 _CASES: Final = 4
 _REPETITION: Final = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
 _UNICODE: Final = re.compile(r"\\[pPwWdDsSbB]")
@@ -33,13 +33,7 @@ _FLAGS: Final = frozenset("imsU-")
 
 
 def pattern_states(pattern: str) -> int:
-    """Bound the number of states of a compiled pattern, roughly. Compiling takes as many steps.
-
-    Args:
-        pattern: of `matches()`, with its escapes undone.
-
-    Returns:
-        The number of states, at most.
+    """Bound the number of states of a compiled `pattern`, whose escapes are undone. Compiling takes as many steps.
 
     Raises:
         ExpressionError: the pattern is too long, or has syntax that kube-scheduler does not have.
@@ -67,7 +61,7 @@ def _large_sets(pattern: str) -> int:
 
 
 def _folds_case(pattern: str) -> bool:
-    """Whether a flag ignores case. Flags that kube-scheduler does not have are refused."""
+    """Return whether a flag ignores case. Refuse flags that kube-scheduler does not have."""
     folded = False
     for group in _GROUP.finditer(pattern):
         if group.group() == "(?":

@@ -29,9 +29,9 @@ class Environment:
 
     Attributes:
         variables: names of variables.
-        functions: added by this user to `FUNCTIONS`.
+        functions: functions that this user adds to `FUNCTIONS`.
         standard: functions of the language that not every user allows.
-        respellings: by name; a loop cannot give such a name to another value.
+        respellings: respelling of each name; a loop cannot give such a name to another value.
     """
 
     variables: frozenset[str]
@@ -44,14 +44,14 @@ class Program:
     """One compiled expression.
 
     Args:
-        expression: as read.
-        environment: the names that it may use.
+        expression: the parsed expression.
+        environment: names that it may use.
 
     Attributes:
         variables: variables of the environment that it names.
         functions: all functions that it calls.
         undeclared: variables that it names and the environment does not have; the caller refuses them in its own words.
-        unknown: functions that do not exist, in the same way.
+        unknown: functions that do not exist, which the caller refuses, too.
 
     Raises:
         ExpressionError: it does not compile.
@@ -82,8 +82,8 @@ class Program:
         """Evaluate the expression.
 
         Args:
-            variables: by name; variables that are not in `self.variables` only cost time.
-            functions: that differ from one evaluation to the next, by name.
+            variables: values of variables by name; variables that are not in `self.variables` only cost time.
+            functions: functions by name that differ from one evaluation to the next.
 
         Returns:
             The value, in Python's types.
@@ -105,9 +105,6 @@ class Program:
 
 def one_line(text: str) -> str:
     """Join the lines of a text.
-
-    Args:
-        text: any.
 
     Returns:
         The text, with single blanks.

@@ -25,14 +25,7 @@ Respelling: TypeAlias = Callable[[Sequence[Item], int, Respell], tuple[list[Item
 
 
 def respelt(expression: Brackets, own: Mapping[str, Respelling]) -> str:
-    """Respell an expression.
-
-    Args:
-        expression: as read.
-        own: the caller's respellings, by name.
-
-    Returns:
-        Source text for the library.
+    """Respell an expression for the library, with the caller's own respellings by name.
 
     Raises:
         ExpressionError: a name, or a use of a name, is not supported.
@@ -54,14 +47,7 @@ def respelt(expression: Brackets, own: Mapping[str, Respelling]) -> str:
 
 
 def bound_names(expression: Brackets) -> set[str]:
-    """Collect the names that loops and `cel.bind` give to values.
-
-    Args:
-        expression: as read.
-
-    Returns:
-        The names.
-    """
+    """Collect the names that loops and `cel.bind` give to values."""
     names: set[str] = set()
     for i, item in enumerate(expression.items):
         if not isinstance(item, Brackets):

@@ -48,7 +48,7 @@ class Token:
 
     Attributes:
         kind: `text`, `number`, `name` or `sign`.
-        text: of the source.
+        text: text in the source.
     """
 
     kind: str
@@ -75,64 +75,27 @@ class Brackets:
 
 
 def is_sign(item: Item | None, text: str) -> bool:
-    """Recognise an operator or punctuation mark.
-
-    Args:
-        item: of an expression; None for none.
-        text: of the mark.
-
-    Returns:
-        True when the item is that mark.
-    """
+    """Return whether an item is this operator or punctuation mark."""
     return isinstance(item, Token) and item.kind == "sign" and item.text == text
 
 
 def name_of(item: Item | None) -> str:
-    """Read a name.
-
-    Args:
-        item: of an expression; None for none.
-
-    Returns:
-        The name; empty for any other item.
-    """
+    """Return the name of an item; empty for any other item."""
     return item.text if isinstance(item, Token) and item.kind == "name" else ""
 
 
 def is_brackets(item: Item | None, opening: str) -> bool:
-    """Recognise brackets.
-
-    Args:
-        item: of an expression; None for none.
-        opening: the opening bracket.
-
-    Returns:
-        True when the item is such brackets.
-    """
+    """Return whether an item is brackets with this opening."""
     return isinstance(item, Brackets) and item.opening == opening
 
 
 def at(items: Sequence[Item], position: int) -> Item | None:
-    """Look up an item.
-
-    Args:
-        items: of an expression.
-        position: may be beyond either end.
-
-    Returns:
-        The item; None beyond either end.
-    """
+    """Return the item at a position; None beyond either end."""
     return items[position] if 0 <= position < len(items) else None
 
 
 def tokens(source: str) -> list[Token]:
     """Cut an expression into tokens, without blanks and comments.
-
-    Args:
-        source: of the expression.
-
-    Returns:
-        The tokens.
 
     Raises:
         ExpressionError: it is too long, or has a character that begins no token.
@@ -155,12 +118,6 @@ def tokens(source: str) -> list[Token]:
 
 def unescaped(literal: Token) -> str:
     """Undo the escapes of a text literal.
-
-    Args:
-        literal: a token of kind `text`.
-
-    Returns:
-        The text.
 
     Raises:
         ExpressionError: the literal is of bytes, or has an unknown escape.
@@ -189,12 +146,6 @@ def _meant(escape: re.Match[str]) -> str:
 def tree(source: str) -> Brackets:
     """Read an expression and match its brackets.
 
-    Args:
-        source: of the expression.
-
-    Returns:
-        The expression.
-
     Raises:
         ExpressionError: it is too long or too deep, its brackets do not match, or it uses optional fields.
     """
@@ -221,9 +172,6 @@ def tree(source: str) -> Brackets:
 def walk(brackets: Brackets) -> Iterator[Brackets]:
     """Visit these brackets and all brackets within them.
 
-    Args:
-        brackets: to begin with.
-
     Yields:
         Brackets, the outer before the inner.
     """
@@ -234,14 +182,7 @@ def walk(brackets: Brackets) -> Iterator[Brackets]:
 
 
 def spelt(items: Sequence[Item]) -> str:
-    """Write items as source text.
-
-    Args:
-        items: of an expression.
-
-    Returns:
-        The text.
-    """
+    """Write items as source text."""
     return " ".join(item.text if isinstance(item, Token) else _enclosed(item) for item in items)
 
 

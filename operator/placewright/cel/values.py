@@ -34,9 +34,6 @@ def quantity_value(nanos: int) -> Any:
 
     Args:
         nanos: nano-units; cut to the largest quantity of Kubernetes.
-
-    Returns:
-        The value.
     """
     return {_QUANTITY: str(max(-_LARGEST_QUANTITY, min(nanos, _LARGEST_QUANTITY)))}
 
@@ -62,9 +59,6 @@ def quantity_functions(nanos_of: Callable[[str], int]) -> dict[str, Callable[...
 def is_amount(value: dict[Any, Any]) -> bool:
     """Recognise a quantity or a version.
 
-    Args:
-        value: a map.
-
     Returns:
         True when the map stands for one.
     """
@@ -73,12 +67,6 @@ def is_amount(value: dict[Any, Any]) -> bool:
 
 def version_value(text: str) -> Any:
     """Build a version for expressions. Build metadata does not distinguish versions.
-
-    Args:
-        text: a semantic version.
-
-    Returns:
-        The value.
 
     Raises:
         ValueError: the text is no semantic version.
@@ -161,7 +149,7 @@ def _as_integer(value: Any) -> int:
     return _nanos(value) // NANO
 
 
-#: By the name that expressions use.
+#: Functions by the name that expressions use.
 VALUE_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
         "sign": lambda value: (_nanos(value) > 0) - (_nanos(value) < 0),

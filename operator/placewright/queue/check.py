@@ -1,4 +1,4 @@
-"""The check that no pod is lost or doubled: tests run it after every step, and the debug dump runs it on demand."""
+"""The check that no pod is lost or doubled. Tests run it after every step, the debug dump on demand."""
 
 from __future__ import annotations
 

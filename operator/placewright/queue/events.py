@@ -1,9 +1,9 @@
-"""Events on their way to waiting pods: few pods are told at once, many in slices, so that the event loop is not held (decision 28).
+"""Events on their way to waiting pods. Few pods are told at once, many in slices, to keep the event loop free (decision 28).
 
 The promises, however slices and events interleave:
 
 - A pod is told of events in the order in which they happened, and of none twice.
-- A pod that began to wait after an event is not told of it: its last attempt saw the change, or the event was recorded for it
+- A pod that began to wait after an event is not told of it. Its last attempt saw the change, or the event was recorded for it
   in flight.
 - Every other waiting pod that an event concerns is told, unless another event brings it back first.
 
@@ -12,8 +12,8 @@ pods is kept until a sweep begins. The sweep takes all kept events, goes through
 each pod of all of them. Events that come meanwhile wait for the next sweep. A caller with news for one waiting pod first brings
 that pod up to date (`catch_up`).
 
-An event may also be set for a stated time (`Alarms`), and a pod may be tried again at a stated time (`WakeUps`), because time has
-passed and not because anything happened in the cluster.
+An event may also be set for a stated time (`Alarms`), and a pod may be tried again at a stated time (`WakeUps`). Then time has
+passed, and the cluster has not changed.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from placewright.queue.queued import PROFILE_UPDATE, TIME_HAS_COME, QueuedPod, Q
 
 #: Pods that are told of an event at once, or in one slice: mostly 1 to 3 ms of work.
 A_SLICE: Final = 128
-#: Seconds after which a slice ends where hints take longer.
+#: Seconds after which a slice ends if hints take longer.
 SLICE_SECONDS: Final = 0.005
-#: Events kept at most. Where more come before a sweep can begin, waiting pods are told "anything may have happened" instead.
+#: Most events that are kept. If more come before a sweep can begin, waiting pods are told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
-#: Bytes of the objects in these events, at most.
+#: Most bytes of the objects in these events.
 EVENT_BYTES: Final = 24 * 2**20
-#: Seconds that a sweep may ask hints. Then the pods that are left are told "anything may have happened": a decision takes less.
+#: Seconds that a sweep may ask hints. Then the remaining pods are told "anything may have happened", because a decision takes less.
 SWEEP_SECONDS: Final = 1.0
-#: Events whose names are known; about 300 bytes each.
+#: Most events whose names are known; about 300 bytes each.
 KEPT_EVENTS: Final = 1024
-#: Alarms kept at most; a hundred bytes each.
+#: Most alarms that are kept; a hundred bytes each.
 MOST_ALARMS: Final = 16_384
 
 Act = Callable[[], object]
@@ -89,7 +89,7 @@ class RecentEvents:
     def __init__(self, keep: int = KEPT_EVENTS) -> None:
         self.noted = 0
         self._latest: deque[RecentEvent] = deque(maxlen=keep)
-        #: By label, the last one of its kind, without names.
+        #: The last event of each kind by label, without names.
         self._kinds: dict[str, RecentEvent] = {}
 
     def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
@@ -127,9 +127,9 @@ class NumberedEvent(NamedTuple):
         event: its kind and label.
         old: the object before; None when it appeared.
         new: the object after; None when it is gone.
-        except_uid: this pod is not told.
-        up_to_priority: pods of a higher priority are not told; None tells all.
-        oldest: only pods are told that have waited for an event since before this time and are not given up; None tells all.
+        except_uid: uid of a pod that is not told.
+        up_to_priority: highest priority of pods that are told; None tells all.
+        oldest: time before which pods must have begun to wait to be told, unless they are given up; None tells all.
     """
 
     number: int
@@ -149,14 +149,14 @@ class NumberedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Requeueing:
-    """Waiting pods that go back to the sub-queue they belong to, each if it has waited since.
+    """Waiting pods that go back to the sub-queue that they belong to, unless they were tried since.
 
     Attributes:
-        number: counted as an event's.
-        queue: their profile.
-        pods: each with the number of attempts that it had made.
-        label: the event that metrics name.
-        kept_out: the pods are to be gated, also active ones; meanwhile the profile hands out no pod.
+        number: number in the count of events.
+        queue: queue of their profile.
+        pods: waiting pods, each with its number of attempts so far.
+        label: event that metrics name.
+        kept_out: whether the pods are to be gated, also active ones; meanwhile the profile hands out no pod.
     """
 
     number: int
@@ -254,16 +254,7 @@ class EventSweeps:
         return moved
 
     def noted(self, events: Sequence[ClusterEvent], old: Any, new: Any) -> Sequence[ClusterEvent]:
-        """Note changes of one waiting pod among the recent events. Only that pod is told, by the caller.
-
-        Args:
-            events: the changes of the pod.
-            old: the pod before.
-            new: the pod now.
-
-        Returns:
-            `events`.
-        """
+        """Note changes of one waiting pod among the recent events. Only that pod is told, by the caller."""
         for event in events:
             self.recent.note(event, old, new)
         return events
@@ -315,7 +306,7 @@ class EventSweeps:
         self._stirred.set()
 
     def keep_out(self, scheduler_name: str, which: Callable[[PodInfo], bool], label: str = PROFILE_UPDATE) -> None:
-        """Gate pods that a change of their profile or namespace keeps out: in every sub-queue, and before one of them is handed out.
+        """Gate pods that a change of their profile or namespace keeps out, in every sub-queue, before one is handed out.
 
         Many of them are gated in slices, and until the last one is, the profile hands out no pod. PreEnqueue is asked about each, so it
         must refuse them.
@@ -331,11 +322,7 @@ class EventSweeps:
             self._requeue_many(queue, chosen, label, kept_out=True)
 
     def sort(self, queue: ProfileQueue) -> None:
-        """Move active pods to the new order of their profile; many of them in slices.
-
-        Args:
-            queue: the profile's.
-        """
+        """Move active pods to the new order of their profile; many of them in slices."""
         if self._a_slice is None or len(queue.active) <= self._a_slice:
             queue.sort_some()
         elif isinstance(queue.active, OrderTransition):
@@ -540,11 +527,11 @@ def _names(event: ClusterEvent, item: Any) -> tuple[str, str]:
 
 
 class Alarms:
-    """The alarms of one queue: events for a stated time, which may concern many pods, the ones that wait when the time has come.
+    """The alarms of one queue: events for a stated time, which concern the pods that wait then.
 
     An alarm rings once, at the first whole second after its moment, when the queue ends backoffs. A pod that it wakes is judged anew, so
-    an alarm that has lost its reason is not taken back. Where there are too many, the last one is left out: its pods are tried again
-    after the queue's five minutes.
+    an alarm that has lost its reason is not taken back. If there are too many, the last one is dropped, and its pods are tried again after
+    the queue's five minutes.
 
     Args:
         clock: seconds, monotonic; the queue's.
@@ -569,7 +556,7 @@ class Alarms:
         """Set an alarm.
 
         Args:
-            seconds: from now.
+            seconds: seconds from now.
             act: called when it rings, between two decisions.
 
         Example:
@@ -595,10 +582,10 @@ class Alarms:
 class WakeUps(KeyedHeap[tuple[float, int]]):
     """Pods that are tried again at a stated time, whether or not an event helps them before; nearly always no pod has a time.
 
-    A rejected pod waits for events, and the queue tries it again after five minutes in any case. Some rejections end by time alone: a
-    pod may preempt once it has waited long enough, and a minute's evictions are over when the minute is. The failure of such an attempt
-    says after how many seconds the pod is to have another (`FitError.retry_after`), and `ring` brings it back then. A pod that is given
-    up, too: no event would tell it that the time has come.
+    A rejected pod waits for events, and the queue tries it again after five minutes in any case. Some rejections end by time alone. A pod
+    may preempt once it has waited long enough, and a limit of evictions a minute ends with the minute. The failure of such an attempt has
+    the seconds until the next one (`FitError.retry_after`), and `ring` brings the pod back then. That holds for a pod that is given up,
+    too.
 
     A time is dropped when the pod leaves the queue, and passes without effect when the pod was tried in between. There is one at most for
     each pod in the queue.
@@ -625,8 +612,8 @@ class WakeUps(KeyedHeap[tuple[float, int]]):
         """Try a pod again after so many seconds, if it is not tried before; a pod that the queue does not hold is ignored.
 
         Args:
-            uid: of a pod whose attempt has ended.
-            seconds: from now; the pod's backoff goes on beside them.
+            uid: uid of a pod whose attempt has ended.
+            seconds: seconds from now; the pod's backoff goes on meanwhile.
         """
         if (queued := self._find(uid)) is not None:
             due = self._clock() + max(seconds, 0.0)
@@ -644,7 +631,7 @@ class WakeUps(KeyedHeap[tuple[float, int]]):
         return None if first is None else first[0]
 
     def ring(self) -> None:
-        """Let pods back off, and then be tried, whose time has come. Called at every whole second."""
+        """Let pods back off, and then be tried, if their time has come. Called at every whole second."""
         now = self._clock()
         while (due := self.next_time()) is not None and due <= now:
             uid, (_, attempts) = self.take_first()

@@ -1,16 +1,16 @@
-"""Waiting pods whose tenants take turns: `FairHeap` takes the place of `LanedHeap` where a profile has `spec.fairness` (decision 46).
+"""Waiting pods whose tenants take turns: `FairHeap` replaces `LanedHeap` if a profile has `spec.fairness` (decision 46).
 
 A higher priority goes first. Among tenants of one priority `TenantTurns` decides by start-time fair queueing. The pods of one tenant are a
 `LanedHeap`, in the profile's order and past the lanes without room.
 
 Each waiting tenant has a start tag, and the tenant with the lowest tag is next. Its tag then grows by the charge for the pod over the
-tenant's weight, so in the long run tenants are charged in proportion to their weights. The virtual time is the tag of the tenant that was
-served last, and a step further for each pod: the smallest charge, divided by the weights of all that wait. A tenant that begins to wait
-starts there: its turn comes soon, and it has gathered nothing while it was idle. A tenant that stops waiting with a higher tag owes the
-difference. The debt is kept until the virtual time reaches it, so that pods that come one at a time gain nothing over pods that wait.
+tenant's weight. So in the long run tenants are charged in proportion to their weights. The virtual time is the tag of the tenant that was
+served last. Each pod moves it a step further: the smallest charge, divided by the weights of all waiting tenants. A tenant that begins to
+wait starts there, so its turn comes soon, and it has gathered nothing while it was idle. A tenant that stops waiting with a higher tag
+owes the difference. The debt is kept until the virtual time reaches it. So pods that come one at a time gain nothing over pods that wait.
 
-A tenant whose lanes have no room leaves the order and sleeps in these lanes. When a lane has room again, the sleeper whose turn comes
-first is woken, and the next one when that one's pod has gone. So thousands of tenants that wait for one place cost what one costs.
+A tenant whose lanes have no room leaves the order and sleeps in these lanes. When a lane has room again, the sleeper whose turn comes first
+is woken. The next one is woken when that one's pod has gone. So thousands of tenants that wait for one place cost what one costs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from placewright.queue.order import SLACK, KeyedHeap, LanedHeap
 from placewright.queue.policy import WHOLE_CLUSTER, SortKey, TenantPolicy
 from placewright.queue.queued import QueuedPod
 
-#: Tenants of one priority that owe and do not wait, at most. Beyond that the smallest debts are forgiven.
+#: Most tenants of one priority that owe and do not wait. Beyond that the smallest debts are forgiven.
 MOST_DEBTORS: Final = 4_096
-#: Tenants of one profile that are counted by name; all others are counted together.
+#: Most tenants of one profile that are counted by name; all others are counted together.
 MOST_NAMED: Final = 50
-#: After so many hand-outs of other tenants a name may go to another tenant.
+#: Number of hand-outs of other tenants after which a name may go to another tenant.
 PASSED_OVER: Final = 100_000
 #: The name of all other tenants, and of pods that no tenant claims. No namespace and no value of a label has parentheses.
 OTHERS: Final = "(other)"
@@ -45,8 +45,8 @@ class Tenant:
     """A tenant with waiting pods of one priority.
 
     Args:
-        name: as the policy names it.
-        turns: of its priority.
+        name: name in the policy.
+        turns: turns of its priority.
         lanes: its pods, in their order.
 
     Attributes:
@@ -74,10 +74,10 @@ class TenantTurns:
     """The tenants that wait at one priority, in the order of their turns.
 
     Args:
-        priority: of their pods.
+        priority: priority of their pods.
 
     Attributes:
-        priority: as given.
+        priority: priority of their pods.
         tenants: the tenants that have waiting pods, by name.
         virtual: the virtual time.
         weights: the sum of the weights of all waiting tenants.
@@ -151,7 +151,7 @@ class TenantTurns:
 
         Args:
             tenant: waiting, its pod handed out.
-            charge: of `WHOLE_CLUSTER`.
+            charge: part of `WHOLE_CLUSTER`.
             weight: the tenant's weight from now on.
         """
         virtual = max(self.virtual, tenant.tag)
@@ -164,9 +164,9 @@ class TenantTurns:
         """Charge a tenant for a pod that was handed out without its turn: with its group, or before its backoff ended.
 
         Args:
-            name: of the tenant, which may not be waiting.
-            charge: of `WHOLE_CLUSTER`.
-            weight: of the tenant.
+            name: name of the tenant, which may not be waiting.
+            charge: part of `WHOLE_CLUSTER`.
+            weight: weight of the tenant.
         """
         tenant = self.tenants.get(name)
         if tenant is not None:
@@ -193,9 +193,8 @@ class TenantTurns:
     def _move_on(self, virtual: int, charge: int) -> None:
         """Move the virtual time on by a step.
 
-        Without steps it would stand still while a new tenant comes with each pod, and tenants with higher tags would never be served.
-        Steps are as small as the smallest charge allows: after one of a large pod, a new tenant would have to wait while tenants that
-        waited longer are handed as much.
+        Without steps it would stand still while each pod brings a new tenant, and tenants with higher tags would never be served. Steps are
+        as small as the smallest charge allows, because after a step of a large pod a new tenant would wait too long.
         """
         self._least = min(self._least, charge) or 1
         self.virtual = virtual + max(1, self._least // (self.weights or 1))
@@ -214,7 +213,7 @@ class TenantWait:
     """The waits of one tenant's pods.
 
     Attributes:
-        pods: how many were handed out.
+        pods: number of pods that were handed out.
         seconds: their waits, summed up.
         last: the hand-out, counted over all tenants, that was this tenant's last.
     """
@@ -225,10 +224,10 @@ class TenantWait:
 
 
 class TenantWaits:
-    """How long the pods of each tenant waited for their turn, `MOST_NAMED` tenants by name, because a user may make any number of them.
+    """How long the pods of each tenant waited for their turn, for at most `MOST_NAMED` tenants by name.
 
-    A tenant keeps its name in metrics while pods of it are handed out. When all names are taken, a newcomer gets the name of a tenant
-    that had no pod among the last `PASSED_OVER`.
+    Users may create any number of tenants. A tenant keeps its name in metrics while pods of it are handed out. When all names are taken, a
+    newcomer gets the name of a tenant that had no pod among the last `PASSED_OVER`.
     """
 
     __slots__ = ("_handed_out", "_named", "_others")
@@ -242,8 +241,8 @@ class TenantWaits:
         """Count a pod that was handed out.
 
         Args:
-            tenant: the pod's.
-            seconds: that the pod waited among the active pods.
+            tenant: the pod's tenant.
+            seconds: seconds that the pod waited among the active pods.
         """
         self._handed_out += 1
         wait = self._named.get(tenant)
@@ -279,11 +278,11 @@ class FairTurn(NamedTuple):
     """When a waiting pod's turn comes.
 
     Attributes:
-        tenant: the pod's.
-        turn: of the tenant, among the tenants that wait at the pod's priority; 1 is next.
-        tenants: how many tenants wait at that priority.
-        position: of the pod, among the pods of its tenant; 1 is next.
-        pods: how many pods of the tenant wait at that priority.
+        tenant: the pod's tenant.
+        turn: turn of the tenant, among the tenants that wait at the pod's priority; 1 is next.
+        tenants: number of tenants that wait at that priority.
+        position: position of the pod among the pods of its tenant; 1 is next.
+        pods: number of the tenant's pods that wait at that priority.
         ahead: pods of higher priorities, which go first.
         no_room: True while the tenant's pods wait for a place in the profile's room.
     """
@@ -308,8 +307,8 @@ class FairHeap:
         clock: seconds, monotonic.
 
     Attributes:
-        policy: as given; another one of the same kind may take its place.
-        waits: how long pods of each tenant waited here.
+        policy: the profile's tenants; another policy of the same kind may replace it.
+        waits: waits of each tenant's pods here.
     """
 
     __slots__ = ("_asking", "_asleep", "_clock", "_full", "_has_room", "_key", "_lane_of", "_next", "_of", "_turns", "policy", "waits")
@@ -324,9 +323,9 @@ class FairHeap:
         self._has_room = has_room
         self._full = full
         self._clock = clock
-        #: By uid, in order of arrival: the tenant, and when the pod came here.
+        #: The tenant and arrival time of each pod by uid, in order of arrival.
         self._of: dict[str, tuple[Tenant, float]] = {}
-        #: By priority, the highest first.
+        #: Turns by priority, the highest first.
         self._turns: dict[int, TenantTurns] = {}
         #: The tenants that sleep in each lane, in the order of their turns.
         self._asleep: dict[Lane, KeyedHeap[Tenant]] = {}
@@ -343,7 +342,7 @@ class FairHeap:
         return uid in self._of
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """All pods, in no particular order."""
+        """Iterate over all pods, in no particular order."""
         return (queued for turns in self._turns.values() for tenant in turns.tenants.values() for queued in tenant.lanes)
 
     def uids(self) -> list[str]:
@@ -355,7 +354,7 @@ class FairHeap:
 
         Args:
             uid: the pod's.
-            key: of the profile's QueueSort plugin; the order among the pods of the tenant.
+            key: key of the profile's QueueSort plugin, which orders the tenant's pods.
             item: the pod.
         """
         name, priority = self.policy.tenant_of(item.pod), _priority(item)
@@ -422,7 +421,7 @@ class FairHeap:
     def charge(self, queued: QueuedPod) -> None:
         """Charge a pod that was handed out without its turn: with its group, or before its backoff ended.
 
-        Where no pod of its priority waits, nothing is charged, because no tenant waited for it.
+        If no pod of its priority waits, there is no charge, because no tenant waited for it.
 
         Args:
             queued: handed out.
@@ -441,9 +440,6 @@ class FairHeap:
 
     def turn_of(self, uid: str) -> FairTurn | None:
         """Tell when a pod's turn comes. O(tenants of its priority + pods of its tenant).
-
-        Args:
-            uid: the pod's.
 
         Returns:
             The turn; None when the pod is not here.
@@ -479,7 +475,7 @@ class FairHeap:
         return None
 
     def _leaves(self, tenant: Tenant) -> None:
-        """Drop a tenant that has no pod left, and the turns of its priority when it was the last: then no debt is owed to any tenant."""
+        """Drop a tenant that has no pod left. Drop the turns of its priority, too, if it was the last one."""
         turns = tenant.turns
         turns.end(tenant)
         for lane in tuple(tenant.sleeps_in):

@@ -1,11 +1,11 @@
-"""Giving up: a rejected pod that has waited longer than its profile allows is tried again only after an event that may help it.
+"""Giving up: a pod that waited longer than its profile allows is tried again only after an event that may help it.
 
 Such a pod stays in the sub-queue where it waits, and its hints are asked as before. Only the timeout that tries every unschedulable pod
 again passes it over. A pod whose last attempt ended in an error is not given up, because no event would bring it back.
 
 The time counts from the pod's creation, so that a new leader goes on where the earlier one was. A pod has not waited while it had a
 scheduling gate. No field tells when the last gate went: the time of PodScheduled stays that of the creation. A pod whose spec has changed
-since then (generation above 1) may have had one, and counts from the time at which this queue first saw it ready to be tried, unless its
+since then (generation above 1) may have had one. It counts from the time at which this queue first saw it ready to be tried, unless its
 condition says that a leader has given it up.
 """
 
@@ -28,9 +28,9 @@ _LATER_SECONDS: Final = 1.0
 class WaitLimit:
     """Waiting pods of one profile by the time at which they began to wait, and the pods that are given up (`spec.giveUpAfterSeconds`).
 
-    Pods are noted when they begin to wait, and listed by the time at which they began, in slices. The limit is the same for all pods of
-    the profile, so a longer or shorter one leaves the order as it is. A pod is in at most one of three places: noted, listed, or given up.
-    It leaves all of them with `forget`.
+    Pods are noted when they begin to wait, and listed by the time at which they began, in slices. The limit is the same for all pods of the
+    profile, so another limit keeps the order. A pod is in at most one of three places: noted, listed, or given up. It leaves all of them
+    with `forget`.
 
     Args:
         name: the scheduler name of the pods.
@@ -150,7 +150,7 @@ class WaitLimit:
     def _judge(self, queued: QueuedPod, now: float, by: GivingUp) -> int:
         """Give up a pod that has waited too long, with all members of its group; return the number of pods looked at.
 
-        A pod that is about to be tried, or is being tried, is noted again when it comes back, and its group waits for that.
+        A pod in flight, or about to be, is noted again when it comes back, and its group waits for that.
         """
         if not queued.pod.may_be_tried:
             return 1
@@ -218,9 +218,6 @@ class GivingUp:
 
     def began(self, queued: QueuedPod) -> float:
         """Return when a pod began to wait, in seconds on the queue's clock.
-
-        Args:
-            queued: in the queue.
 
         Returns:
             A time that may lie before the start of this process.

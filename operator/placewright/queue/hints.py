@@ -1,7 +1,7 @@
 """Queueing hints: is a rejected pod worth another try after this event? Only the plugins that rejected the pod are asked.
 
-Hints cost a call for each pod, and thousands of pods may wait. So `UnschedulablePods` first chooses pods by the plugin that rejected them,
-then by keys or by a narrowing test that the plugin registered with the event.
+Hints cost a call for each pod, and thousands of pods may wait. So `UnschedulablePods` first chooses pods by the plugin that rejected them.
+Then it chooses by keys, or by a narrowing test that the plugin registered with the event.
 
 Facts: kube-scheduler's `isPodWorthRequeuing` in `backend/queue/scheduling_queue.go`, v1.36.
 """
@@ -77,7 +77,7 @@ class EventHints:
     """The hints of one profile for one kind of event, looked up once and asked about thousands of pods.
 
     Args:
-        interests: by plugin, the events that it registered; None for "any event".
+        interests: events that each plugin registered; None for "any event".
         event: any event of the kind.
         timed: wraps each hint; None leaves hints as they are.
     """
@@ -176,11 +176,11 @@ def _any_of(plugin: str, narrows: tuple[Narrowing, ...], pod: PodInfo, old: Any,
 class Hints:
     """The hints of one profile, by kind of event.
 
-    Any event helps a pod whose rejecting plugin registered no table or is unknown to the profile: otherwise the pod would wait
-    for an event that no plugin listens for.
+    Any event helps a pod whose rejecting plugin registered no table, or is unknown to the profile. Otherwise the pod would wait for
+    an event that no plugin listens for.
 
     Args:
-        interests: by plugin, the events that it registered; None for "any event".
+        interests: events that each plugin registered; None for "any event".
         timed: wraps each hint; None leaves hints as they are.
     """
 
@@ -214,7 +214,7 @@ class Reached(NamedTuple):
     """Waiting pods that an event may concern.
 
     Attributes:
-        pods: by uid.
+        pods: waiting pods by uid.
         narrow: a further test of each pod (`ClusterEventWithHint.narrow`); None when all are asked about.
     """
 
@@ -303,7 +303,7 @@ class UnschedulablePods:
             self.put(entry.queued, entry.held_by)
 
     def index_anew(self, keys_of: KeysOf) -> None:
-        """Index all pods anew, if a plugin that holds some of them back has other keys than before: thousands of pods may wait.
+        """Index all pods anew if a plugin that holds some of them back has other keys than before.
 
         Args:
             keys_of: the keys of a plugin's pods from now on.
@@ -336,7 +336,7 @@ class UnschedulablePods:
         """Find the pods whose plugin listens for an event.
 
         Args:
-            hints: of the event.
+            hints: hints of the event.
             old: the event's object before; None when it appeared.
             new: the event's object after; None when it is gone.
             keyed: choose by keys. Without, the result covers every event of this kind, whichever object it is about.

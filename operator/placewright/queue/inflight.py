@@ -1,12 +1,11 @@
 """Pods that the queue handed out: the places that they take in their profile's room, and the events since then.
 
-A pod takes a place when it is handed out, and gives it back when its attempt ends. While it waits for others (its volumes, its
-devices, its group, an API server that asked for patience) it stands aside: it frees its place and counts among the many more
-pods that may wait. While it waits for a Permit plugin it is not counted, because it may wait for pods that are still to come.
-Each profile has a room of its own, so a profile that waits never holds up another. Within a room no namespace and no extender
-can take all places.
+A pod takes a place when it is handed out, and gives it back when its attempt ends. It stands aside while it waits for its volumes, its
+devices, its group, or an API server that asked for patience. Then it frees its place and counts among the many more pods that may wait.
+While it waits for a Permit plugin it is not counted, because it may wait for pods that are still to come. Each profile has a room of its
+own, so a profile that waits never holds up another. Within a room no namespace and no extender can take all places.
 
-Without the events, a pod that is rejected because of a node that was freed a moment later would wait for the next event.
+Without the events, a pod might be rejected because of a node that is freed a moment later, and wait for the next event.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from placewright.framework.podchanges import pod_update_events
 from placewright.queue.hints import Hints
 from placewright.queue.queued import QueuedPod
 
-#: Events kept at most. An attempt that is older than the oldest kept event is told "anything may have happened" instead.
+#: Most events that are kept. An attempt that is older than the oldest kept event is told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
-#: Bytes of the objects in these events, at most: a tenant's objects may be large, and gone otherwise. 10,000 usual pods fit.
+#: Most bytes of the objects in these events, because a tenant's objects may be large. 10,000 usual pods fit.
 EVENT_BYTES: Final = 48 * 2**20
-#: Pods of a profile that are decided ahead of their Bindings, at most. Later pods are decided later, on newer facts.
+#: Most pods of a profile that are decided ahead of their Bindings. Later pods are decided later, on newer facts.
 ON_THEIR_WAY: Final = 512
-#: Pods of a profile that are on their way or stand aside, at most.
+#: Most pods of a profile that are on their way or stand aside.
 IN_THE_ROOM: Final = 8_192
-#: Pods of a profile that are on their way through one binding extender, at most.
+#: Most pods of a profile that are on their way through one binding extender.
 BY_ONE_EXTENDER: Final = 256
 #: `FairShares`' factor: a namespace that is alone takes less than half of the places, so that the next namespace finds some at once.
 _FACTOR: Final = 1
@@ -45,7 +44,7 @@ class Lane(NamedTuple):
     """Pods of one profile that wait for the same places.
 
     Attributes:
-        namespace: of the pods.
+        namespace: namespace of the pods.
         extender: the extender that binds them; "" if the scheduler does.
         grouped: whether the pods name a group.
     """
@@ -72,9 +71,9 @@ class RoomSizes(NamedTuple):
     """Places in a profile's room. Each namespace gets its share of every kind of place.
 
     Attributes:
-        on_their_way: for pods that are decided and whose Binding is not answered.
-        in_all: for these pods and for pods that stand aside.
-        by_extender: for pods that are on their way through one extender.
+        on_their_way: places for pods that are decided and whose Binding is not answered.
+        in_all: places for these pods and for pods that stand aside.
+        by_extender: places for pods that are on their way through one extender.
     """
 
     on_their_way: int = ON_THEIR_WAY
@@ -129,9 +128,6 @@ class ProfileRoom:
 
     def may_enter(self, lane: Lane) -> bool:
         """Tell whether one more pod may be handed out.
-
-        Args:
-            lane: the pod's.
 
         Returns:
             False when its namespace or extender has its share, or a group is being decided and it is a member of another.
@@ -258,7 +254,7 @@ class RoomPlace:
             self._room.moved(self._lane, before, state)
 
 
-#: The place of pods that are not in flight. It has been left, so every call is without effect.
+#: The place of pods that are not in flight. It has been left, so calls have no effect.
 NO_PLACE: Final = RoomPlace(ProfileRoom(STATED_SIZES), Lane(""))
 NO_PLACE.leave()
 
@@ -340,9 +336,6 @@ class InFlightPods:
     def get(self, uid: str) -> InFlightPod | None:
         """Find the attempt of a pod.
 
-        Args:
-            uid: the pod's.
-
         Returns:
             The attempt; None when the pod is not in flight.
         """
@@ -352,18 +345,12 @@ class InFlightPods:
         """Let a pod stand aside while a block runs, so that other pods are decided meanwhile.
 
         Args:
-            pod: in flight; any other is ignored.
-
-        Returns:
-            A context manager.
+            pod: a pod in flight; any other is ignored.
         """
         return self.place(pod.uid).aside()
 
     def place(self, uid: str) -> RoomPlace:
         """Return the pod's place in its profile's room.
-
-        Args:
-            uid: the pod's.
 
         Returns:
             The place; for a pod that is not in flight, one that ignores every call.
@@ -425,9 +412,6 @@ class InFlightPods:
 
     def end(self, uid: str) -> InFlightPod | None:
         """End an attempt and drop the events that no other attempt needs.
-
-        Args:
-            uid: the pod's.
 
         Returns:
             The attempt; None when the pod is not in flight.

@@ -22,7 +22,7 @@ class Nominator:
         changes: nodes that gained or lost a nominated pod, in order.
         with_terms: number of nominated pods that have affinity terms of their own.
         making_room_for: uids of pods whose victims are being evicted; they must not be tried before the evictions were sent.
-        kept_for: by the uid of a member whose node is kept for its group, that group and until when.
+        kept_for: group and end of each node that is kept for a group, by the uid of the member.
         together: groups whose members are tried together now. Members of such a group ignore each other's nominations.
     """
 
@@ -45,7 +45,7 @@ class Nominator:
         """Nominate a pod to a node, replacing an earlier nomination. A pod that already has a node is not nominated.
 
         Args:
-            pod: without a node.
+            pod: a pod without a node.
             node: the node; None takes the node in the pod's status, "" withdraws the nomination.
             kept_for: if the node is kept for the pod's group, that group and until when.
         """
@@ -65,8 +65,7 @@ class Nominator:
     def update(self, old: PodInfo | None, new: PodInfo) -> None:
         """Replace a pod by its newer version.
 
-        A nomination that is in neither version's status stays: it was made here, and its write to the API server is still under
-        way.
+        A nomination in neither version's status stays, because it was made here and is still being written.
 
         Args:
             old: the version before; None when the pod is new.
@@ -80,9 +79,6 @@ class Nominator:
 
     def delete(self, uid: str) -> NodeName | None:
         """Withdraw a pod's nomination, if it has one.
-
-        Args:
-            uid: the pod's.
 
         Returns:
             The name of the node; None for a pod without.
@@ -102,9 +98,6 @@ class Nominator:
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
         """Return the pods nominated to a node.
 
-        Args:
-            node: its name.
-
         Returns:
             The pods in order of nomination; a view: copy it before nominating while iterating.
         """
@@ -117,9 +110,6 @@ class Nominator:
     def node_of(self, uid: str) -> NodeName | None:
         """Find a pod's nomination.
 
-        Args:
-            uid: the pod's.
-
         Returns:
             The name of the node; None for a pod without.
         """
@@ -131,9 +121,6 @@ class Nominator:
 
     def without(self, uids: AbstractSet[str]) -> Nominator:
         """Copy the nominations but those of some pods.
-
-        Args:
-            uids: of the pods.
 
         Returns:
             A copy, which no later nomination changes.
@@ -151,9 +138,6 @@ class Nominator:
 
         The room of the members' nominations is the group's. Members that ask one after the other would be kept from it by
         members that have not asked yet.
-
-        Args:
-            ref: the group.
         """
         self.together.add(ref)
         try:

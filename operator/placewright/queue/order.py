@@ -1,4 +1,4 @@
-"""The order of waiting pods: `KeyedHeap` by key alone, `LanedHeap` past lanes that are full, and the way from one order to the next.
+"""The order of waiting pods: `KeyedHeap` by key alone, `LanedHeap` past full lanes, and the transition between orders.
 
 `Order` is the interface of a profile's active pods. `LanedHeap` is the order of a profile without fairness, `queue.fairheap` that of one
 whose tenants take turns.
@@ -44,7 +44,7 @@ class KeyedHeap(Generic[T]):
         return uid in self._live
 
     def __iter__(self) -> Iterator[T]:
-        """All items, in no particular order."""
+        """Iterate over all items, in no particular order."""
         return (item for _, item in self._live.values())
 
     def get(self, uid: Hashable) -> T | None:
@@ -135,9 +135,6 @@ class KeyedHeap(Generic[T]):
         """Give every item a new sort key. Items whose new keys are equal keep their order of arrival.
 
         All keys change together: old keys, which may be of another shape, are never compared with new ones.
-
-        Args:
-            key_of: the new key of an item.
         """
         self._live = {uid: ((key_of(item), entry[1], uid), item) for uid, (entry, item) in self._live.items()}
         self._rebuild()
@@ -155,8 +152,8 @@ class KeyedHeap(Generic[T]):
 class LanedHeap(Generic[T, L]):
     """A heap of items by uid, each in a lane. `pop` gives the lowest sort key among the lanes that have room.
 
-    Each lane is a heap of its own, and only its first item takes part in the common order. So thousands of items in a full lane
-    cost nothing: a lane without room leaves the order when it comes first, and returns with `reopen`.
+    Each lane is a heap of its own, and only its first item takes part in the common order. A lane without room leaves the order when it
+    comes first, and returns with `reopen`. So thousands of items in a full lane cost nothing.
 
     Invariant: a lane that has items is lined up in `_lined_up`, or closed, or the only lane.
     """
@@ -192,7 +189,7 @@ class LanedHeap(Generic[T, L]):
         return uid in self._of
 
     def __iter__(self) -> Iterator[T]:
-        """All items, in no particular order."""
+        """Iterate over all items, in no particular order."""
         return (item for heap in self._lanes.values() for item in heap)
 
     def uids(self) -> list[str]:
@@ -205,9 +202,6 @@ class LanedHeap(Generic[T, L]):
 
     def position_of(self, uid: str) -> int:
         """Count the items up to this one in the common order, whether or not their lanes have room. O(items).
-
-        Args:
-            uid: the item's.
 
         Returns:
             1 for the first item.
@@ -322,22 +316,16 @@ class Order(Protocol):
         """Return the number of pods."""
 
     def __contains__(self, uid: str) -> bool:
-        """Whether a pod is here."""
+        """Return whether a pod is here."""
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """All pods, in no particular order."""
+        """Iterate over all pods, in no particular order."""
 
     def uids(self) -> list[str]:
         """Return the uids of all pods, in order of arrival."""
 
     def push(self, uid: str, key: SortKey, item: QueuedPod) -> None:
-        """Add a pod, or give it another key. A pod whose key is equal keeps its turn.
-
-        Args:
-            uid: the pod's.
-            key: of the profile's QueueSort plugin.
-            item: the pod.
-        """
+        """Add a pod, or give it another key. A pod whose key is equal keeps its turn."""
 
     def remove(self, uid: str) -> QueuedPod | None:
         """Remove a pod and return it; None when it is not here."""
@@ -353,10 +341,10 @@ class Order(Protocol):
 
 
 class OrderTransition:
-    """Active pods on their way from one order to the next, after a profile changed: few at a time, so that the event loop is not held.
+    """Active pods on their way from one order to the next after a profile changed, few at a time to keep the event loop free.
 
-    While pods are under way they are handed out in their former order. `queue.events` moves them in slices, and the scheduling loop
-    pops no pod before the last one has moved, so that each decision is made in one order.
+    While pods are under way they are handed out in their former order. `queue.events` moves them in slices. The scheduling
+    loop pops no pod before the last one has moved, so that each decision is made in one order.
 
     Args:
         former: holds the pods.
@@ -365,7 +353,7 @@ class OrderTransition:
 
     Attributes:
         orders: hold the pods, the oldest order first. There are several former ones if the profile changed again meanwhile.
-        then: as given; the last of `orders`.
+        then: the next order, the last of `orders`.
     """
 
     __slots__ = ("_key_of", "_uids", "orders", "then")
@@ -383,7 +371,7 @@ class OrderTransition:
         return any(uid in each for each in self.orders)
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """All pods, in no particular order."""
+        """Iterate over all pods, in no particular order."""
         return (queued for each in self.orders for queued in each)
 
     def uids(self) -> list[str]:
@@ -391,13 +379,7 @@ class OrderTransition:
         return [uid for each in self.orders for uid in each.uids()]
 
     def push(self, uid: str, key: SortKey, item: QueuedPod) -> None:
-        """Add a pod to the next order, out of the former one if it was there.
-
-        Args:
-            uid: the pod's.
-            key: in the next order.
-            item: the pod.
-        """
+        """Add a pod to the next order, out of the former one if it was there."""
         self._take_out(uid, self.orders[:-1])
         self.then.push(uid, key, item)
 

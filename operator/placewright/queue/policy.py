@@ -18,7 +18,7 @@ from placewright.framework.status import Status
 #: A place in the order of a heap: compared element by element, lowest first.
 SortKey = tuple[Any, ...]
 
-#: Doublings at most: 2**60 seconds exceed any maximum, and without a limit 2.0**n overflows for a pod that failed 1,024 times.
+#: Most doublings: 2**60 seconds exceed any maximum, and without a limit 2.0**n overflows for a pod that failed 1,024 times.
 _MAX_DOUBLINGS: Final = 60
 #: The charge for the whole cluster. An integer, so that sums of charges never drift; large, because a charge is divided by weights.
 WHOLE_CLUSTER: Final = 2**50
@@ -47,9 +47,6 @@ class BackoffPolicy:
     def duration(self, failures: int) -> float:
         """Compute how long a pod waits: 1, 2, 4, 8, 10, 10… seconds by default.
 
-        Args:
-            failures: in a row.
-
         Returns:
             Seconds; 0 before the first failure.
         """
@@ -76,14 +73,7 @@ class TenantPolicy(Protocol):
         """
 
     def weight(self, tenant: str) -> int:
-        """Return the weight of a tenant.
-
-        Args:
-            tenant: as `tenant_of` names it.
-
-        Returns:
-            1 or more.
-        """
+        """Return the weight of a tenant."""
 
     def charge(self, pod: PodInfo) -> int:
         """Compute the charge for handing out a pod.
@@ -124,7 +114,7 @@ class QueuePolicy(Protocol):
 
     @property
     def tenants(self) -> TenantPolicy | None:
-        """The tenants that take turns; None where the order is that of the sort keys alone."""
+        """The tenants that take turns; None if sort keys alone decide the order."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Ask the profile's PreEnqueue plugins whether a pod may be tried.

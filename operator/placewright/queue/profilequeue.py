@@ -33,18 +33,18 @@ class ProfileQueue:
 
     Attributes:
         name: the scheduler name.
-        room: how many of the profile's pods may be on their way to nodes at once, by namespace.
-        active: pods to be tried, in the profile's order; where the profile has fairness, in the order of its tenants' turns.
+        room: places for the profile's pods on their way to nodes, by namespace.
+        active: pods to be tried, in the profile's order, or with fairness in the order of its tenants' turns.
         backoff: pods that a plugin rejected, by the window in which their backoff ends, then in the profile's order.
         error_backoff: pods that came back because of an error; never tried early.
         suspects: pods that are tried only when no other pod is active (`queue.suspects`), by the end of their wait.
         unschedulable: pods that wait for an event, by rejecting plugin.
         gated: pods that a PreEnqueue plugin gates, by that plugin.
-        fair: the tenants' turns, which `active` is or becomes; None where the profile has no fairness.
-        held: True while no pod is handed out, because a pod of this queue is being decided: the next decision would not know of it.
+        fair: the tenants' turns, which `active` is or becomes; None without fairness.
+        held: True while no pod is handed out, because the next decision would not know of one under way.
         sifted: False while no pod is handed out, because pods that the profile's new generation keeps out are still to be gated.
         hints: the profile's queueing hints.
-        wait_limit: how long its pods wait before they are given up; None in a profile that gives up no pod.
+        wait_limit: limit after which waiting pods are given up; None if the profile gives up no pod.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class ProfileQueue:
 
     @property
     def open(self) -> bool:
-        """True while pods may be handed out: a profile claims the name, it is not paused, and the queue is sifted and not held."""
+        """True while pods may be handed out: an active profile claims the name, and the queue is sifted and not held."""
         return self._policy is not None and not self._policy.paused and not self.held and self.sifted
 
     @property
@@ -94,7 +94,7 @@ class ProfileQueue:
     def adopt(self, policy: QueuePolicy | None) -> None:
         """Replace the profile; without a profile (None) all pods are parked.
 
-        Pods in backoff are sorted anew where their order changes. Active pods begin to move to the new order then: see `sort_some`.
+        If the order changes, pods in backoff are sorted anew, and active pods begin to move to it: see `sort_some`.
         """
         self._policy = policy
         if policy is not None:
@@ -201,9 +201,6 @@ class ProfileQueue:
     def take(self, uid: str) -> QueuedPod | None:
         """Remove a pod from its structure.
 
-        Args:
-            uid: the pod's.
-
         Returns:
             The pod; None when it is not in this queue.
         """
@@ -222,7 +219,7 @@ class ProfileQueue:
         return self.lane_of(queued)
 
     def enter(self, queued: QueuedPod, how: Requeue, now: float) -> SubQueue:
-        """Put a pod into the sub-queue that it belongs to now, out of whichever structure held it.
+        """Put a pod into the sub-queue that it belongs to now, out of the structure that held it.
 
         PreEnqueue is asked before anything is changed: if it raises, the pod is still where it was.
 
@@ -230,9 +227,6 @@ class ProfileQueue:
             queued: a pod of this scheduler name, not in flight.
             how: whether the pod waits for an event, backs off first, or is tried at once.
             now: seconds on the queue's clock.
-
-        Returns:
-            The sub-queue.
         """
         policy = self._policy
         if how is Requeue.SKIP or policy is None:
@@ -335,7 +329,7 @@ class ProfileQueue:
         """Find unschedulable pods whose rejection may not hold any longer.
 
         Args:
-            plugins: whose rejections are in doubt; None for any plugin.
+            plugins: plugins whose rejections are in doubt; None for any plugin.
 
         Returns:
             Pods that one of these plugins or only disabled plugins rejected.
@@ -355,7 +349,7 @@ class ProfileQueue:
         """Return what a failed pod does next, in view of the events during its attempt.
 
         An attempt under an earlier generation of the profile says little about the present one, so the pod is tried again. A
-        rejection by a plugin that the profile does not list waits for events all the same: an immediate retry could go on
+        rejection by a plugin that the profile does not list waits for events all the same, because an immediate retry could go on
         forever.
 
         Args:

@@ -1,6 +1,6 @@
 """The scheduling queue: every unscheduled pod of ours is in exactly one of active, backoff, unschedulable, gated, in flight.
 
-A pod enters with `add`, is handed out by `pop`, and leaves with `done` (placed) or `delete` (gone), or comes back with
+A pod enters with `add` and is handed out by `pop`. It leaves with `done` (placed) or `delete` (gone), or comes back with
 `return_unschedulable`. `move` reports an event in the cluster, and only pods whose rejecting plugins listen for it are looked at.
 
 All methods run on one thread, and only `wait_for_pod` waits. Facts: kube-scheduler's `backend/queue/scheduling_queue.go`, v1.36.
@@ -46,8 +46,7 @@ class AlreadyQueuedError(ValueError):
 class QueueView(Protocol):
     """The questions of readers to the queue: which pods it holds, in which sub-queue, and in which version.
 
-    Readers get the facts from the sub-queues themselves and not from a second book, so that a figure in a metric cannot disagree
-    with the pods.
+    Readers get the facts from the sub-queues themselves, so that a figure in a metric cannot disagree with the pods.
 
     Attributes:
         in_flight: the attempts under way.
@@ -60,7 +59,7 @@ class QueueView(Protocol):
     pod_groups: QueuedPodGroups
 
     def get(self, uid: str) -> QueuedPod | None:
-        """Find a pod, in whichever sub-queue it is."""
+        """Find a pod in any sub-queue."""
 
     def uid_of(self, key: PodKey) -> str | None:
         """Find the uid of a pod by name."""
@@ -110,7 +109,7 @@ class SchedulingQueue:
         suspects: pods that are tried after all others.
         giving_up: pods that have waited longer than their profile allows.
         wake_ups: pods that are tried again at a stated time.
-        hand_out_groups: as in `ProfileQueues`.
+        hand_out_groups: method of `ProfileQueues`.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class SchedulingQueue:
     def add(self, pod: PodInfo) -> None:
         """Take a pod in, or its newer version. A waiting pod is tried again if the change helps it.
 
-        A pod with the same name and another uid is replaced, unless it was created later: watches may show an older pod late.
+        A pod with the same name and another uid is replaced, unless it was created later, because watches may show an older pod late.
         """
         queued = self._pods.get(pod.uid)
         if queued is None:
@@ -220,7 +219,7 @@ class SchedulingQueue:
         if pod_group is not None:
             self.stir(pod_group.ref)
         if kept is not None and not pod.nominated_node:
-            # The nomination was in memory only: no watch tells the pods that took this room for occupied.
+            # The nomination was in memory only, so no watch tells the pods that left this room free.
             self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
         return pod
 
@@ -228,7 +227,7 @@ class SchedulingQueue:
         """Nominate a pod to a node; ignored for a pod that has left the queue.
 
         Args:
-            pod: in the queue, in its present version.
+            pod: a pod in the queue, in its present version.
             node: the node; None takes the node in the pod's status, "" withdraws the nomination.
         """
         if pod.uid in self._pods:
@@ -441,8 +440,8 @@ class SchedulingQueue:
     def reprioritise(self, scheduler_name: str, reconsidered: AbstractSet[str] | None = NO_PLUGINS) -> None:
         """Read a profile anew that came, changed, was paused, was resumed or went: its order, backoff, gates and hints.
 
-        Pods keep their sub-queue, with two exceptions: gated pods are checked again, and pods that a plugin of `reconsidered`
-        or only disabled plugins rejected are tried again after their backoff. Pods of a profile that is gone wait as
+        Pods keep their sub-queue, with two exceptions. Gated pods are checked again. Pods that a plugin of `reconsidered` or only disabled
+        plugins rejected are tried again after their backoff. Pods of a profile that is gone wait as
         unschedulable until it returns.
 
         Args:
@@ -468,7 +467,7 @@ class SchedulingQueue:
         return len(self._pods)
 
     def get(self, uid: str) -> QueuedPod | None:
-        """Find a pod, in whichever sub-queue it is; None when the queue does not hold it."""
+        """Find a pod in any sub-queue; None when the queue does not hold it."""
         return self._pods.get(uid)
 
     def latest(self, uid: str) -> PodInfo | None:
@@ -586,7 +585,7 @@ class SchedulingQueue:
                 queue.resort(member)
 
     def _reopen(self, ref: GroupRef, label: str) -> None:
-        """Try gated members of a group again after one member got a node: they may have been gated only because too few were known."""
+        """Try gated members of a group again after one got a node, because they may have been gated as too few."""
         pod_group = self.pod_groups.get(ref)
         for queued in () if pod_group is None else tuple(pod_group.gated.values()):
             queue = self._queues[queued.pod.scheduler_name]

@@ -1,7 +1,7 @@
 """The queue's records: a pod with the history of its attempts, and the group of pods that it is placed with.
 
-A group has no sub-queue. Its members wait in the sub-queue that each one's own rejection puts it into, and the first member
-that is handed out takes the others along (`SchedulingQueue.take_pod_group`). So any event that brings one member back brings
+A group has no sub-queue. Each member waits in the sub-queue of its own rejection. The first member that is handed out takes the others
+along (`SchedulingQueue.take_pod_group`). So any event that brings one member back brings
 the group back once.
 """
 
@@ -98,7 +98,7 @@ class Suspicion:
     """Why a pod is tried last.
 
     Attributes:
-        deaths: how many processes ended in the decision of a pod like it.
+        deaths: number of processes that ended in the decision of a pod like it.
         not_before: when it may be tried again, if no other pod is active then; seconds on the queue's clock.
     """
 
@@ -114,16 +114,16 @@ class QueuedPod:
         pod: the newest version known when the pod was last handed out or updated.
         timestamp: when the pod entered the queue or last came back after a failed attempt; seconds on the queue's clock.
         initial_attempt_timestamp: when the pod first became active; None for a pod that has been gated since it came.
-        attempts: how often the pod was handed out.
-        unschedulable_count: how often plugins rejected it.
-        consecutive_errors: how often in a row it came back without a rejecting plugin.
+        attempts: number of times that the pod was handed out.
+        unschedulable_count: number of rejections by plugins.
+        consecutive_errors: number of returns in a row without a rejecting plugin.
         unschedulable_plugins: the plugins that rejected it last and let it back off.
         pending_plugins: the plugins that rejected it last with PENDING; their events bring it back without backoff.
         filtered: True when no node passed PreFilter and Filter; False when something after them failed.
         seen: `RecentEvents.noted` when the pod was last handed out.
         gating_plugin: the PreEnqueue plugin that gates the pod; meaningful only in `SubQueue.GATED`.
         gated: True while the pod is in `SubQueue.GATED`.
-        told: while the pod waits, the number of the last event that it was told of or need not be told of (`queue.events`).
+        told: number of the last event that the waiting pod was told of or need not be told of (`queue.events`).
         recalled: True after an event that was worth another try met the pod while it was gated. An event of its gating plugin
             is then worth one, too.
         flushed: True when only the long timeout brought the pod back, which hints at a missing queueing hint.
@@ -222,13 +222,7 @@ class QueuedPod:
     def turn(self, policy: QueuePolicy) -> SortKey:
         """Compute the pod's sort key.
 
-        A member of a group has the key of its group's first member, at the time of the group's turn, so that the group comes as one.
-
-        Args:
-            policy: the profile's.
-
-        Returns:
-            Lowest first.
+        A member of a group has the key of its group's first member at the time of the group's turn, so the group comes as one.
         """
         pod_group = self.pod_group
         return (
@@ -237,9 +231,6 @@ class QueuedPod:
 
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
         """Compute when backoff ends. Members of a group that failed as one wait until the same window.
-
-        Args:
-            policy: the profile's backoff.
 
         Returns:
             The window (whole seconds of the clock); None when the pod need not back off.
@@ -275,7 +266,7 @@ def window_of(seconds: float) -> int:
 class QueuedPodGroup:
     """A group with members that have no node yet. Only the queue changes it.
 
-    Figures that are needed for each member (how many may be tried, the first member, the gated members) are kept up to date as
+    The first member, the gated members and the number that may be tried are needed for each member. They are kept up to date as
     members come, change and go, because a group may have thousands.
 
     Attributes:
@@ -284,13 +275,12 @@ class QueuedPodGroup:
         domains_tried: topology domains that attempts have tried since the last one that had tried all; the next attempt begins elsewhere.
         members: all members by uid, in order of arrival, members in flight included.
         gated: the members that a PreEnqueue plugin gates.
-        ready: how many members may be tried, by scheduler name; members that are being deleted or have a scheduling gate do not
-            count.
+        ready: number of members that may be tried, by scheduler name, without terminating members and members with a scheduling gate.
         tried_at: when the group was first tried as one; None before.
         failed_at: when it last failed as one; None once it is placed, and from then on its members are single pods.
-        failures: how often in a row it failed as one.
+        failures: number of failures in a row as one.
         lacks: the shortage at the last attempt, in words.
-        filtered: at the last attempt, no node passed the filters for some member.
+        filtered: whether no node passed the filters for some member at the last attempt.
         given_up: True while its members are given up.
         suspicion: the worst suspicion against any member, as of the marks of `judged_in`; kept for `queue.suspects` alone.
         judged_in: the version of the marks that `suspicion` was read from.
@@ -379,9 +369,6 @@ class QueuedPodGroup:
 
         PreEnqueue judges a pod before the queue takes it in, so the pod's own version counts here before it is in `members`.
 
-        Args:
-            pod: a member.
-
         Returns:
             Counts by scheduler name.
         """
@@ -403,8 +390,8 @@ class QueuedPodGroup:
 class ChangedPods:
     """The uids of pods that came, moved, or went since they were last taken.
 
-    Pods are noted for one reader, and only while it reads: a reader that shows all waiting pods looks at these, and not at all pods
-    again. Nothing is noted without a reader, because every decision passes here.
+    Pods are noted for one reader, and only while it reads, because every decision passes here. A reader that shows all waiting pods
+    reads these, and not all pods again.
 
     Example:
         changed.begin()
@@ -480,9 +467,6 @@ class QueuedPodGroups:
     def get(self, ref: GroupRef) -> QueuedPodGroup | None:
         """Find a group.
 
-        Args:
-            ref: as members name it.
-
         Returns:
             The group; None when no member of it is in the queue.
         """
@@ -490,9 +474,6 @@ class QueuedPodGroups:
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """Return the members without a node.
-
-        Args:
-            ref: the group.
 
         Returns:
             The members in order of arrival, including members that are being tried or bound.
@@ -523,7 +504,7 @@ class QueuedPodGroups:
         """List the pod with the group that it names now, and take it off the group that it named before.
 
         Args:
-            queued: in the queue; a pod that joined before is no error.
+            queued: a pod in the queue, which may have joined before.
             now: seconds on the queue's clock; the age of a group that begins with this pod.
         """
         ref = queued.pod.pod_group

@@ -4,9 +4,9 @@ After one death a suspect is tried when no pod is active and none is being decid
 ten minutes, then twice as long each time, up to an hour. It is never refused: when `LONGEST_QUIET` seconds pass after its wait
 without a quiet moment, it is tried all the same. A decision that ends clears it.
 
-A pod is a suspect by its spec, whichever uid, name and controller it has; where the spec is heavy, whichever images it names. A
-pod whose decision is heavy is a suspect by its controller, too, and by its namespace once that namespace cost more than one
-process, because a tenant that varies its specs stays in its namespace. Other pods of the namespace are not suspects.
+A pod is a suspect by its spec, with any uid, name and controller. If the spec is heavy, images do not count either. A pod whose decision
+is heavy is a suspect by its controller, too. It is one by its namespace once that namespace cost more than one process, because a tenant
+that varies its specs stays in its namespace. Other pods of the namespace are not suspects.
 """
 
 from __future__ import annotations
@@ -33,14 +33,7 @@ _MAX_DOUBLINGS: Final = 10
 
 
 def wait_after(deaths: int) -> float:
-    """Compute how long a suspect waits.
-
-    Args:
-        deaths: at least 1.
-
-    Returns:
-        Seconds.
-    """
+    """Return the seconds that a suspect waits after one death or more."""
     if deaths <= 1:
         return FIRST_WAIT
     return min(LONG_WAIT * 2.0 ** min(deaths - 2, _MAX_DOUBLINGS), LONGEST_WAIT)
@@ -81,10 +74,6 @@ class Suspects:
 
     def clear(self, namespace: str, name: str) -> bool:
         """Remove the mark of this name, because a decision of such a pod ended.
-
-        Args:
-            namespace: of the marked pod.
-            name: of the marked pod.
 
         Returns:
             True when the mark had deaths.
@@ -127,9 +116,6 @@ class Suspects:
 
         Args:
             pod: decided.
-
-        Returns:
-            The marks.
         """
         deaths = self._deaths.get(pod.namespace, {})
         keys = keys_of(pod) if deaths else None
@@ -188,9 +174,6 @@ class SuspectPods:
 
     def accuses(self, queued: QueuedPod) -> bool:
         """Tell whether a pod is a suspect, also while it is let in.
-
-        Args:
-            queued: in the queue.
 
         Returns:
             True when it, or a member of its group, is one.
