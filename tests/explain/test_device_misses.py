@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explain.test_nearest_miss import Object, apply, fitting, node, now, pod
+from explain.test_nearest_miss import Object, a_node, a_pod, apply, fitting, now
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GROUP_LABEL, Form, GroupRef
 from placewright.explain.claimfacts import claim_facts
@@ -42,7 +42,7 @@ def request(count: int = 1, kind: str = "", name: str = "r", of: str = GPU, **mo
     return {"name": name, "exactly": {"deviceClassName": of, "count": count, "selectors": selectors, **more}}
 
 
-def claim(name: str, *requests: Object, has: tuple[str, ...] = (), on: str = "", alike: bool = False) -> Object:
+def a_claim(name: str, *requests: Object, has: tuple[str, ...] = (), on: str = "", alike: bool = False) -> Object:
     """`has`: names of devices of that node."""
     constraints = [{"matchAttribute": "gpu/kind"}] if alike else []
     results = [{"request": "r", "driver": "gpu", "pool": on, "device": device} for device in has]
@@ -53,7 +53,7 @@ def claim(name: str, *requests: Object, has: tuple[str, ...] = (), on: str = "",
 
 
 def wanting(*claims: str, cpu: int = 100) -> Object:
-    return pod("p", cpu=cpu, resourceClaims=[{"name": f"c{i}", "resourceClaimName": each} for i, each in enumerate(claims)])
+    return a_pod("p", cpu=cpu, resourceClaims=[{"name": f"c{i}", "resourceClaimName": each} for i, each in enumerate(claims)])
 
 
 def with_devices(objects: list[Object], miss: Miss, *, less: int = 0) -> list[Object]:
@@ -85,8 +85,8 @@ def of_devices(found: Now) -> list[tuple[str, dict[str, int]]]:
 
 def test_the_node_that_lacks_the_fewest_devices_comes_first_with_how_many() -> None:
     objects = [
-        device_class(), node("n-16"), node("n-17"), devices("n-16", "a"), devices("n-17", "a", "a"),
-        claim("taken", request(), has=("d0",), on="n-16"), claim("c", request(3)), wanting("c"),
+        device_class(), a_node("n-16"), a_node("n-17"), devices("n-16", "a"), devices("n-17", "a", "a"),
+        a_claim("taken", request(), has=("d0",), on="n-16"), a_claim("c", request(3)), wanting("c"),
     ]  # fmt: skip
     found = now(objects)
     assert of_devices(found) == [("n-17", {GPU: 1}), ("n-16", {GPU: 3})]
@@ -98,8 +98,8 @@ def test_the_node_that_lacks_the_fewest_devices_comes_first_with_how_many() -> N
 
 
 def test_nodes_with_free_devices_that_lack_something_else_are_told_apart_from_those_without() -> None:
-    objects = [device_class(), *(node(f"n-{i}", cpu=1000) for i in range(2)), *(node(f"e-{i}") for i in range(3))]
-    objects += [devices("n-0", "a"), devices("n-1", "a"), claim("c", request()), wanting("c", cpu=1500)]
+    objects = [device_class(), *(a_node(f"n-{i}", cpu=1000) for i in range(2)), *(a_node(f"e-{i}") for i in range(3))]
+    objects += [devices("n-0", "a"), devices("n-1", "a"), a_claim("c", request()), wanting("c", cpu=1500)]
     found = now(objects)
     assert found.devices is not None
     assert (found.devices.device_class, found.devices.wanted) == (GPU, 1)
@@ -111,7 +111,7 @@ def test_nodes_with_free_devices_that_lack_something_else_are_told_apart_from_th
 
 
 def test_both_devices_and_cpu_are_told_of_a_node_that_lacks_both() -> None:
-    objects = [device_class(), node("n-0", cpu=1000), devices("n-0", "a"), claim("c", request(2)), wanting("c", cpu=1200)]
+    objects = [device_class(), a_node("n-0", cpu=1000), devices("n-0", "a"), a_claim("c", request(2)), wanting("c", cpu=1200)]
     (miss,) = now(objects).misses
     assert [change.text for change in miss.changes] == ["200m more cpu", f"1 more device of class {GPU}"]
     assert [change.beyond for change in miss.changes] == ["more cpu than any node has (the largest has 1000m)", ""]
@@ -120,15 +120,15 @@ def test_both_devices_and_cpu_are_told_of_a_node_that_lacks_both() -> None:
 
 def test_where_more_devices_would_not_help_none_are_told() -> None:
     for wish in (request(allocationMode="All", count=0), request(kind="unheard-of")):
-        objects = [device_class(), node("n-0"), devices("n-0", "a"), claim("t", request(), has=("d0",), on="n-0"), claim("c", wish)]
+        objects = [device_class(), a_node("n-0"), devices("n-0", "a"), a_claim("t", request(), has=("d0",), on="n-0"), a_claim("c", wish)]
         found = now([*objects, wanting("c")])
         assert of_devices(found) == []
         assert [miss.changes[0].kind for miss in found.misses] == [RemedyKind.TOLD]
 
 
 def test_a_device_that_nobody_may_have_is_no_example_of_what_is_lacking() -> None:
-    objects = [device_class(), node("n-0"), node("n-1"), devices("n-0", "a", taint="broken"), devices("n-1", "a")]
-    objects += [claim("t", request(), has=("d0",), on="n-1"), claim("c", request()), wanting("c")]
+    objects = [device_class(), a_node("n-0"), a_node("n-1"), devices("n-0", "a", taint="broken"), devices("n-1", "a")]
+    objects += [a_claim("t", request(), has=("d0",), on="n-1"), a_claim("c", request()), wanting("c")]
     found = now(objects)
     assert sorted(of_devices(found)) == [("n-0", {GPU: 1})]
     assert found.misses[0].nodes == 2
@@ -136,7 +136,7 @@ def test_a_device_that_nobody_may_have_is_no_example_of_what_is_lacking() -> Non
 
 
 def test_a_pod_without_claims_is_told_nothing_of_devices() -> None:
-    found = now([device_class(), node("n-0", cpu=50), devices("n-0", "a"), pod("p")])
+    found = now([device_class(), a_node("n-0", cpu=50), devices("n-0", "a"), a_pod("p")])
     assert found.devices is None
     assert of_devices(found) == []
 
@@ -148,15 +148,15 @@ def test_with_the_devices_that_are_told_the_pod_fits_and_with_one_less_it_does_n
     objects = [device_class()]
     for i in range(data.draw(st.integers(1, 4))):
         made = data.draw(kinds)
-        objects += [node(f"n-{i}", cpu=data.draw(st.sampled_from([50, 4000]))), devices(f"n-{i}", *made, taint=data.draw(taints))]
+        objects += [a_node(f"n-{i}", cpu=data.draw(st.sampled_from([50, 4000]))), devices(f"n-{i}", *made, taint=data.draw(taints))]
         used = tuple(f"d{j}" for j in range(len(made)) if data.draw(st.booleans()))
-        objects += [claim(f"t-{i}", request(), has=used, on=f"n-{i}")] if used else []
+        objects += [a_claim(f"t-{i}", request(), has=used, on=f"n-{i}")] if used else []
     wishes = st.builds(request, st.integers(1, 3), st.sampled_from(["", "a", "b"]))
     asked = data.draw(st.lists(wishes, min_size=1, max_size=2))
     for number, each in enumerate(asked):
         each["name"] = f"r{number}"
     alike = data.draw(st.booleans())
-    objects += [claim("c", *asked, alike=alike), wanting("c")]
+    objects += [a_claim("c", *asked, alike=alike), wanting("c")]
     found = now(objects)
     for miss in found.misses:
         if miss.told_only or not any(change.kind is RemedyKind.MORE_DEVICES for change in miss.changes):
@@ -170,7 +170,7 @@ def test_with_the_devices_that_are_told_the_pod_fits_and_with_one_less_it_does_n
 
 
 def test_a_member_on_its_way_to_a_node_is_placed_and_does_not_wait() -> None:
-    world = world_from([node("n-0"), *(pod(f"m-{i}", labels={GROUP_LABEL: "g"}) for i in range(3))], "test")
+    world = world_from([a_node("n-0"), *(a_pod(f"m-{i}", labels={GROUP_LABEL: "g"}) for i in range(3))], "test")
     world.cluster.objects.put(group("g", 4))
     members = list(world.pending.values())
     world.cluster.assume(members[0], NodeName("n-0"))
@@ -183,7 +183,7 @@ def test_a_member_on_its_way_to_a_node_is_placed_and_does_not_wait() -> None:
 
 def test_claims_tell_what_they_ask_for_what_they_have_and_what_is_wrong() -> None:
     half = {"name": "h", "firstAvailable": [{"name": "big", "deviceClassName": GPU, "count": 2}, {"name": "s", "deviceClassName": "nic"}]}
-    objects = [claim("has", request(), has=("d0",), on="n-0"), claim("wants", request(2), half), wanting("has", "gone", "wants")]
+    objects = [a_claim("has", request(), has=("d0",), on="n-0"), a_claim("wants", request(2), half), wanting("has", "gone", "wants")]
     world = world_from(objects, "test")
     has, gone, wants = claim_facts(world.pending["default/p"], world.cluster.objects.devices.claims)
     assert (has.claim, has.entry, has.users, has.problem) == ("default/has", "c0", 1, "")

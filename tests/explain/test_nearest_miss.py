@@ -26,7 +26,7 @@ PROFILE = resolve(default_profile(), in_tree())
 ZONE = "topology.kubernetes.io/zone"
 
 
-def node(
+def a_node(
     name: str, *, cpu: int = 4000, pods: int = 10, taints: list[Object] | None = None, cordoned: bool = False, **labels: str
 ) -> Object:
     made = kit.node(name, cpu=f"{cpu}m", memory="8Gi", pods=str(pods)).spec(taints=taints or [], unschedulable=cordoned)
@@ -34,7 +34,7 @@ def node(
     return (made.taint("node.kubernetes.io/unschedulable") if cordoned else made).manifest
 
 
-def pod(name: str, on: str = "", *, cpu: int = 100, port: int = 0, labels: Object | None = None, **spec: Any) -> Object:
+def a_pod(name: str, on: str = "", *, cpu: int = 100, port: int = 0, labels: Object | None = None, **spec: Any) -> Object:
     made = kit.pod(name, on=on, labels=labels, cpu=f"{cpu}m", **spec).uid(name)
     return (made.host_port(port) if port else made).manifest
 
@@ -93,7 +93,7 @@ def apply(objects: list[Object], name: str, change: Remedy) -> list[Object]:  # 
                 if constraint["topologyKey"] == change.topology_key:
                     constraint["maxSkew"] = max(constraint["maxSkew"], change.max_skew)
         case RemedyKind.ADD_POD:
-            extra = pod(f"added-{len(objects)}", name, cpu=0, labels=dict(change.labels))
+            extra = a_pod(f"added-{len(objects)}", name, cpu=0, labels=dict(change.labels))
             extra["metadata"]["namespace"] = change.namespace
             objects.append(extra)
         case RemedyKind.TOLD:
@@ -127,7 +127,7 @@ def hold_to_it(objects: list[Object]) -> tuple[Miss, ...]:
 
 
 def test_the_smallest_deficit_is_told_and_by_how_much() -> None:
-    objects = [node("n-0", cpu=1000), node("n-1", cpu=2000), pod("a", "n-1", cpu=300), pod("p", cpu=2000)]
+    objects = [a_node("n-0", cpu=1000), a_node("n-1", cpu=2000), a_pod("a", "n-1", cpu=300), a_pod("p", cpu=2000)]
     first, second = hold_to_it(objects)
     assert (first.node, first.changes[0].resources, first.changes[0].text) == ("n-1", {"cpu": 300}, "300m more cpu")
     assert (second.node, second.changes[0].resources) == ("n-0", {"cpu": 1000})
@@ -135,13 +135,13 @@ def test_the_smallest_deficit_is_told_and_by_how_much() -> None:
 
 def test_a_toleration_is_told_with_the_number_of_nodes_that_it_opens() -> None:
     gpu = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
-    objects = [*(node(f"n-{i}", taints=gpu) for i in range(12)), node("full", cpu=50), pod("p")]
+    objects = [*(a_node(f"n-{i}", taints=gpu) for i in range(12)), a_node("full", cpu=50), a_pod("p")]
     misses = hold_to_it(objects)
     assert any((miss.nodes, miss.changes[0].text) == (12, "a toleration for taint gpu=yes:NoSchedule") for miss in misses)
 
 
 def test_a_cordoned_node_needs_one_change_though_two_filters_reject_it() -> None:
-    (miss,) = hold_to_it([node("n-0", cordoned=True), pod("p")])
+    (miss,) = hold_to_it([a_node("n-0", cordoned=True), a_pod("p")])
     assert [change.kind for change in miss.changes] == [RemedyKind.UNCORDON]
 
 
@@ -149,7 +149,7 @@ def test_missing_labels_are_told() -> None:
     wanted = [{"key": "disk", "operator": "In", "values": ["ssd"]}, {"key": "age", "operator": "Lt", "values": ["3"]}]
     terms = [{"matchExpressions": wanted}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-    objects = [node("n-0", disk="hdd"), node("n-1", age="2"), pod("p", affinity=affinity, nodeSelector={"pool": "a"})]
+    objects = [a_node("n-0", disk="hdd"), a_node("n-1", age="2"), a_pod("p", affinity=affinity, nodeSelector={"pool": "a"})]
     misses = hold_to_it(objects)
     assert {miss.node: miss.changes[0].labels for miss in misses} == {
         "n-0": {"pool": "a", "disk": "ssd", "age": "2"},
@@ -157,7 +157,7 @@ def test_missing_labels_are_told() -> None:
     }
 
 
-ZONES = [node(f"n-{i}", zone=f"zone-{i % 3}", disk="ssd") for i in range(9)]
+ZONES = [a_node(f"n-{i}", zone=f"zone-{i % 3}", disk="ssd") for i in range(9)]
 
 
 @pytest.mark.parametrize(
@@ -173,13 +173,13 @@ ZONES = [node(f"n-{i}", zone=f"zone-{i % 3}", disk="ssd") for i in range(9)]
     ],
 )
 def test_a_label_that_no_node_has_is_told_with_the_one_that_was_likely_meant(selector: dict[str, str], told: str) -> None:
-    (miss,) = hold_to_it([*ZONES, pod("p", nodeSelector=selector)])
+    (miss,) = hold_to_it([*ZONES, a_pod("p", nodeSelector=selector)])
     assert miss.changes[0].text.endswith(told) and miss.nodes == 9
 
 
 def test_zone_and_host_labels_are_told_where_other_things_keep_the_pod_off_the_nodes_that_have_them() -> None:
-    full = [node(f"n-{i}", cpu=100 if i == 1 else 4000, zone=f"zone-{i}") for i in range(3)]
-    misses = hold_to_it([*full, pod("p", cpu=500, nodeSelector={ZONE: "zone-1"})])
+    full = [a_node(f"n-{i}", cpu=100 if i == 1 else 4000, zone=f"zone-{i}") for i in range(3)]
+    misses = hold_to_it([*full, a_pod("p", cpu=500, nodeSelector={ZONE: "zone-1"})])
     assert misses[0].changes[0].text == "400m more cpu", "n-0 is large enough"
     assert {change.text for miss in misses for change in miss.changes if change.plugin == "NodeAffinity"} == {f"needs label {ZONE}=zone-1"}
 
@@ -187,7 +187,7 @@ def test_zone_and_host_labels_are_told_where_other_things_keep_the_pod_off_the_n
 def test_of_several_values_that_would_do_one_that_a_node_has_is_told() -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["hdd", "nvme", "ssd"]}]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    objects = [node("n-0"), node("n-1", cpu=50, disk="ssd"), pod("p", affinity=affinity)]
+    objects = [a_node("n-0"), a_node("n-1", cpu=50, disk="ssd"), a_pod("p", affinity=affinity)]
     assert "label disk=ssd" in {change.text for miss in hold_to_it(objects) for change in miss.changes}
 
 
@@ -200,29 +200,29 @@ def test_of_several_values_that_would_do_one_that_a_node_has_is_told() -> None:
     ],
 )
 def test_a_pod_that_is_larger_than_every_node_is_told_so_before_all_else(requests: dict[str, str], lead: str, told: str) -> None:
-    large = pod("p")
+    large = a_pod("p")
     large["spec"]["containers"][0]["resources"]["requests"] = requests
-    found = now([node("n-0", cpu=16000), node("n-1", cpu=8000), pod("busy", "n-0", cpu=0), large])
+    found = now([a_node("n-0", cpu=16000), a_node("n-1", cpu=8000), a_pod("busy", "n-0", cpu=0), large])
     assert found.misses[0].changes[0].text == told
     assert beyond_line(found.misses) == f"it asks for {lead}"
 
 
 def test_a_pod_that_some_node_could_hold_if_it_were_empty_is_not_told_that_it_is_too_large() -> None:
-    misses = hold_to_it([node("n-0", cpu=1000), node("n-1", cpu=2000), pod("a", "n-1", cpu=300), pod("p", cpu=2000)])
+    misses = hold_to_it([a_node("n-0", cpu=1000), a_node("n-1", cpu=2000), a_pod("a", "n-1", cpu=300), a_pod("p", cpu=2000)])
     assert beyond_line(misses) == ""
 
 
 def test_the_pod_that_holds_a_host_port_is_named() -> None:
-    (miss,) = hold_to_it([node("n-0"), pod("x", "n-0", port=8080), pod("p", port=8080)])
+    (miss,) = hold_to_it([a_node("n-0"), a_pod("x", "n-0", port=8080), a_pod("p", port=8080)])
     assert miss.changes[0].pods == ("default/x",)
     assert miss.changes[0].text == "host port 8080/TCP free, which pod default/x holds"
 
 
 def test_the_skew_is_told_with_the_domain() -> None:
     spread = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "a"}}}]
-    placed = [pod(f"a-{i}", "n-0", labels={"app": "a"}) for i in range(3)]
-    objects = [node("n-0", zone="z0"), node("n-1", zone="z1", cpu=10), *placed]
-    misses = hold_to_it([*objects, pod("p", labels={"app": "a"}, topologySpreadConstraints=spread)])
+    placed = [a_pod(f"a-{i}", "n-0", labels={"app": "a"}) for i in range(3)]
+    objects = [a_node("n-0", zone="z0"), a_node("n-1", zone="z1", cpu=10), *placed]
+    misses = hold_to_it([*objects, a_pod("p", labels={"app": "a"}, topologySpreadConstraints=spread)])
     (wider,) = [miss for miss in misses if miss.changes[0].kind is RemedyKind.MAX_SKEW]
     assert (wider.node, wider.changes[0].max_skew) == ("n-0", 4)
     assert "z0 has 3 matching pods, the emptiest domain 0" in wider.changes[0].text
@@ -233,26 +233,26 @@ def test_affinity_tells_which_pods_are_wanted_or_in_the_way() -> None:
         term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": app}}}
         return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
-    objects = [node("n-0", zone="z0"), node("n-1", zone="z1")]
-    (wanted,) = hold_to_it([*objects, pod("p", affinity=terms("podAffinity", "db"))])[:1]
+    objects = [a_node("n-0", zone="z0"), a_node("n-1", zone="z1")]
+    (wanted,) = hold_to_it([*objects, a_pod("p", affinity=terms("podAffinity", "db"))])[:1]
     assert (wanted.changes[0].kind, wanted.changes[0].labels) == (RemedyKind.ADD_POD, {"app": "db"})
-    others = [pod(f"db-{i}", f"n-{i}", labels={"app": "db"}) for i in range(2)]
-    misses = hold_to_it([*objects, *others, pod("p", affinity=terms("podAntiAffinity", "db"))])
+    others = [a_pod(f"db-{i}", f"n-{i}", labels={"app": "db"}) for i in range(2)]
+    misses = hold_to_it([*objects, *others, a_pod("p", affinity=terms("podAntiAffinity", "db"))])
     assert {miss.changes[0].pods for miss in misses} == {("default/db-0",), ("default/db-1",)}
-    shy = [pod(f"shy-{i}", f"n-{i}", affinity=terms("podAntiAffinity", "p")) for i in range(2)]
-    misses = hold_to_it([*objects, *shy, pod("p", labels={"app": "p"})])
+    shy = [a_pod(f"shy-{i}", f"n-{i}", affinity=terms("podAntiAffinity", "p")) for i in range(2)]
+    misses = hold_to_it([*objects, *shy, a_pod("p", labels={"app": "p"})])
     assert {miss.changes[0].pods for miss in misses} == {("default/shy-0",), ("default/shy-1",)}
 
 
 def test_a_claim_that_does_not_exist_leaves_nothing_to_change_on_nodes() -> None:
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]
-    found = now([node("n-0"), node("n-1"), pod("p", volumes=volumes)])
+    found = now([a_node("n-0"), a_node("n-1"), a_pod("p", volumes=volumes)])
     assert found.misses == ()
     assert [(each.nodes, "none" in each.reason) for each in found.refusals] == [(2, True)]
 
 
 def test_a_pod_that_fits_somewhere_misses_nothing() -> None:
-    found = now([node("n-0"), node("n-1", cpu=10), pod("p")])
+    found = now([a_node("n-0"), a_node("n-1", cpu=10), a_pod("p")])
     assert (found.misses, found.feasible, [best.node for best in found.best]) == ((), 1, ["n-0"])
 
 
@@ -278,9 +278,9 @@ def affinity_terms(key: str, app: str) -> Object:
 def test_labels_that_would_make_a_nodes_own_pods_count_are_no_near_miss_where_these_crowd_it(crowded: bool, told: list[str]) -> None:
     hostname = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
     spread = [{**hostname, "labelSelector": {"matchLabels": {"app": "a"}}}]
-    standing = pod("x", "n-0", labels={"app": "a" if crowded else "b"})
-    pending = pod("p", labels={"app": "a"}, nodeSelector={"disk": "ssd"}, topologySpreadConstraints=spread)
-    misses = hold_to_it([node("n-0"), node("n-1", cpu=50, disk="ssd", cordoned=True), standing, pending])
+    standing = a_pod("x", "n-0", labels={"app": "a" if crowded else "b"})
+    pending = a_pod("p", labels={"app": "a"}, nodeSelector={"disk": "ssd"}, topologySpreadConstraints=spread)
+    misses = hold_to_it([a_node("n-0"), a_node("n-1", cpu=50, disk="ssd", cordoned=True), standing, pending])
     assert [miss.node for miss in misses if miss.changes[0].kind is RemedyKind.LABELS] == told
 
 
@@ -318,7 +318,7 @@ PLACED = st.lists(
 @settings(max_examples=cases(300))
 @given(NODES, PLACED, PENDING)
 def test_what_is_told_is_true_of_any_cluster(nodes: list[Object], placed: list[tuple[int, Object]], pending: Object) -> None:
-    objects = [node(f"n-{i}", **each) for i, each in enumerate(nodes)]
-    objects += [pod(f"x-{i}", f"n-{where % len(nodes)}", **each) for i, (where, each) in enumerate(placed)]
-    misses = hold_to_it([*objects, pod("p", **pending)])
+    objects = [a_node(f"n-{i}", **each) for i, each in enumerate(nodes)]
+    objects += [a_pod(f"x-{i}", f"n-{where % len(nodes)}", **each) for i, (where, each) in enumerate(placed)]
+    misses = hold_to_it([*objects, a_pod("p", **pending)])
     assert len(misses) <= 5

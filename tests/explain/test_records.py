@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explain.test_nearest_miss import node, pod
+from explain.test_nearest_miss import a_node, a_pod
 from placewright.api.profile import default_profile
 from placewright.explain import records as kept_records
 from placewright.explain.records import AttemptRecord, Records, recorded
@@ -24,6 +24,7 @@ from placewright.scheduler.cycle import FitError, choose
 from placewright.scheduler.decisiondetail import MOST_EXAMPLES, MOST_REFUSALS, SHARE, DecisionDetail, best_rows
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright.testing import VirtualTime
 from placewright_lab.bench.decisions import Nothing
 from placewright_lab.simulation.evaluation import evaluate_pod
 
@@ -92,8 +93,8 @@ def test_the_best_rows_are_those_that_sorting_finds_and_the_totals_stay_as_they_
 
 
 async def test_refusals_sum_to_all_nodes_and_name_some_of_them() -> None:
-    objects = [node(f"n-{i}", cpu=1000, taints=[{"key": "gpu", "effect": "NoSchedule"}] if i % 3 == 0 else []) for i in range(20)]
-    record = await Bench([*objects, pod("p", cpu=3000)]).attempt()
+    objects = [a_node(f"n-{i}", cpu=1000, taints=[{"key": "gpu", "effect": "NoSchedule"}] if i % 3 == 0 else []) for i in range(20)]
+    record = await Bench([*objects, a_pod("p", cpu=3000)]).attempt()
     assert (record.result, record.node, record.nodes, record.feasible) == ("unschedulable", None, 20, 0)
     assert [(each.plugin, each.reason, each.nodes) for each in record.refusals] == [
         ("NodeResourcesFit", "Insufficient cpu", 13),
@@ -105,10 +106,10 @@ async def test_refusals_sum_to_all_nodes_and_name_some_of_them() -> None:
 
 async def test_more_kinds_of_refusals_than_are_told_still_sum_to_all_nodes() -> None:
     resources = [f"example.test/r{i}" for i in range(10)]
-    objects = [node(f"n-{i}") for i in range(90)]
+    objects = [a_node(f"n-{i}") for i in range(90)]
     for number, each in enumerate(objects):
         each["status"]["allocatable"] |= {resource: "1" for bit, resource in enumerate(resources) if number >> bit & 1}
-    wanting = pod("p")
+    wanting = a_pod("p")
     wanting["spec"]["containers"][0]["resources"]["requests"] |= dict.fromkeys(resources, "1")
     record = await Bench([*objects, wanting]).attempt()
     assert len(record.refusals) == MOST_REFUSALS
@@ -117,13 +118,13 @@ async def test_more_kinds_of_refusals_than_are_told_still_sum_to_all_nodes() -> 
 
 async def test_a_refusal_of_all_nodes_at_once_counts_all_of_them() -> None:
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]
-    record = await Bench([node("n-0"), node("n-1"), pod("p", volumes=volumes)]).attempt()
+    record = await Bench([a_node("n-0"), a_node("n-1"), a_pod("p", volumes=volumes)]).attempt()
     assert [(each.nodes, set(each.examples)) for each in record.refusals] == [(2, {"n-0", "n-1"})]
 
 
 async def test_the_scores_of_the_best_nodes_are_those_that_evaluate_finds() -> None:
-    objects = [node(f"n-{i}", cpu=1000 * (i + 1)) for i in range(6)]
-    bench = Bench([*objects, pod("p", cpu=500)])
+    objects = [a_node(f"n-{i}", cpu=1000 * (i + 1)) for i in range(6)]
+    bench = Bench([*objects, a_pod("p", cpu=500)])
     verdict = evaluate_pod(bench.evaluator, bench.world.cluster, bench.world.pending["default/p"])
     expected = sorted(verdict.nodes, key=lambda each: -each.total)[:3]
     queued = bench.queue.pop()
@@ -142,13 +143,13 @@ async def test_the_scores_of_the_best_nodes_are_those_that_evaluate_finds() -> N
 
 @pytest.mark.parametrize("switched_on", [True, False])
 async def test_nothing_is_taken_where_nobody_wants_to_know(switched_on: bool) -> None:
-    record = await Bench([node("n-0"), pod("p", cpu=9000)], detail=switched_on).attempt()
+    record = await Bench([a_node("n-0"), a_pod("p", cpu=9000)], detail=switched_on).attempt()
     assert bool(record.refusals) is switched_on
     assert record.nodes == 1
 
 
 def test_the_best_few_are_taken_within_a_share_of_the_time() -> None:
-    clock = Stepping()
+    clock = VirtualTime(0.0)
     detail = DecisionDetail(clock, on=True)
     totals = np.arange(5)
     spent = 0.0
@@ -162,15 +163,8 @@ def test_the_best_few_are_taken_within_a_share_of_the_time() -> None:
     assert 0.9 * SHARE * clock.now < spent <= SHARE * clock.now
 
 
-class Stepping:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_a_pod_keeps_its_last_attempts_in_order() -> None:
-    bench = Bench([node("n-0", cpu=10), pod("p")], per_pod=3)
+    bench = Bench([a_node("n-0", cpu=10), a_pod("p")], per_pod=3)
     await bench.attempt()
     for _ in range(5):
         await bench.retry("p")
@@ -207,10 +201,10 @@ async def test_bytes_are_bounded_however_long_messages_are(monkeypatch: pytest.M
 class Ending:
     """Makes attempts that are over without anything being decided."""
 
-    bench: Bench = field(default_factory=lambda: Bench([node("n-0"), pod("p")]))
+    bench: Bench = field(default_factory=lambda: Bench([a_node("n-0"), a_pod("p")]))
 
     def __call__(self, name: str, *, failed: bool, message: str = "no") -> Attempt:
-        queued = QueuedPod(world_from([pod(name)], "test").pending[f"default/{name}"], 0.0)
+        queued = QueuedPod(world_from([a_pod(name)], "test").pending[f"default/{name}"], 0.0)
         attempt = Attempt(queued, self.bench.evaluator.runtime.profile, lambda: 0.0)
         if failed:
             attempt.failed(FitError(message))

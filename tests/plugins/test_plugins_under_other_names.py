@@ -18,8 +18,7 @@ from hints.waiting_room import Quiet, WaitingRoom
 
 import framework.makers
 import placewright_lab.readers.goldencases
-from explain.test_nearest_miss import ZONE, affinity_terms, node, pod
-from framework.makers import pod as made_pod
+from explain.test_nearest_miss import ZONE, a_node, a_pod, affinity_terms
 from placewright.api.profile import default_profile
 from placewright.explain.explanation import evaluated
 from placewright.framework.interface import Plugin
@@ -127,7 +126,7 @@ def random_world(seed: int) -> list[dict[str, Any]]:
     rng = random.Random(seed)
     taints = [[], [], [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}], [{"key": "old", "effect": "NoExecute"}]]
     objects = [
-        node(
+        a_node(
             f"n-{i}", cpu=rng.choice([200, 1000, 4000]), pods=rng.choice([1, 2, 10]), taints=rng.choice(taints),
             cordoned=rng.random() < 0.4, zone=rng.choice(["z0", "z1"]), disk=rng.choice(["ssd", "hdd"]),
         )
@@ -136,11 +135,11 @@ def random_world(seed: int) -> list[dict[str, Any]]:
     near = {"podAffinity": affinity_terms(ZONE, "a")}, {"podAntiAffinity": affinity_terms(ZONE, "a")}, {}
     for i in range(rng.randrange(6)):
         labels, port = {"app": rng.choice("ab")}, rng.choice([0, 80])
-        objects.append(pod(f"x-{i}", f"n-{rng.randrange(4)}", cpu=300, port=port, labels=labels, affinity=rng.choice(near)))
+        objects.append(a_pod(f"x-{i}", f"n-{rng.randrange(4)}", cpu=300, port=port, labels=labels, affinity=rng.choice(near)))
     spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "a"}}}
     wishes = rng.choice([{"nodeSelector": {"disk": "ssd"}}, {"topologySpreadConstraints": [spread]}, {"affinity": rng.choice(near)}])
     cpu, port = rng.choice([100, 900, 5000]), rng.choice([0, 80])
-    return [*objects, pod("p", cpu=cpu, port=port, labels={"app": "a"}, **wishes)]
+    return [*objects, a_pod("p", cpu=cpu, port=port, labels={"app": "a"}, **wishes)]
 
 
 def test_what_would_let_a_pod_in_is_told_alike() -> None:
@@ -183,4 +182,4 @@ def test_groups_are_decided_as_one_under_a_plugin_of_another_name() -> None:
     runtime = Quiet(spec={"plugins": plugins}).evaluator().runtime
     assert runtime.pod_groups is not None
     assert runtime.pod_groups.name == f"{ACME}GangScheduling"
-    assert runtime.run_pre_enqueue(made_pod("p")).ok
+    assert runtime.run_pre_enqueue(a_pod("p").build()).ok

@@ -12,6 +12,8 @@ from placewright.explain.groupshortage import Holder, Shortage
 from placewright.explain.nearestmiss import Miss
 
 _MILLISECOND: Final = 1e-3
+#: From this value on, three digits of milliseconds would read `1e+03 ms`.
+_LARGEST_IN_MILLISECONDS: Final = 0.9995
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
 
@@ -91,7 +93,7 @@ def time_span(seconds: float) -> str:
     """Write a duration in two or three digits."""
     if seconds < _MILLISECOND:
         return f"{seconds * 1e6:.0f} µs"
-    if seconds < 1.0:
+    if seconds < _LARGEST_IN_MILLISECONDS:
         return f"{seconds * 1e3:.3g} ms"
     if seconds < 2 * _MINUTE:
         return f"{seconds:.3g} s"
