@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from framework.makers import node, pod
 from placewright.api.annotations import DEVICES, read_devices, write_devices
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.testing import node, pod
 
 NODE = NodeName("n0")
 
 
 def cluster_with(one: PodInfo) -> Cluster:
     cluster = Cluster()
-    cluster.set_node(node("n0"))
+    cluster.set_node(node("n0").build())
     cluster.assume(one, NODE)
     return cluster
 
@@ -23,22 +23,22 @@ def seen(cluster: Cluster) -> list[dict[str, str]]:
 
 
 def test_an_assumed_pod_has_them_at_once_and_its_row_has_changed() -> None:
-    cluster = cluster_with(pod("a").annotated({"mine": "1", "other": "2"}))
+    cluster = cluster_with(pod("a").build().annotated({"mine": "1", "other": "2"}))
     before = cluster.pod_journal.position
-    cluster.annotate("a", {"example.com/x": "3", "other": None})
+    cluster.annotate("uid-a", {"example.com/x": "3", "other": None})
     assert seen(cluster) == [{"mine": "1", "example.com/x": "3"}]
     assert cluster.pod_journal.since(before) == [cluster.row(NODE)]
-    placement = cluster.placement("a")
+    placement = cluster.placement("uid-a")
     assert placement is not None
     assert placement.assumed
 
 
 def test_a_pod_that_is_confirmed_or_unknown_stays_as_the_api_server_shows_it() -> None:
-    cluster = cluster_with(pod("a"))
-    cluster.set_pod(pod("a", node="n0"))
+    cluster = cluster_with(pod("a").build())
+    cluster.set_pod(pod("a", on="n0").build())
     before = cluster.pod_journal.position
-    cluster.annotate("a", {"example.com/x": "3"})
-    cluster.annotate("nobody", {"example.com/x": "3"})
+    cluster.annotate("uid-a", {"example.com/x": "3"})
+    cluster.annotate("uid-nobody", {"example.com/x": "3"})
     assert seen(cluster) == [{}]
     assert cluster.pod_journal.position == before
 

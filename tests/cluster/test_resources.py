@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.makers import node, pod
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.resources import Resources
+from placewright.testing import node, pod
 from randomcases import cases
 
 A, B = NodeName("a"), NodeName("b")
@@ -23,13 +23,13 @@ MANY = {f"example.com/r{i}": "1" for i in range(1000)}
 
 
 def asking(uid: str, requests: Mapping[str, Any]) -> PodInfo:
-    return pod(uid, spec={"containers": [{"resources": {"requests": dict(requests)}}]})
+    return pod(uid, containers=[{"resources": {"requests": dict(requests)}}]).build()
 
 
 def two_nodes() -> Cluster:
     found = Cluster()
     for name in ("a", "b"):
-        found.set_node(node(name))
+        found.set_node(node(name).build())
     return found
 
 
@@ -55,9 +55,9 @@ def test_names_that_only_pods_know_make_no_columns_and_leave_nothing_behind(way:
             assert found.resources.names() == before
     else:
         found.set_pod(greedy.on(NodeName("later")))
-        found.set_node(node("later"))
+        found.set_node(node("later").build())
     assert found.resources.names() == before
-    found.remove_pod("p")
+    found.remove_pod("uid-p")
     assert (found.resources.names(), found.resources.requested_without_offer()) == (before, 0)
 
 
@@ -65,18 +65,18 @@ def test_a_node_that_begins_to_offer_a_resource_finds_its_pods_requests_counted_
     """As a device plugin does that registers after its pods were bound, and as its node does when it breaks."""
     found = two_nodes()
     found.set_pod(asking("p", {"example.com/gpu": "3"}).on(A))
-    found.set_node(node("a", **{"example.com/gpu": "8"}))
+    found.set_node(node("a", **{"example.com/gpu": "8"}).build())
     assert requested(found, "example.com/gpu") == [3, 0]
     found.set_pod(asking("q", {"example.com/gpu": "2"}).on(B))
-    found.set_node(node("a"))
+    found.set_node(node("a").build())
     assert "example.com/gpu" not in found.resources.names()
-    found.set_node(node("b", **{"example.com/gpu": "8"}))
+    found.set_node(node("b", **{"example.com/gpu": "8"}).build())
     assert requested(found, "example.com/gpu") == [3, 2]
 
 
 def test_to_offer_nothing_of_a_resource_is_not_to_offer_it() -> None:
     found = two_nodes()
-    found.set_node(node("a", **{"example.com/gpu": "0"}))
+    found.set_node(node("a", **{"example.com/gpu": "0"}).build())
     assert "example.com/gpu" not in found.resources
     assert "cpu" in found.resources
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright import testing as kit
 from placewright.api.annotations import DEVICES
-from placewright.api.objects import Node, NodeName
+from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -27,24 +26,10 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.testing.nodes import OFFERS, NodeMaker
+from placewright.testing import built
+from placewright.testing.plugincase import AnyNode, AnyPod
 
 Body = dict[str, Any]
-
-
-def pod(
-    name: str, *, priority: int = 0, cpu: str = "", labels: Mapping[str, str] | None = None, node: str = "", spec: Body | None = None
-) -> PodInfo:
-    """The kit's pod, built, with its name for a uid."""
-    return kit.pod(name, on=node, labels=labels, cpu=cpu, **{"priority": priority, **(spec or {})}).uid(name).build()
-
-
-def node(
-    name: str, *, labels: Mapping[str, str] | None = None, taints: Collection[Body] = (), cordoned: bool = False, **offers: str
-) -> Node:
-    """The kit's node, built, with room for 10 pods unless it says otherwise, and no labels but these."""
-    maker = NodeMaker(name).labels(labels).offers({**OFFERS, "pods": "10", **offers})
-    return maker.spec(taints=list(taints), unschedulable=cordoned).build()
 
 
 def names(cluster: Cluster, rows: NDArray[Any]) -> set[str]:
@@ -88,18 +73,19 @@ class Scene:
     def claimants(self) -> list[tuple[PodInfo, NodeName]]:
         return [(pod, node) for node, pods in self.nominated.items() for pod in pods]
 
-    def with_nodes(self, *nodes: Node) -> Scene:
+    def with_nodes(self, *nodes: AnyNode) -> Scene:
         """Add nodes."""
         for one in nodes:
-            self.cluster.set_node(one)
+            self.cluster.set_node(built(one))
         return self
 
-    def place(self, pod: PodInfo, node: str) -> Scene:
+    def place(self, pod: AnyPod, node: str) -> Scene:
         """Assume a pod onto a node; a pod with a note of its devices is bound there."""
-        if DEVICES in (pod.pod.metadata.annotations or ()):
-            self.cluster.set_pod(pod.on(NodeName(node)))
+        info = built(pod)
+        if DEVICES in (info.pod.metadata.annotations or ()):
+            self.cluster.set_pod(info.on(NodeName(node)))
         else:
-            self.cluster.assume(pod, NodeName(node))
+            self.cluster.assume(info, NodeName(node))
         return self
 
     def handle(self) -> Handle:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from framework.makers import Scene, node
+from framework.makers import Scene
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import (
@@ -39,6 +39,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.rowwise import PlainRowVerdict, RowwiseFilter
 from placewright.framework.status import SUCCESS, Code, Status
+from placewright.testing import node
 
 #: What a filter says of a node: by name (nodes that are not named fit), or a function of its name and the pods on it.
 Verdicts = Mapping[str, Status] | Callable[[str, Collection[PodInfo]], Status]

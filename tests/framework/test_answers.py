@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framework.makers import pod
 from placewright.api.objects import NodeName
 from placewright.framework.events import Action, EventResource, QueueingHint, interest
 from placewright.framework.interface import Alternatives, PermitResult, PostFilterResult, PreFilterResult, Rejection
@@ -18,10 +17,11 @@ from placewright.framework.rowwise import PlainRowVerdict
 from placewright.framework.runtime import answers
 from placewright.framework.runtime.answers import WrongAnswer, described
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
+from placewright.testing import pod
 
 ROWS = np.array([4, 7, 9])
 PENDING, WAIT = Status(Code.PENDING), Status(Code.WAIT)
-VICTIM = pod("victim")
+VICTIM = pod("victim").build()
 Check = Callable[..., Any]
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.makers import pod
 from framework.scripts import Script, bare
 from placewright.api.bytecount import bytes_of
 from placewright.framework.errors import CycleError
@@ -20,6 +19,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.keptcolumn import KeptColumn, narrowest
 from placewright.framework.runtime.keptshapes import SHAPE_BYTES
 from placewright.framework.status import SUCCESS, unschedulable
+from placewright.testing import pod
 
 NO = unschedulable("no")
 
@@ -32,7 +32,7 @@ def reading(name: str, label: str, **told: Any) -> Script:
 
 def ask(evaluator: Evaluator, name: str = "p", **labels: str) -> list[int]:
     """Evaluate and score a pod with these labels; its totals by row."""
-    return evaluator.score(evaluator.evaluate(pod(name, labels=labels))).tolist()
+    return evaluator.score(evaluator.evaluate(pod(name, labels=labels).build())).tolist()
 
 
 def recounted(evaluator: Evaluator) -> int:
@@ -159,7 +159,7 @@ def test_columns_whose_rows_are_all_alike_take_no_memory_and_narrow_ones_a_byte_
 @pytest.mark.parametrize(("weight", "width"), [(1, 1), (2, 2), (327, 2), (328, 4), (100_000, 4)])
 def test_totals_are_as_wide_as_the_weights_need(weight: int, width: int) -> None:
     evaluator = bare(Script("A").scores({"a": 100, "b": 3}), weights={"A": weight}).evaluator()
-    evaluation = evaluator.evaluate(pod("p"))
+    evaluation = evaluator.evaluate(pod("p").build())
     totals = evaluator.score(evaluation)
     assert (totals.tolist(), totals.dtype.itemsize) == ([100 * weight, 3 * weight], width)
 
@@ -192,7 +192,7 @@ def test_a_kept_column_says_what_an_array_would(values: list[int], written: list
 def test_nothing_is_counted_or_kept_of_a_shape_that_is_used_after_it_was_dropped() -> None:
     scene = bare(reading("Room", "size", rating=lambda _name, pods: len(pods)), nodes="a b c")
     evaluator = scene.evaluator()
-    evaluation = evaluator.evaluate(pod("p"))
+    evaluation = evaluator.evaluate(pod("p").build())
     for _ in range(2):
         evaluator.kept.forget_unasked()
     scene.place(pod("x"), "b")

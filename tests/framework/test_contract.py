@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from framework.makers import Scene, pod
+from framework.makers import Scene
 from framework.scripts import Script, bare
 from placewright.api.objects import Node, ObjectMeta
 from placewright.api.pods import PodInfo
@@ -55,6 +55,7 @@ from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.sources import ObjectSource
 from placewright.framework.status import SUCCESS
 from placewright.plugins.catalog import in_tree
+from placewright.testing import pod
 
 NOWHERE: Any = Cluster()
 
@@ -81,8 +82,8 @@ def test_who_writes_only_what_it_must_reads_the_node_promises_nothing_and_hears_
     plugin = Bare(NoArgs(), Scene().handle())
     state, raw = CycleState(), np.array([3, 1])
     assert (plugin.reads, plugin.default_weight, plugin.Args) == (Reads.NODE, 1, NoArgs)
-    assert (plugin.sign(pod("p")), plugin.events(), plugin.fingerprint(state, NOWHERE)) == ((), None, None)
-    assert (plugin.failure(state, pod("p"), NOWHERE, raw), plugin.summarise(state, raw)) == (SUCCESS, None)
+    assert (plugin.sign(pod("p").build()), plugin.events(), plugin.fingerprint(state, NOWHERE)) == ((), None, None)
+    assert (plugin.failure(state, pod("p").build(), NOWHERE, raw), plugin.summarise(state, raw)) == (SUCCESS, None)
     assert ScorePlugin.normalise(plugin, state, raw, None) is raw
 
 
@@ -180,7 +181,7 @@ def test_an_event_is_made_with_and_without_the_class_of_its_objects() -> None:
     event = ClusterEvent(EventResource.NODE, Action.ADD)
     assert ClusterEventWithHint[Node](event) == ClusterEventWithHint(event)
     keys = EventKeys[Node](lambda _pod: ["x"], lambda _old, _new: None)
-    assert (list(keys.of_pod(pod("p"))), keys.of_event(None, None)) == (["x"], None)
+    assert (list(keys.of_pod(pod("p").build())), keys.of_event(None, None)) == (["x"], None)
     with pytest.raises(AttributeError):
         ClusterEventWithHint(event).event = event  # type: ignore[misc]
 
@@ -240,7 +241,7 @@ def test_every_attempt_begins_with_nothing_remembered() -> None:
     first.write("A", 1)
     first.skip_filter.add("A")
     first.annotations["k"] = "v"
-    first.activate["p"] = pod("p")
+    first.activate["p"] = pod("p").build()
     assert (second.data, second.skip_filter, second.skip_score, second.annotations, second.activate, second.abandoned) == (
         {}, set(), set(), {}, {}, False
     )  # fmt: skip
@@ -273,7 +274,7 @@ def test_what_is_kept_of_one_plugin_is_not_what_another_wrote_beside_it(point: s
     evaluator = bare(*scripts).evaluator()
     known = []
     for name in "pq":
-        evaluation = evaluator.evaluate(pod(name))
+        evaluation = evaluator.evaluate(pod(name).build())
         evaluator.score(evaluation)
         known.append(evaluation.state.data)
     assert known == [{"Wide": "p", "Local": "p"}, {"Local": "p"}]
@@ -282,7 +283,7 @@ def test_what_is_kept_of_one_plugin_is_not_what_another_wrote_beside_it(point: s
 def test_an_evaluation_knows_its_pod_whether_or_not_it_is_refused() -> None:
     gate = Script("A").pre_filters()
     evaluator = bare(gate).evaluator()
-    asked = pod("p")
+    asked = pod("p").build()
     assert evaluator.evaluate(asked).pod is asked
     gate.told["pre_filter"] = PreFilterResult(interface.Status(interface.Code.PENDING))
     other = bare(gate).evaluator().evaluate(asked)
@@ -293,7 +294,7 @@ def test_an_evaluation_knows_its_pod_whether_or_not_it_is_refused() -> None:
 def test_an_evaluator_that_is_told_of_no_nominations_has_none() -> None:
     scene = bare(Script("A").filters())
     evaluator = Evaluator(scene.evaluator().runtime, scene.cluster)
-    assert evaluator.evaluate(pod("p")).count == 2
+    assert evaluator.evaluate(pod("p").build()).count == 2
 
 
 # --- events ---------------------------------------------------------------------------------------------------------------------------
@@ -303,7 +304,7 @@ def test_an_interest_without_a_hint_is_always_worth_a_try() -> None:
     registered = interest(EventResource.NODE, Action.ADD)
     assert registered.event == ClusterEvent(EventResource.NODE, Action.ADD)
     assert registered.hint is always
-    assert always(pod("p"), None, None) is QueueingHint.QUEUE
+    assert always(pod("p").build(), None, None) is QueueingHint.QUEUE
 
 
 @pytest.mark.parametrize(

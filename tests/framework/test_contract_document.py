@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.makers import Scene, pod
+from framework.makers import Scene
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.framework import interface
@@ -32,6 +32,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.runtime.guard import Guarding, guard
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
+from placewright.testing import pod
 
 HEADINGS = ("When", "How often", "By", "Runs", "Reads", "May change", "Statuses", "Example")
 POINTS: list[type[Plugin]] = [*(point.base for point in ExtensionPoint), PodGroupPlugin, PreparingPlugin]
@@ -83,16 +84,16 @@ def test_every_method_of_an_extension_point_says_what_it_takes_and_what_it_answe
 
 ROW = Cluster().all_rows
 ASKED = {
-    "pre_enqueue": (pod("p"),),
-    "pre_filter": (CycleState(), pod("p"), Cluster()),
-    "explain": (CycleState(), pod("p"), Cluster(), ROW),
-    "failure": (CycleState(), pod("p"), Cluster(), ROW),
-    "post_filter": (CycleState(), pod("p"), Cluster(), Diagnosis(0)),
-    "pre_score": (CycleState(), pod("p"), Cluster(), ROW),
-    "reserve": (CycleState(), pod("p"), NodeName("a")),
-    "permit": (CycleState(), pod("p"), NodeName("a")),
-    "pre_bind": (CycleState(), pod("p"), NodeName("a")),
-    "bind": (CycleState(), pod("p"), NodeName("a"), {}),
+    "pre_enqueue": (pod("p").build(),),
+    "pre_filter": (CycleState(), pod("p").build(), Cluster()),
+    "explain": (CycleState(), pod("p").build(), Cluster(), ROW),
+    "failure": (CycleState(), pod("p").build(), Cluster(), ROW),
+    "post_filter": (CycleState(), pod("p").build(), Cluster(), Diagnosis(0)),
+    "pre_score": (CycleState(), pod("p").build(), Cluster(), ROW),
+    "reserve": (CycleState(), pod("p").build(), NodeName("a")),
+    "permit": (CycleState(), pod("p").build(), NodeName("a")),
+    "pre_bind": (CycleState(), pod("p").build(), NodeName("a")),
+    "bind": (CycleState(), pod("p").build(), NodeName("a"), {}),
 }
 RESULTS = {PreFilterPlugin: PreFilterResult, PostFilterPlugin: PostFilterResult, PermitPlugin: PermitResult}
 #: An ERROR of PreEnqueue is told as the plugin's failure, because it gates the pod in no plugin's name.

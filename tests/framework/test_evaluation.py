@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from framework.makers import Scene, names, node, pod
+from framework.makers import Scene, names
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -31,6 +31,7 @@ from placewright.framework.interface import (
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from placewright.testing import node, pod
 
 
 class Says(PreFilterPlugin, PreScorePlugin):
@@ -65,7 +66,7 @@ def asked(answers: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Sce
     monkeypatch.setattr(Says, "answers", answers)
     world = scene(First, Second)
     evaluator = world.evaluator()
-    return world, evaluator, evaluator.evaluate(pod("p"))
+    return world, evaluator, evaluator.evaluate(pod("p").build())
 
 
 def only(*nodes: str) -> PreFilterResult:
@@ -141,9 +142,9 @@ def test_an_error_of_pre_score_fails_the_cycle(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(("priority", "fits"), [(5, {"b"}), (6, {"a", "b"}), (4, {"b"})])
 def test_room_kept_for_a_nominated_pod_is_taken_only_from_pods_of_no_higher_priority(priority: int, fits: set[str]) -> None:
     world = scene()
-    world.nominated[NodeName("a")] = [pod("nominee", priority=5, cpu="3")]
+    world.nominated[NodeName("a")] = [pod("nominee", cpu="3", priority=5).build()]
     evaluator = world.evaluator()
-    evaluation = evaluator.evaluate(pod("p", priority=priority, cpu="2"))
+    evaluation = evaluator.evaluate(pod("p", cpu="2", priority=priority).build())
     assert names(world.cluster, evaluation.feasible) == fits
     said = [(s.plugin, s.reasons) for s, _ in evaluator.diagnose(evaluation).rejections]
     assert said == ([] if "a" in fits else [("NodeResourcesFit", ("Insufficient cpu",))])
@@ -151,7 +152,7 @@ def test_room_kept_for_a_nominated_pod_is_taken_only_from_pods_of_no_higher_prio
 
 def test_a_nominated_pod_does_not_stand_in_its_own_way() -> None:
     world = scene()
-    nominee = pod("nominee", priority=5, cpu="3")
+    nominee = pod("nominee", cpu="3", priority=5).build()
     world.nominated[NodeName("a")] = [nominee]
     assert names(world.cluster, world.evaluator().evaluate(nominee).feasible) == {"a", "b"}
 
@@ -161,22 +162,26 @@ def test_a_pod_must_also_fit_without_those_nominated_beside_it() -> None:
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}
     spec = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
     world = Scene().with_nodes(node("a", labels={"zone": "z"}))
-    world.nominated[NodeName("a")] = [pod("nominee", priority=5, labels={"app": "db"})]
-    assert world.evaluator().evaluate(pod("p", spec=spec)).count == 0
-    assert not world.evaluator().checker.check_row(pod("p", spec=spec), 0).ok
+    world.nominated[NodeName("a")] = [pod("nominee", labels={"app": "db"}, priority=5).build()]
+    assert world.evaluator().evaluate(pod("p", **spec).build()).count == 0
+    assert not world.evaluator().checker.check_row(pod("p", **spec).build(), 0).ok
     world.place(pod("standing", labels={"app": "db"}), "a")
-    assert world.evaluator().evaluate(pod("p", spec=spec)).count == 1
+    assert world.evaluator().evaluate(pod("p", **spec).build()).count == 1
 
 
 def test_scores_are_normalised_over_the_nodes_that_nominations_leave() -> None:
     soft = {"key": "k", "effect": "PreferNoSchedule"}
-    world = Scene().with_nodes(node("clean"), node("soft", taints=[soft]), node("worst", taints=[soft, soft | {"key": "l"}]))
+    world = Scene().with_nodes(
+        node("clean"),
+        node("soft", spec={"taints": [soft]}),
+        node("worst", spec={"taints": [soft, soft | {"key": "l"}]}),
+    )
     evaluator = world.evaluator()
-    kept = evaluator.evaluate(pod("p", cpu="2"))
+    kept = evaluator.evaluate(pod("p", cpu="2").build())
     evaluator.score(kept)
     assert world.parts(evaluator, kept)["soft"]["TaintToleration"].normalised == 50
-    world.nominated[NodeName("worst")] = [pod("nominee", priority=5, cpu="3")]
-    narrowed = evaluator.evaluate(pod("q", cpu="2"))
+    world.nominated[NodeName("worst")] = [pod("nominee", cpu="3", priority=5).build()]
+    narrowed = evaluator.evaluate(pod("q", cpu="2").build())
     totals = evaluator.score(narrowed)
     parts = world.parts(evaluator, narrowed)
     assert parts["soft"]["TaintToleration"].normalised == 0
@@ -236,7 +241,7 @@ def counting(kind: type[Counts]) -> tuple[Scene, Evaluator]:
 def place_one(evaluator: Evaluator, name: str, **labels: str) -> list[tuple[str, int]]:
     """Evaluate and score a pod; which rows the plugin was asked about."""
     Counts.calls.clear()
-    evaluator.score(evaluator.evaluate(pod(name, labels=labels)))
+    evaluator.score(evaluator.evaluate(pod(name, labels=labels).build()))
     return list(Counts.calls)
 
 
@@ -255,7 +260,7 @@ def test_pods_that_come_do_not_concern_a_plugin_that_reads_only_the_node() -> No
     place_one(evaluator, "p")
     world.place(pod("x"), "a")
     assert place_one(evaluator, "q") == []
-    world.with_nodes(node("a", cordoned=True))
+    world.with_nodes(node("a").cordoned())
     assert place_one(evaluator, "r") == [("filter", 1), ("score", 1)]
 
 
@@ -330,14 +335,14 @@ def test_a_score_out_of_range_fails_the_cycle_in_kube_schedulers_words(kind: typ
     world = scene(kind).with_nodes(node("c", labels={"score": str(score)}))
     evaluator = world.evaluator()
     with pytest.raises(InvalidScoreError) as wrong:
-        evaluator.score(evaluator.evaluate(pod("p")))
+        evaluator.score(evaluator.evaluate(pod("p").build()))
     said = f'plugin "{kind.name}" returns an invalid score {score}, it should in the range of [0, 100] after normalizing'
     assert str(wrong.value) == said
 
 
 def test_the_score_of_a_node_that_cannot_hold_the_pod_does_not_matter() -> None:
-    evaluator = scene(Wild).with_nodes(node("c", labels={"score": "500"}, cordoned=True)).evaluator()
-    totals = evaluator.score(evaluator.evaluate(pod("p")))
+    evaluator = scene(Wild).with_nodes(node("c", labels={"score": "500"}).cordoned()).evaluator()
+    totals = evaluator.score(evaluator.evaluate(pod("p").build()))
     assert totals[-1] == NOT_FEASIBLE
     assert (totals[:-1] >= 0).all()
 
@@ -346,13 +351,13 @@ def test_after_a_score_out_of_range_the_kept_totals_are_not_those_of_another_max
     world = Scene(extra=(WildNormalised,), spec={"plugins": {"multiPoint": {"enabled": [{"name": "WildNormalised"}]}}})
     world.with_nodes(node("a", labels={"score": "50"}), node("b", labels={"score": "100"}))
     evaluator = world.evaluator()
-    evaluator.score(evaluator.evaluate(pod("p")))
+    evaluator.score(evaluator.evaluate(pod("p").build()))
     world.with_nodes(node("b", labels={"score": "-9"}))
     with pytest.raises(InvalidScoreError):
-        evaluator.score(evaluator.evaluate(pod("q")))
+        evaluator.score(evaluator.evaluate(pod("q").build()))
     world.with_nodes(node("b", labels={"score": "0"}))
-    kept = evaluator.score(evaluator.evaluate(pod("r")))
-    assert list(kept) == list(world.evaluator().score(world.evaluator().evaluate(pod("r"))))
+    kept = evaluator.score(evaluator.evaluate(pod("r").build()))
+    assert list(kept) == list(world.evaluator().score(world.evaluator().evaluate(pod("r").build())))
 
 
 # --- corners -------------------------------------------------------------------------------------------------------------------
@@ -360,27 +365,27 @@ def test_after_a_score_out_of_range_the_kept_totals_are_not_those_of_another_max
 
 def test_without_nodes_nothing_fits_and_nothing_breaks() -> None:
     evaluator = Scene().evaluator()
-    evaluation = evaluator.evaluate(pod("p"))
+    evaluation = evaluator.evaluate(pod("p").build())
     assert evaluation.count == 0
     assert evaluator.diagnose(evaluation).rejections == []
     assert list(evaluator.score(evaluation)) == []
 
 
 def test_a_node_is_rejected_by_the_first_filter_that_objects() -> None:
-    world = Scene().with_nodes(node("n", taints=[{"key": "k", "effect": "NoSchedule"}], cordoned=True, cpu="0"))
+    world = Scene().with_nodes(node("n", spec={"taints": [{"key": "k", "effect": "NoSchedule"}]}, cpu="0").cordoned())
     evaluator = world.evaluator()
-    evaluation = evaluator.evaluate(pod("p", cpu="1"))
+    evaluation = evaluator.evaluate(pod("p", cpu="1").build())
     assert [(s.plugin, s.message) for s, _ in evaluator.diagnose(evaluation).rejections] == [
         ("NodeUnschedulable", "node(s) were unschedulable")
     ]
-    assert evaluator.checker.check_row(pod("p", cpu="1"), 0).plugin == "NodeUnschedulable"
+    assert evaluator.checker.check_row(pod("p", cpu="1").build(), 0).plugin == "NodeUnschedulable"
 
 
 def test_all_resources_that_are_short_are_named_and_hopeless_nodes_apart() -> None:
     world = Scene().with_nodes(node("small", cpu="1", memory="1Gi"), node("busy"), node("full", pods="1"))
     world.place(pod("x", cpu="3"), "busy").place(pod("y", cpu="3"), "full")
     evaluator = world.evaluator()
-    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p", cpu="2")))
+    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p", cpu="2").build()))
     said = {next(iter(names(world.cluster, rows))): (s.code.name, s.reasons) for s, rows in diagnosis.rejections}
     assert said == {
         "small": ("UNSCHEDULABLE_AND_UNRESOLVABLE", ("Insufficient cpu",)),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framework.makers import Scene, node, pod
+from framework.makers import Scene
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError
@@ -42,6 +42,7 @@ from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from placewright.plugins.tainttoleration import TaintToleration
 from placewright.scheduler.policy import ProfilePolicy
+from placewright.testing import node, pod
 
 NODE = NodeName("a")
 Answer = Callable[..., Any]
@@ -106,8 +107,8 @@ def evaluator_of(plugin: type[Plugin], **spec: Any) -> Evaluator:
 def decide(evaluator: Evaluator) -> None:
     """All points of the scheduling cycle, and of the binding cycle."""
     runtime = evaluator.runtime
-    runtime.run_pre_enqueue(pod("p"))
-    evaluation = evaluator.evaluate(pod("p"))
+    runtime.run_pre_enqueue(pod("p").build())
+    evaluation = evaluator.evaluate(pod("p").build())
     diagnosis = evaluator.diagnose(evaluation)
     evaluator.score(evaluation)
     state, subject = evaluation.state, evaluation.pod
@@ -242,7 +243,7 @@ def test_a_score_out_of_range_is_counted_and_told_as_kube_scheduler_does() -> No
 
 def test_an_error_by_its_own_account_is_counted_too() -> None:
     evaluator = evaluator_of(plugin_of(ReservePlugin, reserve=lambda *_: error("no quota"), unreserve=lambda *_: None))
-    status = evaluator.runtime.run_reserve(CycleState(), pod("p"), NODE)
+    status = evaluator.runtime.run_reserve(CycleState(), pod("p").build(), NODE)
     assert status.message == 'running Reserve plugin "Boom": no quota'
     assert evaluator.runtime.failures.last == {("Boom", "Reserve"): "no quota"}
 
@@ -250,7 +251,7 @@ def test_an_error_by_its_own_account_is_counted_too() -> None:
 def test_an_error_of_post_filter_stands_as_it_is_said_and_is_counted() -> None:
     runtime = evaluator_of(plugin_of(PostFilterPlugin, post_filter=lambda *_: PostFilterResult(error("no idea")))).runtime
     (boom,) = (plugin for plugin in runtime.post_filter if plugin.name == "Boom")
-    result = boom.post_filter(CycleState(), pod("p"), runtime.cluster, Diagnosis(1))
+    result = boom.post_filter(CycleState(), pod("p").build(), runtime.cluster, Diagnosis(1))
     assert result.status == error("no idea")
     assert runtime.failures.last == {("Boom", "PostFilter"): "no idea"}
 
@@ -259,7 +260,7 @@ async def test_what_the_api_server_said_of_a_binding_passes_as_it_is() -> None:
     refused = BindError("409: somebody else", conflict=True)
     runtime = evaluator_of(plugin_of(BindPlugin, bind=raising(refused))).runtime
     with pytest.raises(BindError) as seen:
-        await runtime.run_bind(CycleState(), pod("p"), NODE, {})
+        await runtime.run_bind(CycleState(), pod("p").build(), NODE, {})
     assert seen.value is refused
     assert runtime.failures.total == 0
 
@@ -270,7 +271,7 @@ async def test_a_preparation_that_is_cancelled_is_not_the_plugins_fault() -> Non
         return SUCCESS
 
     runtime = evaluator_of(plugin_of(PreBindPlugin, pre_bind=for_ever)).runtime
-    task = asyncio.ensure_future(runtime.run_pre_bind(CycleState(), pod("p"), NODE))
+    task = asyncio.ensure_future(runtime.run_pre_bind(CycleState(), pod("p").build(), NODE))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -306,7 +307,7 @@ def test_a_hint_that_is_no_hint_is_told(hint: Answer) -> None:
     events = runtime.interests["Boom"]
     assert events is not None
     with pytest.raises(PluginError, match='running QueueingHint plugin "Boom": '):
-        events[0].hint(pod("p"), None, None)
+        events[0].hint(pod("p").build(), None, None)
     assert runtime.failures.counts == {("Boom", "QueueingHint"): 1}
 
 
@@ -314,7 +315,7 @@ def test_a_right_hint_is_as_it_was() -> None:
     boom = plugin_of(ScalarFilter, events=lambda: [interest(EventResource.NODE, Action.ADD, lambda *_: QueueingHint.SKIP)])
     events = evaluator_of(boom).runtime.interests["Boom"]
     assert events is not None
-    assert events[0].hint(pod("p"), None, None) is QueueingHint.SKIP
+    assert events[0].hint(pod("p").build(), None, None) is QueueingHint.SKIP
 
 
 def sorted_by(sort_key: Answer) -> tuple[Evaluator, ProfilePolicy]:
@@ -327,24 +328,29 @@ def sorted_by(sort_key: Answer) -> tuple[Evaluator, ProfilePolicy]:
 def test_the_next_generation_sorts_pods_anew_only_if_the_plugin_failed_before() -> None:
     (_, before), (_, after) = (sorted_by(lambda pod, _at: 3 if pod.name == "odd" else (-pod.priority,)) for _ in range(2))
     kept = before.order
-    before.sort_key(pod("fine"), 1.0)
+    before.sort_key(pod("fine").build(), 1.0)
     assert (kept == after.order, hash(kept) == hash(after.order)) == (True, True)
-    before.sort_key(pod("odd"), 1.0)
+    before.sort_key(pod("odd").build(), 1.0)
     assert (kept == after.order, kept == before.order) == (False, True)
 
 
 @pytest.mark.parametrize("wrong", [raising(ValueError("eh")), lambda *_: 3, lambda *_: None, lambda *_: (float("nan"),), lambda *_: ("a",)])
 def test_pods_without_a_place_in_the_order_come_last_in_the_order_they_came(wrong: Answer) -> None:
     evaluator, policy = sorted_by(lambda pod, at: wrong() if pod.name.startswith("odd") else (-pod.priority,))
-    first = policy.sort_key(pod("fine", priority=3), 9.0)
-    keys = [policy.sort_key(pod("odd-2"), 5.0), policy.sort_key(pod("low", priority=1), 1.0), policy.sort_key(pod("odd-1"), 2.0), first]
+    first = policy.sort_key(pod("fine", priority=3).build(), 9.0)
+    keys = [
+        policy.sort_key(pod("odd-2").build(), 5.0),
+        policy.sort_key(pod("low", priority=1).build(), 1.0),
+        policy.sort_key(pod("odd-1").build(), 2.0),
+        first,
+    ]
     assert sorted(keys) == [keys[3], keys[1], keys[2], keys[0]]
     assert evaluator.runtime.failures.counts == {("Boom", "QueueSort"): 2}
 
 
 def test_a_pod_whose_preenqueue_fails_is_gated_with_the_plugins_name_and_to_be_told() -> None:
     evaluator = evaluator_of(plugin_of(PreEnqueuePlugin, pre_enqueue=raising(ValueError("eh"))))
-    status = ProfilePolicy(evaluator.runtime).pre_enqueue(pod("p"))
+    status = ProfilePolicy(evaluator.runtime).pre_enqueue(pod("p").build())
     said = 'running PreEnqueue plugin "Boom": ValueError: eh'
     assert (status.message, status.plugin) == (said, ""), "any event may help: nobody knows what ails the plugin"
     assert [(told.name, message) for told, message in evaluator.runtime.failures.to_tell()] == [("p", said)]
@@ -361,7 +367,7 @@ def test_all_give_back_although_one_of_them_breaks() -> None:
     enabled = [{"name": "First"}, {"name": "Boom"}]
     evaluator = Stage(extra=(first, boom), spec={"plugins": {"multiPoint": {"enabled": enabled}}}).with_nodes(node("a")).evaluator()
     with pytest.raises(PluginError, match='running Unreserve plugin "Boom"'):
-        evaluator.runtime.run_unreserve(CycleState(), pod("p"), NODE)
+        evaluator.runtime.run_unreserve(CycleState(), pod("p").build(), NODE)
     assert given == ["First"]
 
 
@@ -371,13 +377,13 @@ def test_a_filter_that_fails_when_nodes_come_leaves_the_columns_usable() -> None
     boom = plugin_of(FilterPlugin, filter=lambda *a: answers[-1](*a))  # noqa: PLW0108 - the last one changes
     scene = Stage(extra=(boom,), spec={"plugins": {"multiPoint": {"enabled": [{"name": "Boom"}]}}}).with_nodes(node("a"))
     evaluator = scene.evaluator()
-    assert evaluator.evaluate(pod("p")).count == 1
+    assert evaluator.evaluate(pod("p").build()).count == 1
     scene.with_nodes(*(node(f"new-{number}") for number in range(80)))
     answers.append(raising(ValueError("eh")))
     with pytest.raises(PluginError, match="Boom"):
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
     answers.pop()
-    assert evaluator.evaluate(pod("p")).count == 81
+    assert evaluator.evaluate(pod("p").build()).count == 81
 
 
 def test_a_plugin_may_call_itself_by_name_and_keep_its_own_array() -> None:
@@ -395,9 +401,9 @@ def test_a_plugin_may_call_itself_by_name_and_keep_its_own_array() -> None:
 
     scene = Stage(extra=(Boom,), spec={"plugins": {"multiPoint": {"enabled": [{"name": "Boom"}]}}})
     evaluator = scene.with_nodes(node("a"), node("b"), node("c")).evaluator()
-    assert evaluator.evaluate(pod("p")).count == 3
+    assert evaluator.evaluate(pod("p").build()).count == 3
     scene.with_nodes(node("a", labels={"x": "y"}))
-    assert evaluator.evaluate(pod("p")).count == 3, "the row is mended in an array of our own"
+    assert evaluator.evaluate(pod("p").build()).count == 3, "the row is mended in an array of our own"
 
 
 def test_our_own_plugins_are_called_as_they_are() -> None:
@@ -414,7 +420,7 @@ def test_a_plugin_of_ours_that_breaks_is_named_as_well(monkeypatch: pytest.Monke
     monkeypatch.setattr(TaintToleration, "filter", pre_filter)
     pre_filter.__code__ = pre_filter.__code__.replace(co_name="filter")
     with pytest.raises(IndexError) as broken:
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
     assert why(broken.value) == 'running Filter plugin "TaintToleration": IndexError: out of bounds'
     assert why(broken.value) == 'running Filter plugin "TaintToleration": IndexError: out of bounds'
     assert evaluator.runtime.failures.counts == {("TaintToleration", "Filter"): 1}

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framework.makers import node, pod
 from framework.scripts import Script, bare
 from placewright.api.bad_input import InputError
 from placewright.api.errors import BindError
@@ -25,6 +24,7 @@ from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, error, unschedulable
 from placewright.plugins.nodename import NodeName as NodeNamePlugin
+from placewright.testing import node, pod
 
 A = NodeName("a")
 
@@ -33,7 +33,7 @@ def failures_of(script: Script) -> PluginFailures:
     """What it has done wrong once a pod was evaluated and scored."""
     evaluator = bare(script).evaluator()
     with pytest.raises(CycleError):
-        evaluator.score(evaluator.evaluate(pod("p")))
+        evaluator.score(evaluator.evaluate(pod("p").build()))
     return evaluator.runtime.failures
 
 
@@ -54,7 +54,7 @@ def test_what_ours_raise_passes_as_it_is_and_is_told_by_the_traceback() -> None:
     script.told["filter"] = problem = ValueError("eh")
     evaluator = bare(script).evaluator()
     with pytest.raises(ValueError, match="eh") as broken:
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
     assert broken.value is problem
     assert evaluator.runtime.failures.total == 0
 
@@ -63,7 +63,7 @@ def test_what_ours_raise_passes_as_it_is_and_is_told_by_the_traceback() -> None:
 
 
 def decide(evaluator: Evaluator) -> None:
-    evaluation = evaluator.evaluate(pod("p"))
+    evaluation = evaluator.evaluate(pod("p").build())
     evaluator.diagnose(evaluation)
     evaluator.score(evaluation)
 
@@ -87,7 +87,7 @@ def test_rows_are_not_a_plugins_to_write_into(reads: Reads, method: str, point: 
         decide(evaluator)
     rude.told |= {method: right, "verdict": {}}
     scene.with_nodes(node("b"))
-    assert scene.evaluator().score(scene.evaluator().evaluate(pod("q"))).tolist() == [0, 7, 0]
+    assert scene.evaluator().score(scene.evaluator().evaluate(pod("q").build())).tolist() == [0, 7, 0]
 
 
 def test_raw_scores_are_not_a_plugins_to_sort_while_it_sums_them_up() -> None:
@@ -104,9 +104,9 @@ def test_an_array_that_a_plugin_keeps_is_not_the_column() -> None:
     script = Script("A").scores()
     script.told["score"] = lambda *_: kept
     evaluator = bare(script).evaluator()
-    assert evaluator.score(evaluator.evaluate(pod("p"))).tolist() == [1, 2]
+    assert evaluator.score(evaluator.evaluate(pod("p").build())).tolist() == [1, 2]
     kept[:] = 99
-    assert evaluator.score(evaluator.evaluate(pod("q"))).tolist() == [1, 2]
+    assert evaluator.score(evaluator.evaluate(pod("q").build())).tolist() == [1, 2]
 
 
 # --- a filter's word that its attempt fails -------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_who_says_that_an_attempt_fails_is_watched_as_well(answer: Any, problem:
     script = Script("A", reads=Reads.CLUSTER).filters({"b": unschedulable("no")}).says("failure", answer)
     evaluator = bare(script).evaluator()
     with pytest.raises(PluginError) as broken:
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
     assert str(broken.value) == f'running Filter plugin "A": {problem}'
     assert evaluator.runtime.failures.last == {("A", "Filter"): problem}
 
@@ -151,11 +151,11 @@ def test_failures_are_counted_by_plugin_and_point_and_heard_of() -> None:
 def test_a_thousand_pods_that_are_kept_out_are_remembered_until_they_are_told() -> None:
     failures = PluginFailures()
     for number in range(1003):
-        failures.kept_out(pod(f"p{number}"), "no")
-    failures.kept_out(pod("p0"), "no")
+        failures.kept_out(pod(f"p{number}").build(), "no")
+    failures.kept_out(pod("p0").build(), "no")
     assert [told.name for told, _ in failures.to_tell()] == [f"p{number}" for number in range(1000)]
-    failures.kept_out(pod("again"), "yes")
-    failures.kept_out(pod("again"), "no")
+    failures.kept_out(pod("again").build(), "yes")
+    failures.kept_out(pod("again").build(), "no")
     assert [(told.name, message) for told, message in failures.to_tell()] == [("again", "no")]
 
 
@@ -167,7 +167,7 @@ def test_the_first_failure_of_a_call_is_logged_with_its_traceback_and_the_others
     with caplog.at_level(logging.DEBUG, "placewright.framework.runtime.guard"):
         for _ in range(2):
             with pytest.raises(PluginError):
-                evaluator.evaluate(pod("p"))
+                evaluator.evaluate(pod("p").build())
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("ERROR", 'profile p: running PreFilter plugin "A": ValueError: eh'),
         ("DEBUG", 'profile p: running PreFilter plugin "A": ValueError: eh'),
@@ -190,15 +190,15 @@ def test_what_ends_an_attempt_is_counted_once(script: Script, call: Any) -> None
 
 async def test_an_error_before_the_binding_is_counted_by_its_own_account() -> None:
     runtime = bare(Script("A").pre_binds(error("no disk")).binds(error("no api"))).evaluator().runtime
-    assert not (await runtime.run_pre_bind(CycleState(), pod("p"), A)).ok
-    assert not (await runtime.run_bind(CycleState(), pod("p"), A, {})).ok
+    assert not (await runtime.run_pre_bind(CycleState(), pod("p").build(), A)).ok
+    assert not (await runtime.run_bind(CycleState(), pod("p").build(), A, {})).ok
     assert runtime.failures.last == {("A", "PreBind"): "no disk", ("A", "Bind"): "no api"}
 
 
 def test_a_pod_that_a_failing_gate_keeps_out_is_counted_once() -> None:
     runtime = bare(Script("A").pre_enqueues(error("no idea"))).evaluator().runtime
     with pytest.raises(PluginError) as broken:
-        runtime.run_pre_enqueue(pod("p"))
+        runtime.run_pre_enqueue(pod("p").build())
     assert str(broken.value) == 'running PreEnqueue plugin "A": no idea'
     assert (broken.value.counted, runtime.failures.total) == (True, 1)
 
@@ -206,7 +206,7 @@ def test_a_pod_that_a_failing_gate_keeps_out_is_counted_once() -> None:
 @pytest.mark.parametrize("status", [SUCCESS, unschedulable("closed")])
 def test_a_gate_that_is_closed_is_no_failure(status: Status) -> None:
     runtime = bare(Script("A").pre_enqueues(status)).evaluator().runtime
-    assert runtime.run_pre_enqueue(pod("p")).ok is status.ok
+    assert runtime.run_pre_enqueue(pod("p").build()).ok is status.ok
     assert runtime.failures.total == 0
 
 
@@ -215,20 +215,20 @@ def test_what_is_no_plugins_business_ends_more_than_it(problem: BaseException) -
     """A person's interrupt passes, and a lack of memory, which ends the process."""
     evaluator = bare(Script("A").pre_filters(problem)).evaluator()
     with pytest.raises(type(problem)):
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
 
 
 @pytest.mark.parametrize("problem", [asyncio.CancelledError(), GeneratorExit(), SystemExit(1)])
 def test_a_call_that_is_not_awaited_cannot_cancel_anything(problem: BaseException) -> None:
     evaluator = bare(Script("A").pre_filters(problem)).evaluator()
     with pytest.raises(PluginError, match=type(problem).__name__):
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
 
 
 async def test_who_awaits_may_be_cancelled_and_may_pass_on_what_the_api_server_said() -> None:
     for problem in (asyncio.CancelledError(), BindError("gone", unknown=True)):
         runtime = bare(Script("A").pre_binds(problem).binds(problem)).evaluator().runtime
-        for run in (runtime.run_pre_bind(CycleState(), pod("p"), A), runtime.run_bind(CycleState(), pod("p"), A, {})):
+        for run in (runtime.run_pre_bind(CycleState(), pod("p").build(), A), runtime.run_bind(CycleState(), pod("p").build(), A, {})):
             with pytest.raises(type(problem)) as seen:
                 await run
             assert seen.value is problem
@@ -239,7 +239,7 @@ def test_an_error_that_names_another_plugin_is_told_as_it_is() -> None:
     """A plugin may call others; who broke first is known."""
     evaluator = bare(Script("A").pre_filters(PluginError("B", "Filter", "eh"))).evaluator()
     with pytest.raises(PluginError, match='running Filter plugin "B": eh'):
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
     assert evaluator.runtime.failures.counts == {("B", "Filter"): 1}
 
 
@@ -251,7 +251,7 @@ def test_a_plugin_that_breaks_while_it_asks_itself_is_counted_once() -> None:
     script.told["filter"] = ValueError("eh")
     evaluator = bare(script).evaluator()
     with pytest.raises(PluginError, match='running Filter plugin "A": ValueError: eh'):
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
     assert evaluator.runtime.failures.counts == {("A", "Filter"): 1}
 
 
@@ -262,7 +262,7 @@ def test_a_plugin_that_asks_itself_by_name_is_nobodys_business() -> None:
 
     script = Script("A").filters({"a": unschedulable("no")}).scores().writing(explain=explain)
     evaluator = bare(script).evaluator()
-    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p")))
+    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p").build()))
     assert [(status, rows.tolist()) for status, rows in diagnosis.rejections] == [(unschedulable("no").by("A"), [0])]
 
 
@@ -277,7 +277,7 @@ def hearing(hint: Any) -> Any:
 
 
 def test_a_hint_is_asked_with_the_pod_and_the_object_before_and_after() -> None:
-    asked = pod("p")
+    asked = pod("p").build()
     assert hearing(lambda *about: QueueingHint.SKIP if about == (asked, "old", "new") else None)(asked, "old", "new") is QueueingHint.SKIP
 
 
@@ -347,10 +347,10 @@ def test_writes_into_objects_are_looked_for_where_that_is_wanted(untouched: bool
     handle = ProfileHandle(scene.cluster, None, NoNominations(), (), None, guarding=guarding)  # type: ignore[arg-type]
     evaluator = handle.evaluator(profile, registry)
     if not untouched:
-        assert evaluator.evaluate(pod("p", labels={"a": "b"})).count == 2
+        assert evaluator.evaluate(pod("p", labels={"a": "b"}).build()).count == 2
         return
     with pytest.raises(PluginError, match=r'it wrote into pod default/p: metadata\.labels\.seen was absent and is "yes"'):
-        evaluator.evaluate(pod("p", labels={"a": "b"}))
+        evaluator.evaluate(pod("p", labels={"a": "b"}).build())
     assert guarding.failures.total == 1
 
 
@@ -363,7 +363,7 @@ async def test_writes_are_looked_for_in_what_is_awaited_as_well() -> None:
     handle: Any = ProfileHandle(scene.cluster, None, NoNominations(), (), None, guarding=Guarding(untouched=True))  # type: ignore[arg-type]
     runtime = handle.evaluator(scene.evaluator().runtime.profile, scene.registry.extended(scene.extra)).runtime
     with pytest.raises(PluginError, match='running PreBind plugin "A": it wrote into pod default/p'):
-        await runtime.run_pre_bind(CycleState(), pod("p", labels={"a": "b"}), A)
+        await runtime.run_pre_bind(CycleState(), pod("p", labels={"a": "b"}).build(), A)
 
 
 # --- who is to blame ------------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from framework.makers import Scene, pod
+from framework.makers import Scene
 from framework.scripts import Script, bare
 from placewright.api.decode import convert
 from placewright.api.devices import ResourceClaim
@@ -32,7 +32,9 @@ from placewright.framework.runtime.handle import (
 )
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, unschedulable
+from placewright.testing import pod
 
+POD = pod("p").build()
 A = NodeName("a")
 GROUP = GroupRef(Form.NATIVE, "default", "g")
 CLAIM = convert({"metadata": {"name": "c"}}, ResourceClaim)
@@ -88,7 +90,7 @@ def test_a_handle_leads_to_what_is_around_the_profile() -> None:
     assert handle.claims is around.claims
     assert handle.guarding is around.guarding
     assert handle.waiting_members(GROUP) == ["member of g"]
-    asked = pod("p")
+    asked = POD
     assert handle.ready_members(GROUP, asked) == {"p of g": 7}
     handle.announce(asked, "Reason", "Action", "message")
     assert around.announced == [(asked, "Reason", "Action", "message", False)]
@@ -103,10 +105,10 @@ def test_pods_that_wait_are_those_that_wait_when_they_are_asked_for() -> None:
 
 def test_room_is_made_for_a_pod_while_its_victims_are_evicted() -> None:
     around = Around()
-    assert not around.handle.making_room_for(pod("p"))
-    around.nominations.making_room_for = frozenset({"p"})
-    assert around.handle.making_room_for(pod("p"))
-    assert not around.handle.making_room_for(pod("q"))
+    assert not around.handle.making_room_for(POD)
+    around.nominations.making_room_for = frozenset({"uid-p"})
+    assert around.handle.making_room_for(POD)
+    assert not around.handle.making_room_for(pod("q").build())
 
 
 def test_a_plugin_learns_which_plugins_run_beside_it_at_any_point_while_it_is_built() -> None:
@@ -123,8 +125,8 @@ def test_a_plugin_learns_which_plugins_run_beside_it_at_any_point_while_it_is_bu
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda handle: handle.check_row(pod("p"), 0), "check_row was called before the profile was built"),
-        (lambda handle: handle.trials(pod("p")), "trials were asked for before the profile was built"),
+        (lambda handle: handle.check_row(POD, 0), "check_row was called before the profile was built"),
+        (lambda handle: handle.trials(POD), "trials were asked for before the profile was built"),
     ],
 )
 def test_rows_are_checked_once_the_profile_is_built(ask: Callable[[Any], Any], said: str) -> None:
@@ -133,8 +135,8 @@ def test_rows_are_checked_once_the_profile_is_built(ask: Callable[[Any], Any], s
         ask(around.handle)
     around.evaluator()
     assert isinstance(ask(around.handle), Status) or ask(around.handle).rows_are_apart
-    assert around.handle.check_row(pod("p"), 0) == unschedulable("no").by("A")
-    assert around.handle.check_row(pod("p"), 1) == SUCCESS
+    assert around.handle.check_row(POD, 0) == unschedulable("no").by("A")
+    assert around.handle.check_row(POD, 1) == SUCCESS
 
 
 def test_all_plugins_of_a_profile_have_its_handle_and_their_failures_are_the_handles() -> None:
@@ -159,7 +161,7 @@ def test_an_evaluator_without_a_scheduler_has_a_handle_that_says_so() -> None:
     assert list(handle.waiting_pods()) == []
     assert list(handle.waiting_members(GROUP)) == []
     assert (handle.claims.now(), type(handle.volumes)) == (0.0, NoVolumeWriter)
-    handle.announce(pod("p"), "Reason", "Action", "said to nobody")
+    handle.announce(POD, "Reason", "Action", "said to nobody")
 
 
 # --- where there is no scheduler ------------------------------------------------------------------------------------------------------
@@ -171,15 +173,15 @@ VOLUME_CLAIM = convert({"metadata": {"name": "vc"}}, PersistentVolumeClaim)
 @pytest.mark.parametrize(
     ("write", "refusal", "said"),
     [
-        (lambda: NoBinder().bind(pod("p"), A, {}), BindError, "default/p cannot be bound to a: there is no API server"),
-        (lambda: NoBinder().bind_by(pod("p"), A, lambda: pytest.fail("asked")), BindError, "default/p cannot be bound to a"),
+        (lambda: NoBinder().bind(POD, A, {}), BindError, "default/p cannot be bound to a: there is no API server"),
+        (lambda: NoBinder().bind_by(POD, A, lambda: pytest.fail("asked")), BindError, "default/p cannot be bound to a"),
         (lambda: NoVolumeWriter().bind(VOLUME), VolumeError, "persistentvolume v cannot be bound: there is no API server"),
         (lambda: NoVolumeWriter().select_node(VOLUME_CLAIM), VolumeError, "persistentvolumeclaim vc cannot be provisioned: there is"),
-        (lambda: NoClaimWriter().reserve(CLAIM, None, pod("p")), ClaimError, "resourceclaim c cannot be reserved: there is no API server"),
-        (lambda: NoClaimWriter().release(CLAIM, pod("p"), deallocate=True), ClaimError, "resourceclaim c cannot be released: there is no"),
+        (lambda: NoClaimWriter().reserve(CLAIM, None, POD), ClaimError, "resourceclaim c cannot be reserved: there is no API server"),
+        (lambda: NoClaimWriter().release(CLAIM, POD, deallocate=True), ClaimError, "resourceclaim c cannot be released: there is no"),
         (lambda: NoClaimWriter().create(CLAIM, "c-"), ClaimError, "resourceclaim c cannot be created: there is no API server"),
         (lambda: NoClaimWriter().delete(CLAIM), ClaimError, "resourceclaim c cannot be deleted: there is no API server"),
-        (lambda: NoClaimWriter().tell_pod(pod("p"), STATUS), ClaimError, "the status of pod default/p cannot be written: there is no API"),
+        (lambda: NoClaimWriter().tell_pod(POD, STATUS), ClaimError, "the status of pod default/p cannot be written: there is no API"),
     ],
 )
 async def test_nothing_is_written_and_the_refusal_says_what(
@@ -211,7 +213,7 @@ async def test_work_beside_everything_else_is_put_away_unstarted() -> None:
 
 def test_no_group_has_members() -> None:
     assert list(NoPodGroupMembers().members(GROUP)) == []
-    assert NoPodGroupMembers().ready_members(GROUP, pod("p")) == {"default-scheduler": 1}
+    assert NoPodGroupMembers().ready_members(GROUP, POD) == {"default-scheduler": 1}
 
 
 def test_the_time_of_a_plugin_is_that_of_its_handle_and_stands_still_where_none_was_given() -> None:

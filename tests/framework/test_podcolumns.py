@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.makers import node, pod
 from framework.scripts import Script, bare
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -20,6 +19,7 @@ from placewright.framework.interface import PreFilterResult, Reads
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.status import SKIP, SUCCESS, unschedulable
+from placewright.testing import node, pod
 from randomcases import cases
 
 NO = unschedulable("no")
@@ -39,7 +39,7 @@ class Kept:
     def again(self, **pod_of: Any) -> dict[str, list[str]]:
         """By method, the nodes of each call that evaluating one more pod takes, joined; methods that are not called are left out."""
         self.script.calls.clear()
-        evaluation = self.evaluator.evaluate(pod("p", **pod_of))
+        evaluation = self.evaluator.evaluate(pod("p", **pod_of).build())
         self.totals = self.evaluator.score(evaluation).tolist()
         found: dict[str, list[str]] = {}
         for _, method, nodes in self.script.calls:
@@ -67,7 +67,7 @@ def test_a_pod_that_goes_does_so_too(reads: Reads, asked: dict[str, list[str]]) 
     kept = Kept(reads)
     kept.scene.place(pod("x"), "b")
     kept.again()
-    kept.scene.cluster.remove_pod("x")
+    kept.scene.cluster.remove_pod("uid-x")
     assert kept.again() == asked
 
 
@@ -83,9 +83,9 @@ def test_rows_whose_node_changed_and_rows_whose_pods_did_are_each_asked_of_whom_
     node_only, pods_too = Script("N").filters().scores(), Script("P", reads=Reads.NODE_AND_ITS_PODS).filters().scores()
     scene = bare(node_only, pods_too, nodes="a b c")
     evaluator = scene.evaluator()
-    evaluator.score(evaluator.evaluate(pod("p")))
+    evaluator.score(evaluator.evaluate(pod("p").build()))
     scene.with_nodes(node("a")).place(pod("x"), "c")
-    evaluator.score(evaluator.evaluate(pod("q")))
+    evaluator.score(evaluator.evaluate(pod("q").build()))
     assert (node_only.asked("filter")[1:], node_only.asked("score")[1:]) == ([("a",)], [("a",)])
     assert (pods_too.asked("filter")[1:], pods_too.asked("score")[1:]) == ([("a", "c")], [("a", "c")])
 
@@ -120,7 +120,7 @@ def test_who_has_fallen_behind_the_journal_asks_about_all_rows(journal: str) -> 
     kept.again()
     for _ in range(4):
         kept.scene.with_nodes(node("a"))
-        kept.scene.place(pod("x"), "b").cluster.remove_pod("x")
+        kept.scene.place(pod("x"), "b").cluster.remove_pod("uid-x")
     assert kept.again() == both("a b c")
     assert kept.again() == {}
 
@@ -128,7 +128,7 @@ def test_who_has_fallen_behind_the_journal_asks_about_all_rows(journal: str) -> 
 @pytest.mark.parametrize("reads", [Reads.NODE, Reads.NODE_AND_ITS_PODS])
 def test_what_is_only_supposed_makes_nothing_stale(reads: Reads) -> None:
     kept = Kept(reads)
-    with kept.scene.cluster.dry_run_on_row(add=[pod("x")], row=1):
+    with kept.scene.cluster.dry_run_on_row(add=[pod("x").build()], row=1):
         pass
     assert kept.again() == {}
 
@@ -168,10 +168,10 @@ def test_a_column_over_the_cluster_holds_while_its_fingerprint_does() -> None:
 def test_who_promises_nothing_is_asked_to_score_only_nodes_that_fit_and_who_promises_all() -> None:
     wide = Script("A", reads=Reads.CLUSTER).scores({"a": 1, "b": 2, "c": 3})
     evaluator = bare(Script("F").filters({"b": NO}), wide, nodes="a b c").evaluator()
-    assert evaluator.score(evaluator.evaluate(pod("p"))).tolist() == [1, NOT_FEASIBLE, 3]
+    assert evaluator.score(evaluator.evaluate(pod("p").build())).tolist() == [1, NOT_FEASIBLE, 3]
     promising = Script("A", reads=Reads.CLUSTER).scores({"a": 1, "b": 2, "c": 3}).fingerprints("same")
     evaluator = bare(Script("F").filters({"b": NO}), promising, nodes="a b c").evaluator()
-    assert evaluator.score(evaluator.evaluate(pod("p"))).tolist() == [1, NOT_FEASIBLE, 3]
+    assert evaluator.score(evaluator.evaluate(pod("p").build())).tolist() == [1, NOT_FEASIBLE, 3]
     assert (wide.asked("score"), promising.asked("score")) == ([("a", "c")], [("a", "b", "c")])
 
 
@@ -180,9 +180,9 @@ def test_a_kept_column_serves_whichever_nodes_fit() -> None:
     wide = Script("A", reads=Reads.CLUSTER).scores({"a": 1, "b": 2, "c": 3}).fingerprints("same")
     scene = bare(picky, wide, nodes="a b c")
     evaluator = scene.evaluator()
-    assert evaluator.score(evaluator.evaluate(pod("p"))).tolist() == [1, 2, 3]
+    assert evaluator.score(evaluator.evaluate(pod("p").build())).tolist() == [1, 2, 3]
     scene.place(pod("x"), "b")
-    assert evaluator.score(evaluator.evaluate(pod("q"))).tolist() == [1, NOT_FEASIBLE, 3]
+    assert evaluator.score(evaluator.evaluate(pod("q").build())).tolist() == [1, NOT_FEASIBLE, 3]
     assert len(wide.asked("score")) == 1
 
 
@@ -229,14 +229,14 @@ def test_scores_that_pods_cannot_change_are_summarised_once_until_other_nodes_fi
     evaluator = scene.evaluator()
 
     def totals() -> list[int]:
-        return evaluator.score(evaluator.evaluate(pod("p"))).tolist()
+        return evaluator.score(evaluator.evaluate(pod("p").build())).tolist()
 
     assert (totals(), shown) == ([50, 100], [2])
     scene.place(pod("x"), "b")
     assert (totals(), shown) == ([50, 100], [2]), "a pod more, and all nodes still fit"
     scene.place(pod("y"), "b")
     assert (totals(), shown) == ([100, NOT_FEASIBLE], [2, 1])
-    scene.cluster.remove_pod("y")
+    scene.cluster.remove_pod("uid-y")
     assert (totals(), shown) == ([50, 100], [2, 1, 2])
 
 
@@ -247,7 +247,7 @@ def test_scores_that_pods_change_are_summarised_each_time_and_a_row_is_written_w
     evaluator = scene.evaluator()
     found = []
     for name in "xyzuvw":
-        found.append(evaluator.score(evaluator.evaluate(pod("p"))).tolist())
+        found.append(evaluator.score(evaluator.evaluate(pod("p").build())).tolist())
         scene.place(pod(name), "b")
     assert found == [[100, 0], [100, 25], [100, 50], [100, 75], [100, 100], [80, 100]]
     assert shown == [2] * 6
@@ -257,16 +257,16 @@ def test_one_plugin_whose_scores_pods_change_is_reason_enough_to_sum_up_again() 
     crowd = Script("A", reads=Reads.NODE_AND_ITS_PODS).scores(lambda _name, pods: 10 + len(pods), scaled=True)
     scene = bare(crowd, Script("B").scores({"a": 1}, scaled=True), Script("C", reads=Reads.NODE_AND_ITS_PODS).scores())
     evaluator = scene.evaluator()
-    assert evaluator.score(evaluator.evaluate(pod("p"))).tolist() == [200, 100]
+    assert evaluator.score(evaluator.evaluate(pod("p").build())).tolist() == [200, 100]
     for name in "uvwxy":
         scene.place(pod(name), "b")
-    assert evaluator.score(evaluator.evaluate(pod("q"))).tolist() == [100 + 66, 100]
+    assert evaluator.score(evaluator.evaluate(pod("q").build())).tolist() == [100 + 66, 100]
 
 
 def test_where_no_row_changed_the_totals_are_those_of_before() -> None:
     script, _ = summaries_counted(Reads.NODE)
     evaluator = bare(script).evaluator()
-    first, second = (evaluator.evaluate(pod(name)) for name in "pq")
+    first, second = (evaluator.evaluate(pod(name).build()) for name in "pq")
     evaluator.score(first)
     evaluator.score(second)
     assert first.columns is second.columns
@@ -282,27 +282,27 @@ def test_a_row_that_could_not_be_asked_about_is_asked_about_the_next_time(method
     second = Script("B", reads=Reads.NODE_AND_ITS_PODS).filters().scores(lambda _name, pods: 10 * len(pods))
     scene = bare(first, second)
     evaluator = scene.evaluator()
-    evaluator.score(evaluator.evaluate(pod("p")))
+    evaluator.score(evaluator.evaluate(pod("p").build()))
     right = second.told[method]
     scene.place(pod("x"), "a")
     second.told[method] = ValueError("eh")
     with pytest.raises(CycleError, match="eh"):
-        evaluator.score(evaluator.evaluate(pod("q")))
+        evaluator.score(evaluator.evaluate(pod("q").build()))
     second.told[method] = right
-    assert evaluator.score(evaluator.evaluate(pod("r"))).tolist() == [11, 0]
+    assert evaluator.score(evaluator.evaluate(pod("r").build())).tolist() == [11, 0]
 
 
 def test_a_score_out_of_range_is_told_each_time_until_the_node_changes() -> None:
     script = Script("A", reads=Reads.NODE_AND_ITS_PODS).scores(lambda _name, pods: 60 * len(pods))
     scene = bare(script)
     evaluator = scene.evaluator()
-    evaluator.score(evaluator.evaluate(pod("p")))
+    evaluator.score(evaluator.evaluate(pod("p").build()))
     scene.place(pod("x"), "a").place(pod("y"), "a")
     for _ in range(2):
         with pytest.raises(InvalidScoreError, match="invalid score 120"):
-            evaluator.score(evaluator.evaluate(pod("q")))
-    scene.cluster.remove_pod("y")
-    assert evaluator.score(evaluator.evaluate(pod("r"))).tolist() == [60, 0]
+            evaluator.score(evaluator.evaluate(pod("q").build()))
+    scene.cluster.remove_pod("uid-y")
+    assert evaluator.score(evaluator.evaluate(pod("r").build())).tolist() == [60, 0]
 
 
 # --- any history ----------------------------------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ class Plain:
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def happen(self) -> None:
-        name, uid = f"n{self.dice.randrange(5)}", self.dice.choice("stuvwxyz")
+        name, came = f"n{self.dice.randrange(5)}", self.dice.choice("stuvwxyz")
         match self.dice.randrange(12):
             case 0:
                 self.marks[name] = self.dice.randrange(40)
@@ -360,16 +360,16 @@ class Plain:
             case 1 if name in self.marks and self.dice.random() < 0.4:
                 del self.marks[name]
                 self.scene.cluster.remove_node(NodeName(name))
-            case 2 | 3 | 4 | 5 | 6 if uid not in self.pods:
-                self.pods[uid] = name
-                self.scene.place(pod(uid), name)
+            case 2 | 3 | 4 | 5 | 6 if came not in self.pods:
+                self.pods[came] = name
+                self.scene.place(pod(came), name)
             case _:
-                self.pods.pop(uid, None)
-                self.scene.cluster.remove_pod(uid)
+                self.pods.pop(came, None)
+                self.scene.cluster.remove_pod(f"uid-{came}")
 
     def pending(self) -> PodInfo:
         labels = ({"calm": ""} if self.dice.random() < 0.3 else {}) | ({"only": "n0.n2.n3"} if self.dice.random() < 0.3 else {})
-        return pod("p", labels=labels)
+        return pod("p", labels=labels).build()
 
     # --- node by node --------------------------------------------------------------------------------------------------------
 

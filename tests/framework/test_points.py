@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from framework.makers import pod
 from framework.scripts import Call, Script, bare
 from placewright.api.errors import BindError
 from placewright.api.extenders import ExtenderSettings, ManagedResource, NodeVictims
@@ -26,6 +25,7 @@ from placewright.framework.runtime.profileruntime import EXTENDER, MAX_PERMIT_TI
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 from placewright.framework.steps import Steps
+from placewright.testing import pod
 
 N = NodeName("a")
 WAIT = Status(Code.WAIT)
@@ -47,7 +47,7 @@ class Trio:
         clock = _ticking()
         self.state = CycleState(steps=Steps(clock, plugins=True))
         clock()  # what passes before the first plugin is asked is not its time
-        self.about = (self.state, pod("p"), N)
+        self.about = (self.state, pod("p").build(), N)
 
     @staticmethod
     def _willing(script: Script) -> Script:
@@ -80,7 +80,7 @@ def made(method: str, *answer: Any) -> Callable[[Script], Script]:
 @pytest.mark.parametrize(("answer", "asked"), [(SUCCESS, "ABC"), *((rejection, "AB") for rejection in REJECTIONS)])
 def test_a_gate_that_is_closed_is_the_last_that_is_tried(answer: Status, asked: str) -> None:
     trio = Trio(made("pre_enqueues", answer))
-    assert trio.runtime.run_pre_enqueue(pod("p")) == (SUCCESS if answer.ok else answer.by("B"))
+    assert trio.runtime.run_pre_enqueue(pod("p").build()) == (SUCCESS if answer.ok else answer.by("B"))
     assert trio.calls == asked
 
 
@@ -108,7 +108,7 @@ def test_of_those_that_break_while_they_give_back_the_first_is_told_after_all_ha
     told = {"A": ValueError("a"), "B": KeyError("b"), "C": None}
     runtime = bare(*(Script(name, noted).reserves(SUCCESS, problem) for name, problem in told.items())).evaluator().runtime
     with pytest.raises(PluginError, match="running Unreserve plugin \"B\": KeyError: 'b'"):
-        runtime.run_unreserve(CycleState(), pod("p"), N)
+        runtime.run_unreserve(CycleState(), pod("p").build(), N)
     assert [plugin for plugin, _, _ in noted] == ["C", "B", "A"]
 
 
@@ -142,7 +142,7 @@ def test_a_pod_waits_for_a_quarter_of_an_hour_at_most_and_the_others_are_asked(t
 
 def test_who_refuses_after_others_wanted_to_wait_ends_the_waiting() -> None:
     first, second = Script("A").permits(WAIT, 5), Script("B").permits(WAIT, 7)
-    about = (CycleState(), pod("p"), N)
+    about = (CycleState(), pod("p").build(), N)
     assert bare(first, second).evaluator().runtime.run_permit(*about) == (SUCCESS, {"A": 5, "B": 7})
     second.told["permit"] = PermitResult(unschedulable("no"))
     assert bare(first, second).evaluator().runtime.run_permit(*about) == (unschedulable("no").by("B"), {})
@@ -206,7 +206,7 @@ def test_everybody_hears_of_a_binding_although_one_breaks() -> None:
 
 
 def room(trio: Trio) -> PostFilterResult:
-    return trio.runtime.run_post_filter(trio.state, pod("p"), Diagnosis(1))
+    return trio.runtime.run_post_filter(trio.state, pod("p").build(), Diagnosis(1))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_room_is_sought_until_one_is_sure(answer: Status, told: Status, asked: s
 
 
 def test_without_anybody_who_could_make_room_there_is_nothing_to_say() -> None:
-    assert bare().evaluator().runtime.run_post_filter(CycleState(), pod("p"), Diagnosis(1)) == PostFilterResult(unschedulable())
+    assert bare().evaluator().runtime.run_post_filter(CycleState(), pod("p").build(), Diagnosis(1)) == PostFilterResult(unschedulable())
 
 
 @pytest.mark.parametrize(
@@ -235,13 +235,13 @@ def test_without_anybody_who_could_make_room_there_is_nothing_to_say() -> None:
 )
 def test_the_last_word_about_a_nomination_counts(nominated: Any, left: str | None) -> None:
     scripts = [Script(name).post_filters(PostFilterResult(unschedulable("no"), node)) for name, node in zip("AB", nominated, strict=True)]
-    assert bare(*scripts).evaluator().runtime.run_post_filter(CycleState(), pod("p"), Diagnosis(1)).nominated_node == left
+    assert bare(*scripts).evaluator().runtime.run_post_filter(CycleState(), pod("p").build(), Diagnosis(1)).nominated_node == left
 
 
 def test_a_pod_on_whose_behalf_room_is_sought_is_shown_with_the_diagnosis() -> None:
     shown: list[Any] = []
     evaluator = bare(Script("A").post_filters(lambda *asked: shown.append(asked) or PostFilterResult(SUCCESS))).evaluator()
-    state, asked, diagnosis = CycleState(), pod("p"), Diagnosis(3)
+    state, asked, diagnosis = CycleState(), pod("p").build(), Diagnosis(3)
     evaluator.runtime.run_post_filter(state, asked, diagnosis)
     assert shown == [(state, asked, evaluator.runtime.queue_sort.handle.cluster, diagnosis)]
 
@@ -254,7 +254,7 @@ def test_if_extenders_leave_no_alternative_what_others_said_before_is_told_too(f
     choice = PostFilterResult(SUCCESS, N, (), alternatives)
     said = unschedulable("A had no idea") if first.ok else first
     runtime = bare(Script("A").post_filters(said), Script("B").post_filters(choice)).evaluator().runtime
-    result = runtime.run_post_filter(CycleState(), pod("p"), Diagnosis(1))
+    result = runtime.run_post_filter(CycleState(), pod("p").build(), Diagnosis(1))
     assert result.alternatives is not None
     assert (result.alternatives.victims, result.nominated_node) == (alternatives.victims, N)
     told = result.alternatives.choose({})
@@ -308,7 +308,7 @@ def extended(binder: Binder, *extenders: Any) -> Evaluator:
 
 
 def bind(evaluator: Evaluator) -> Status:
-    return asyncio.run(evaluator.runtime.run_bind(CycleState(), pod("p"), N, {}))
+    return asyncio.run(evaluator.runtime.run_bind(CycleState(), pod("p").build(), N, {}))
 
 
 def test_the_first_extender_that_binds_does_it_and_no_plugin_is_asked() -> None:
@@ -322,7 +322,7 @@ def test_where_no_extender_binds_such_pods_a_plugin_does() -> None:
     binder = Binder(None)
     gpu = Extender(binder, "gpu", bind_verb="b", managed_resources=frozenset({ManagedResource(name="example.com/gpu")}))
     evaluator = extended(binder, Extender(binder, "x"), gpu)
-    assert [each.settings.url_prefix for each in evaluator.runtime.extenders_for(pod("p"))] == ["http://x"]
+    assert [each.settings.url_prefix for each in evaluator.runtime.extenders_for(pod("p").build())] == ["http://x"]
     assert bind(evaluator) == SUCCESS.by("DefaultBinder")
     assert binder.bound == ["ourselves p a"]
 
@@ -357,7 +357,7 @@ def test_any_event_may_help_a_pod_that_an_extender_rejected() -> None:
     binder = Binder(None)
     (any_event,) = extended(binder, Extender(binder, "x")).runtime.interests[EXTENDER] or ()
     assert any_event.event.wildcard
-    assert any_event.hint(pod("p"), None, None) is QueueingHint.QUEUE
+    assert any_event.hint(pod("p").build(), None, None) is QueueingHint.QUEUE
     assert EXTENDER not in extended(binder).runtime.interests
 
 
@@ -376,6 +376,6 @@ def test_a_plugin_is_built_once_for_all_its_points_and_found_by_name() -> None:
 
 def test_a_pod_is_signed_by_those_that_have_columns_and_by_nobody_else() -> None:
     scripts = [Script("F").filters().signs("f"), Script("S").scores().signs("s"), Script("R").reserves().signs(None)]
-    assert bare(*scripts).evaluator().runtime.sign(pod("p")) == ("f", "s")
+    assert bare(*scripts).evaluator().runtime.sign(pod("p").build()) == ("f", "s")
     scripts[1].told["sign"] = None
-    assert bare(*scripts).evaluator().runtime.sign(pod("p")) is None
+    assert bare(*scripts).evaluator().runtime.sign(pod("p").build()) is None

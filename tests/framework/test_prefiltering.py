@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framework.makers import names, node, pod
+from framework.makers import names
 from framework.scripts import Script, bare
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import CycleState, PreFilterResult, Reads
@@ -15,12 +15,13 @@ from placewright.framework.runtime.evaluation import Evaluation
 from placewright.framework.runtime.podcolumns import rows_named
 from placewright.framework.runtime.rowrejections import outside
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
+from placewright.testing import node, pod
 
 PENDING = Status(Code.PENDING, ("wait for me",))
 
 
 def evaluated(*scripts: Script, nodes: str = "a b c") -> Evaluation:
-    return bare(*scripts, nodes=nodes).evaluator().evaluate(pod("p"))
+    return bare(*scripts, nodes=nodes).evaluator().evaluate(pod("p").build())
 
 
 # --- which nodes are left -------------------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ def test_a_node_that_a_plugin_named_and_that_comes_later_may_help_although_no_ot
     """kube-scheduler, too, blames who named nodes, whether or not that left one out."""
     scene = bare(Script("A").pre_filters(nodes="a gone"), Script("B").filters({"a": unschedulable("full")}), nodes="a")
     evaluator = scene.evaluator()
-    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p")))
+    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p").build()))
     assert diagnosis.unschedulable_plugins == {"A", "B"}
     assert [status for status, _ in diagnosis.rejections] == [unschedulable("full").by("B")]
 
@@ -130,7 +131,7 @@ def test_a_pod_that_is_refused_is_shown_to_no_filter() -> None:
 @pytest.mark.parametrize(("refusal", "pending"), [(unschedulable("no"), set()), (unresolvable("no"), set()), (PENDING, {"A"})])
 def test_a_refusal_stands_for_all_nodes_and_blames_one_plugin(refusal: Status, pending: set[str]) -> None:
     evaluator = bare(Script("A").pre_filters(refusal), Script("B").pre_filters(nodes="a")).evaluator()
-    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p")))
+    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p").build()))
     assert (diagnosis.absent, diagnosis.prefilter_message) == (refusal.by("A"), refusal.message)
     assert (diagnosis.unschedulable_plugins, diagnosis.pending_plugins) == ({"A"}, pending)
     assert (diagnosis.rejections, diagnosis.node_count) == ([], 2)
@@ -151,17 +152,17 @@ def test_a_plugin_that_skips_is_not_asked_at_filter_and_others_are() -> None:
     skips, stays = Script("A").pre_filters(SKIP).filters({"a": unschedulable("no")}), Script("B").pre_filters().filters()
     scene = bare(skips, stays)
     evaluator = scene.evaluator()
-    found = evaluator.evaluate(pod("p"))
+    found = evaluator.evaluate(pod("p").build())
     assert (found.count, found.state.skip_filter, found.state.skip_score) == (2, {"A"}, set())
     assert (skips.asked("filter"), stays.asked("filter")) == ([], [("a", "b")])
     assert evaluator.diagnose(found).rejections == []
-    assert evaluator.checker.check_row(pod("p"), 0) == SUCCESS
+    assert evaluator.checker.check_row(pod("p").build(), 0) == SUCCESS
 
 
 def test_a_skip_at_prefilter_keeps_nobody_from_scoring() -> None:
     both = Script("A").pre_filters(SKIP).filters({"a": unschedulable("no")}).scores({"a": 7})
     evaluator = bare(both).evaluator()
-    assert evaluator.score(evaluator.evaluate(pod("p"))).tolist() == [7, 0]
+    assert evaluator.score(evaluator.evaluate(pod("p").build())).tolist() == [7, 0]
 
 
 # --- what is asked once ---------------------------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ def test_a_skip_at_prefilter_keeps_nobody_from_scoring() -> None:
 def test_who_reads_no_more_than_a_node_is_asked_once_about_pods_that_look_alike(reads: Reads, calls: int) -> None:
     plugin = Script("A", reads=reads).pre_filters(nodes="a").filters()
     evaluator = bare(plugin).evaluator()
-    assert [evaluator.evaluate(pod(name)).candidates for name in "pqr"] == [{"a"}] * 3
+    assert [evaluator.evaluate(pod(name).build()).candidates for name in "pqr"] == [{"a"}] * 3
     assert len(plugin.asked("pre_filter")) == calls
 
 
@@ -179,7 +180,7 @@ def test_a_plugin_without_columns_is_asked_about_every_pod() -> None:
     plugin = Script("A").pre_filters()
     evaluator = bare(plugin).evaluator()
     for name in "pqr":
-        evaluator.evaluate(pod(name))
+        evaluator.evaluate(pod(name).build())
     assert len(plugin.asked("pre_filter")) == 3
 
 
@@ -198,9 +199,9 @@ def test_what_a_plugin_wrote_down_is_there_for_its_filter_also_when_prefilter_is
     plugin.told["filter"] = passes
     scene = bare(plugin)
     evaluator = scene.evaluator()
-    evaluator.evaluate(pod("p"))
-    scene.with_nodes(node("a", cordoned=True))
-    evaluator.evaluate(pod("q"))
+    evaluator.evaluate(pod("p").build())
+    scene.with_nodes(node("a").cordoned())
+    evaluator.evaluate(pod("q").build())
     assert read == ["seen p", "seen p" if reads is Reads.NODE else "seen q"]
 
 
@@ -208,7 +209,7 @@ def test_a_refusal_is_kept_for_pods_that_look_alike_and_for_no_others() -> None:
     plugin = Script("A").pre_filters(unschedulable("no")).filters().signs(lambda pod: pod.labels.get("app"))
     evaluator = bare(plugin).evaluator()
     for name, app in (("p", "web"), ("q", "web"), ("r", "db")):
-        assert evaluator.evaluate(pod(name, labels={"app": app})).refusal == unschedulable("no").by("A")
+        assert evaluator.evaluate(pod(name, labels={"app": app}).build()).refusal == unschedulable("no").by("A")
     assert len(plugin.asked("pre_filter")) == 2
 
 
@@ -216,15 +217,15 @@ def test_an_error_is_not_kept() -> None:
     plugin = Script("A").pre_filters(ValueError("eh")).filters()
     evaluator = bare(plugin).evaluator()
     with pytest.raises(CycleError, match='running PreFilter plugin "A": ValueError: eh'):
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
     plugin.told["pre_filter"] = PreFilterResult()
-    assert evaluator.evaluate(pod("p")).count == 2
+    assert evaluator.evaluate(pod("p").build()).count == 2
 
 
 def test_an_error_by_its_own_account_is_not_kept_either() -> None:
     plugin = Script("A").pre_filters(error("the disk is full")).filters()
     evaluator = bare(plugin).evaluator()
     with pytest.raises(CycleError, match="the disk is full"):
-        evaluator.evaluate(pod("p"))
+        evaluator.evaluate(pod("p").build())
     plugin.told["pre_filter"] = PreFilterResult()
-    assert evaluator.evaluate(pod("p")).count == 2
+    assert evaluator.evaluate(pod("p").build()).count == 2

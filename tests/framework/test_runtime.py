@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import pytest
 
-from framework.makers import Scene, pod
+from framework.makers import Scene
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, interest
 from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.status import SUCCESS, Status
 from placewright.profiles.defaults import DEFAULT_PLUGINS
+from placewright.testing import pod
 
 
 def test_the_default_profile_runs_in_kube_schedulers_order() -> None:
@@ -80,7 +81,7 @@ def test_one_plugin_that_cannot_sign_keeps_the_pod_from_sharing() -> None:
             return len(pod.name)
 
     spec = {"plugins": {"multiPoint": {"enabled": [{"name": "Names"}]}}}
-    assert Scene(extra=(Names,), spec=spec).evaluator().runtime.sign(pod("p")) is None
+    assert Scene(extra=(Names,), spec=spec).evaluator().runtime.sign(pod("p").build()) is None
     plain = Scene().evaluator().runtime
-    assert plain.sign(pod("p", cpu="1")) == plain.sign(pod("q", cpu="1"))
-    assert plain.sign(pod("p", cpu="1")) != plain.sign(pod("q", cpu="2"))
+    assert plain.sign(pod("p", cpu="1").build()) == plain.sign(pod("q", cpu="1").build())
+    assert plain.sign(pod("p", cpu="1").build()) != plain.sign(pod("q", cpu="2").build())

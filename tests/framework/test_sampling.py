@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.makers import Scene, node, pod
+from framework.makers import Scene
 from framework.scripts import Script, bare
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -18,6 +18,7 @@ from placewright.framework.interface import PreFilterResult, Reads, Rows
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.nodesample import Sampler, nodes_to_find
 from placewright.framework.status import SUCCESS, unschedulable
+from placewright.testing import node, pod
 from randomcases import cases
 
 NO = unschedulable("no")
@@ -84,7 +85,7 @@ def test_a_pod_that_is_the_first_of_its_kind_is_asked_about_on_as_many_nodes_as_
     evaluator, sampler = scene(script).evaluator(), Sampler()
     for name in "pq":
         script.calls.clear()
-        evaluation = evaluator.evaluate(pod(name), None, sampler)
+        evaluation = evaluator.evaluate(pod(name).build(), None, sampler)
         evaluator.score(evaluation)
         assert (evaluation.count, evaluation.sampled) == (100, True)
         assert sum(map(len, script.asked("filter"))) < 200
@@ -94,7 +95,7 @@ def test_a_pod_that_is_the_first_of_its_kind_is_asked_about_on_as_many_nodes_as_
 def test_who_reads_the_cluster_and_promises_is_asked_about_no_other_nodes_either() -> None:
     script = sized(Reads.CLUSTER).fingerprints("same").signs(lambda pod: pod.uid)
     evaluator = scene(script).evaluator()
-    evaluator.score(evaluator.evaluate(pod("p"), None, Sampler()))
+    evaluator.score(evaluator.evaluate(pod("p").build(), None, Sampler()))
     assert [len(rows) for rows in script.asked("score")] == [100]
 
 
@@ -105,7 +106,7 @@ def test_the_second_of_a_kind_has_columns_of_all_nodes_and_those_after_it_only_w
     asked = []
     for name in "pqr":
         script.calls.clear()
-        evaluation = evaluator.evaluate(pod(name), None, sampler)
+        evaluation = evaluator.evaluate(pod(name).build(), None, sampler)
         asked.append((evaluation.sampled, sum(map(len, script.asked("filter")))))
         world.place(pod(f"on-{name}"), "n7")
     assert [sampled for sampled, _ in asked] == [True, False, False]
@@ -115,7 +116,7 @@ def test_the_second_of_a_kind_has_columns_of_all_nodes_and_those_after_it_only_w
 def test_a_pod_that_fits_nowhere_is_told_why_for_all_nodes() -> None:
     script = Script("A").filters(lambda *_: NO)
     evaluator = scene(script).evaluator()
-    evaluation = evaluator.evaluate(pod("p"), None, Sampler())
+    evaluation = evaluator.evaluate(pod("p").build(), None, Sampler())
     assert (evaluation.count, evaluation.sampled) == (0, False)
     assert sum(len(rows) for _, rows in evaluator.diagnose(evaluation).rejections) == 300
 
@@ -124,7 +125,7 @@ def test_nodes_that_prefilter_left_out_are_not_looked_at() -> None:
     left = frozenset(NodeName(f"n{number}") for number in range(50, 250))
     script = Script("A").pre_filters(PreFilterResult(nodes=left)).filters().signs(lambda pod: pod.uid)
     evaluator, sampler = scene(script).evaluator(), Sampler()
-    rows = [np.flatnonzero(evaluator.evaluate(pod(name), None, sampler).feasible) for name in "pqr"]
+    rows = [np.flatnonzero(evaluator.evaluate(pod(name).build(), None, sampler).feasible) for name in "pqr"]
     assert [(len(each), each[0], each[-1]) for each in rows] == [(100, 50, 149), (100, 150, 249), (100, 50, 149)]
 
 
@@ -152,9 +153,9 @@ def test_what_is_found_in_windows_is_what_is_found_among_all_nodes(seed: int) ->
     world = scene(script, wide, percentage=percentage)
     world.cluster.remove_node(NodeName("n11"))
     evaluator, sampler, plain = world.evaluator(), Sampler(), Sampler()
-    world.cluster.set_node(node("n11"))
+    world.cluster.set_node(node("n11").build())
     for turn in range(15):
-        asked = pod(f"p{turn}", labels={"size": dice.choice("123")})
+        asked = pod(f"p{turn}", labels={"size": dice.choice("123")}).build()
         found = answers(evaluator, asked, sampler, percentage, whole=False)
         assert found == answers(world.evaluator(), asked, plain, percentage, whole=True)
         for number in range(dice.choice((1, 2, 90))):

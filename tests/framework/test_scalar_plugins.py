@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from framework.makers import Scene, names, node, pod
+from framework.makers import Scene, names
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework import registry as registry_room
@@ -19,6 +19,7 @@ from placewright.framework.registry import installed_plugins
 from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.catalog import in_tree
+from placewright.testing import node, pod
 
 
 class AtMostTwo(ScalarFilter):
@@ -61,7 +62,7 @@ def test_a_filter_that_looks_at_one_node_at_a_time_rejects_and_explains() -> Non
     world = scene(AtMostTwo).with_nodes(node("never"))
     world.place(pod("a"), "short").place(pod("b"), "short")
     evaluator = world.evaluator()
-    evaluation = evaluator.evaluate(pod("new"))
+    evaluation = evaluator.evaluate(pod("new").build())
     assert names(world.cluster, evaluation.feasible) == {"longer"}
     said = {(s.code.name, s.plugin, s.reasons, *names(world.cluster, rows)) for s, rows in evaluator.diagnose(evaluation).rejections}
     assert said == {
@@ -74,9 +75,9 @@ def test_a_node_is_looked_at_again_when_its_pods_change_and_only_then() -> None:
     world = scene(ByLength)
     evaluator = world.evaluator()
     ByLength.asked.clear()
-    evaluator.score(evaluator.evaluate(pod("one")))
+    evaluator.score(evaluator.evaluate(pod("one").build()))
     world.place(pod("other"), "short")
-    again = evaluator.evaluate(pod("two"))
+    again = evaluator.evaluate(pod("two").build())
     evaluator.score(again)
     assert ByLength.asked == ["short", "longer", "short"]
     assert {n: scores["ByLength"].raw for n, scores in world.parts(evaluator, again).items()} == {"short": 49, "longer": 60}
@@ -85,7 +86,7 @@ def test_a_node_is_looked_at_again_when_its_pods_change_and_only_then() -> None:
 def test_scores_of_any_size_can_be_scaled_by_the_highest() -> None:
     world = scene(ByTotalLength, weights={"ByTotalLength": 3})
     evaluator = world.evaluator()
-    evaluation = evaluator.evaluate(pod("p"))
+    evaluation = evaluator.evaluate(pod("p").build())
     evaluator.score(evaluation)
     parts = world.parts(evaluator, evaluation)
     assert (parts["longer"]["ByTotalLength"].product, parts["short"]["ByTotalLength"].product) == (300, 3 * (100 * 5 // 6))
@@ -93,12 +94,12 @@ def test_scores_of_any_size_can_be_scaled_by_the_highest() -> None:
 
 def test_pods_of_one_template_share_columns_and_pods_of_different_ones_do_not() -> None:
     plugin = ByLength(None, Scene().handle())
-    web = pod("web-1", labels={"app": "web"}, spec={"volumes": [{"name": "kube-api-access-x1"}]})
-    twin = pod("web-2", labels={"app": "web"}, spec={"volumes": [{"name": "kube-api-access-y2"}]})
+    web = pod("web-1", labels={"app": "web"}, volumes=[{"name": "kube-api-access-x1"}]).build()
+    twin = pod("web-2", labels={"app": "web"}, volumes=[{"name": "kube-api-access-y2"}]).build()
     assert plugin.sign(web) == plugin.sign(twin)
-    assert plugin.sign(web) != plugin.sign(pod("db", labels={"app": "db"}))
-    assert plugin.sign(web) != plugin.sign(pod("web", labels={"app": "web"}, spec={"volumes": [{"name": "data"}]}))
-    assert plugin.sign(web) != plugin.sign(pod("web", labels={"app": "web"}, cpu="2"))
+    assert plugin.sign(web) != plugin.sign(pod("db", labels={"app": "db"}).build())
+    assert plugin.sign(web) != plugin.sign(pod("web", labels={"app": "web"}, volumes=[{"name": "data"}]).build())
+    assert plugin.sign(web) != plugin.sign(pod("web", labels={"app": "web"}, cpu="2").build())
 
 
 def test_preemption_sees_that_the_filter_would_let_the_pod_in_once_somebody_left() -> None:
@@ -106,7 +107,7 @@ def test_preemption_sees_that_the_filter_would_let_the_pod_in_once_somebody_left
     for number, name in enumerate(["short", "short", "longer", "longer"]):
         world.place(pod(f"running-{number}", priority=number), name)
     evaluator = world.evaluator()
-    evaluation = evaluator.evaluate(pod("urgent", priority=10))
+    evaluation = evaluator.evaluate(pod("urgent", priority=10).build())
     result = evaluator.runtime.run_post_filter(evaluation.state, evaluation.pod, evaluator.diagnose(evaluation))
     assert (result.nominated_node, [victim.name for victim in result.victims]) == ("short", ["running-0"])
     assert len(list(world.cluster.pods_on(NodeName("short")))) == 2, "what was supposed is undone"
@@ -140,7 +141,7 @@ class Fractional(ScalarScore):
 def test_what_is_no_answer_fails_the_cycle_and_names_the_plugin(plugin: type[Plugin], said: str) -> None:
     evaluator = scene(plugin).evaluator()
     with pytest.raises(CycleError) as broken:
-        evaluator.score(evaluator.evaluate(pod("p")))
+        evaluator.score(evaluator.evaluate(pod("p").build()))
     assert str(broken.value) == said
 
 
@@ -149,7 +150,7 @@ def test_rows_that_nodes_have_left_are_not_shown_to_the_plugin() -> None:
     world.cluster.remove_node(NodeName("short"))
     ByLength.asked.clear()
     evaluator = world.evaluator()
-    evaluation = evaluator.evaluate(pod("p"))
+    evaluation = evaluator.evaluate(pod("p").build())
     assert names(world.cluster, evaluation.feasible) == {"longer"}
     assert np.count_nonzero(evaluator.score(evaluation) >= 0) == 1
     assert ByLength.asked == ["longer"]
@@ -171,7 +172,7 @@ def test_a_plugin_of_an_installed_package_is_enabled_by_a_profile_and_decides(mo
     spec = {"plugins": {"multiPoint": {"enabled": [{"name": "ByLength", "weight": 9}]}}}
     world = Scene(spec=spec, registry=registry).with_nodes(node("short"), node("longer"))
     evaluator = world.evaluator()
-    evaluation = evaluator.evaluate(pod("p"))
+    evaluation = evaluator.evaluate(pod("p").build())
     totals = evaluator.score(evaluation)
     assert world.cluster.names[int(totals.argmax())] == "longer"
     assert world.parts(evaluator, evaluation)["longer"]["ByLength"].product == 540

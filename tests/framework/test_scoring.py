@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framework.makers import Scene, node, pod
+from framework.makers import Scene
 from framework.scripts import Script, bare
 from placewright.api.objects import NodeName
 from placewright.framework.errors import CycleError, InvalidScoreError
@@ -18,13 +18,14 @@ from placewright.framework.runtime.evaluation import Evaluation, Evaluator, Plug
 from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from placewright.framework.steps import Steps
+from placewright.testing import node, pod
 
 READS = [Reads.NODE, Reads.NODE_AND_ITS_PODS, Reads.CLUSTER]
 
 
 def scored(scene: Scene, name: str = "p") -> tuple[Evaluator, Evaluation]:
     evaluator = scene.evaluator()
-    evaluation = evaluator.evaluate(pod(name))
+    evaluation = evaluator.evaluate(pod(name).build())
     evaluator.score(evaluation)
     return evaluator, evaluation
 
@@ -113,13 +114,13 @@ def test_fewer_nodes_than_the_columns_let_fit_are_scaled_among_themselves() -> N
     scales, strict = Script("A").scores({"a": 10, "b": 20, "c": 40}, scaled=True), Script("F", reads=Reads.CLUSTER).filters()
     scene = bare(scales, strict, nodes="a b c")
     evaluator = scene.evaluator()
-    assert evaluator.score(evaluator.evaluate(pod("p"))).tolist() == [25, 50, 100]
+    assert evaluator.score(evaluator.evaluate(pod("p").build())).tolist() == [25, 50, 100]
     strict.told["verdict"] = {"c": unschedulable("no")}
-    narrowed = evaluator.evaluate(pod("q"))
+    narrowed = evaluator.evaluate(pod("q").build())
     assert evaluator.score(narrowed).tolist() == [50, 100, NOT_FEASIBLE]
     assert narrowed.summaries == {"A": 20}
     strict.told["verdict"] = {}
-    again = evaluator.evaluate(pod("r"))
+    again = evaluator.evaluate(pod("r").build())
     assert (evaluator.score(again).tolist(), again.summaries) == ([25, 50, 100], {"A": 40})
 
 
@@ -127,7 +128,7 @@ def test_fewer_nodes_with_the_same_highest_score_share_the_kept_totals() -> None
     scales, strict = Script("A").scores({"a": 10, "b": 40, "c": 40}, scaled=True), Script("F", reads=Reads.CLUSTER).filters()
     evaluator = bare(scales, strict, nodes="a b c").evaluator()
     strict.told["verdict"] = {"c": unschedulable("no")}
-    assert evaluator.score(evaluator.evaluate(pod("q"))).tolist() == [25, 100, NOT_FEASIBLE]
+    assert evaluator.score(evaluator.evaluate(pod("q").build())).tolist() == [25, 100, NOT_FEASIBLE]
 
 
 # --- what is not asked ----------------------------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def test_prescore_of_who_reads_no_more_than_a_node_is_asked_once_about_pods_that
     evaluator = bare(plugin).evaluator()
     known = []
     for name in ("p", "q"):
-        evaluation = evaluator.evaluate(pod(name))
+        evaluation = evaluator.evaluate(pod(name).build())
         evaluator.score(evaluation)
         known.append(evaluation.state.data["A"])
     assert len(plugin.asked("pre_score")) == calls
@@ -181,10 +182,10 @@ def test_whatever_else_prescore_says_fails_the_attempt_and_is_not_kept(failure: 
     plugin, later = Script("A").pre_scores(failure).scores(), Script("B").pre_scores().scores()
     evaluator = bare(plugin, later).evaluator()
     with pytest.raises(CycleError, match=f'^running PreScore plugin "A": {failure.message}$'):
-        evaluator.score(evaluator.evaluate(pod("p")))
+        evaluator.score(evaluator.evaluate(pod("p").build()))
     assert later.calls == []
     plugin.told["pre_score"] = SKIP
-    assert evaluator.score(evaluator.evaluate(pod("p"))).tolist() == [0, 0]
+    assert evaluator.score(evaluator.evaluate(pod("p").build())).tolist() == [0, 0]
 
 
 # --- out of range ---------------------------------------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ def test_a_score_is_0_to_100_however_many_nodes_there_are(reads: Reads, score: i
     """Few scores are looked at one by one, many by their least and most."""
     scene = bare(Script("A", reads=reads).scores({"odd": score}), nodes=" ".join(["odd", *(f"n{i}" for i in range(nodes - 1))]))
     evaluator = scene.evaluator()
-    evaluation = evaluator.evaluate(pod("p"))
+    evaluation = evaluator.evaluate(pod("p").build())
     if right:
         assert evaluator.score(evaluation)[0] == score
         assert evaluator.runtime.failures.total == 0
@@ -242,7 +243,7 @@ def test_parts_are_told_of_the_nodes_that_nominations_leave(reads: Reads) -> Non
     scales = Script("A", reads=reads).scores({"a": 10, "b": 20, "c": 40}, scaled=True)
     picky = Script("F", reads=Reads.NODE_AND_ITS_PODS).filters(lambda _name, pods: unschedulable("full") if pods else Status(Code.SUCCESS))
     scene = bare(scales, picky, nodes="a b c")
-    scene.nominated[NodeName("c")] = [pod("nominee", priority=9)]
+    scene.nominated[NodeName("c")] = [pod("nominee", priority=9).build()]
     evaluator, evaluation = scored(scene)
     assert evaluation.rows.tolist() == [0, 1]
     assert evaluator.parts(evaluation)["A"].tolist() == [50, 100]
@@ -264,7 +265,7 @@ def test_each_step_and_each_plugin_in_it_is_timed_once() -> None:
         script.pre_filters().filters().pre_scores().scores()
     scene, steps = bare(wide, local), Steps(ticking(), plugins=True)
     evaluator = scene.evaluator()
-    evaluator.score(evaluator.evaluate(pod("p"), steps))
+    evaluator.score(evaluator.evaluate(pod("p").build(), steps))
     assert [step.name for step in steps.taken] == ["PreFilter", "Filter", "PreScore", "Score"]
     assert steps.plugins is not None
     assert [(each.plugin, each.point) for each in steps.plugins] == [
@@ -279,18 +280,18 @@ def test_a_row_that_is_asked_about_again_is_timed_from_its_question_on(reads: Re
     plugin = Script("L", reads=reads).filters().scores({"a": 1}).fingerprints(lambda _state, cluster: cluster.node_journal.position)
     scene = bare(plugin)
     evaluator = scene.evaluator()
-    evaluator.score(evaluator.evaluate(pod("p")))
+    evaluator.score(evaluator.evaluate(pod("p").build()))
     scene.with_nodes(node("b"))
     steps = Steps(ticking(), plugins=True)
-    evaluator.score(evaluator.evaluate(pod("q"), steps))
+    evaluator.score(evaluator.evaluate(pod("q").build(), steps))
     assert [(each.plugin, each.point, each.seconds) for each in steps.plugins or ()] == [("L", "Filter", 1), ("L", "Score", 1)]
 
 
 def test_plugins_whose_answer_still_holds_are_not_timed() -> None:
     evaluator = bare(Script("L").pre_filters().filters().pre_scores().scores()).evaluator()
-    evaluator.score(evaluator.evaluate(pod("p")))
+    evaluator.score(evaluator.evaluate(pod("p").build()))
     steps = Steps(ticking(), plugins=True)
-    evaluator.score(evaluator.evaluate(pod("q"), steps))
+    evaluator.score(evaluator.evaluate(pod("q").build(), steps))
     assert steps.plugins == []
     assert len(steps.taken) == 4
 
@@ -306,27 +307,27 @@ def test_plugins_whose_answer_still_holds_are_not_timed() -> None:
 )
 def test_a_step_ends_with_what_came_of_it(script: Script, taken: list[tuple[str, Code]]) -> None:
     steps = Steps(ticking())
-    bare(script).evaluator().evaluate(pod("p"), steps)
+    bare(script).evaluator().evaluate(pod("p").build(), steps)
     assert [(step.name, step.outcome) for step in steps.taken] == taken
 
 
 def test_a_prefilter_that_fails_ends_its_step_with_an_error() -> None:
     steps = Steps(ticking())
     with pytest.raises(CycleError):
-        bare(Script("A").pre_filters(error("no"))).evaluator().evaluate(pod("p"), steps)
+        bare(Script("A").pre_filters(error("no"))).evaluator().evaluate(pod("p").build(), steps)
     assert [(step.name, step.outcome) for step in steps.taken] == [("PreFilter", Code.ERROR)]
 
 
 def test_steps_know_who_had_nothing_to_say() -> None:
     steps = Steps(ticking())
     evaluator = bare(Script("A").pre_filters(SKIP), Script("B").pre_scores(SKIP)).evaluator()
-    evaluator.score(evaluator.evaluate(pod("p"), steps))
+    evaluator.score(evaluator.evaluate(pod("p").build(), steps))
     assert (steps.skip_filter, steps.skip_score) == ({"A"}, {"B"})
 
 
 def test_the_state_of_an_attempt_carries_its_steps() -> None:
     steps = Steps(ticking())
-    assert bare().evaluator().evaluate(pod("p"), steps).state.steps is steps
+    assert bare().evaluator().evaluate(pod("p").build(), steps).state.steps is steps
 
 
 # --- a filter that fails --------------------------------------------------------------------------------------------------------------
@@ -349,7 +350,7 @@ def failing(verdicts: dict[str, Status], name: str = "A") -> Script:
 def test_a_row_that_one_filter_alone_rejects_may_end_the_attempt() -> None:
     steps = Steps(ticking())
     with pytest.raises(CycleError, match=r'^running "A" filter plugin: lost b$'):
-        bare(failing({"b": unschedulable("no")})).evaluator().evaluate(pod("p"), steps)
+        bare(failing({"b": unschedulable("no")})).evaluator().evaluate(pod("p").build(), steps)
     assert [(step.name, step.outcome) for step in steps.taken] == [("PreFilter", Code.SUCCESS), ("Filter", Code.ERROR)]
 
 
@@ -363,27 +364,27 @@ def test_a_row_that_one_filter_alone_rejects_may_end_the_attempt() -> None:
 )
 def test_a_row_that_another_rejects_too_ends_nothing(other: Script) -> None:
     script = failing({"b": unschedulable("no")})
-    evaluation = bare(script, other).evaluator().evaluate(pod("p"))
+    evaluation = bare(script, other).evaluator().evaluate(pod("p").build())
     assert (evaluation.count, script.told["alone"]) == (1, [])
 
 
 def test_a_filter_that_finds_nothing_wrong_with_its_rows_goes_on() -> None:
     script = failing({"b": unschedulable("no"), "c": unschedulable("no")}).writing(failure=lambda *_: Status(Code.SUCCESS))
-    assert bare(script, nodes="a b c").evaluator().evaluate(pod("p")).count == 1
+    assert bare(script, nodes="a b c").evaluator().evaluate(pod("p").build()).count == 1
 
 
 def test_each_filter_is_asked_about_the_rows_that_it_alone_rejects() -> None:
     first, second = failing({"a": unschedulable("1"), "b": unschedulable("1")}, "A"), failing({"b": unschedulable("2")}, "B")
     with pytest.raises(CycleError, match=r'^running "A" filter plugin: lost a$'):
-        bare(first, second, nodes="a b c").evaluator().evaluate(pod("p"))
+        bare(first, second, nodes="a b c").evaluator().evaluate(pod("p").build())
     assert (first.told["alone"], second.told["alone"]) == ([["a"]], [])
 
 
 def test_a_filter_that_was_skipped_is_asked_about_no_failure() -> None:
     script = failing({"b": unschedulable("no")}).pre_filters(SKIP)
-    assert bare(script).evaluator().evaluate(pod("p")).count == 2
+    assert bare(script).evaluator().evaluate(pod("p").build()).count == 2
 
 
 def test_nodes_have_no_part_before_they_are_scored() -> None:
-    evaluation = bare().evaluator().evaluate(pod("p"))
+    evaluation = bare().evaluator().evaluate(pod("p").build())
     assert (evaluation.totals, evaluation.summaries, evaluation.cluster_scores, evaluation.rows.tolist()) == (None, {}, {}, [])

@@ -6,60 +6,48 @@ import pytest
 
 from placewright.framework.status import Code
 from placewright.framework.steps import PluginStep, Step, Steps
-
-
-class Clock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def passes(self, seconds: float) -> None:
-        self.now += seconds
+from placewright.testing import VirtualTime
 
 
 def test_steps_follow_each_other_and_a_step_begins_where_the_last_ended() -> None:
-    clock = Clock()
+    clock = VirtualTime()
     steps = Steps(clock)
-    clock.passes(1)
+    clock.now += 1
     steps.end("PreFilter")
-    clock.passes(2)
+    clock.now += 2
     steps.end("Filter", Code.UNSCHEDULABLE)
     assert steps.taken == [Step("PreFilter", 100, 1, Code.SUCCESS), Step("Filter", 101, 2, Code.UNSCHEDULABLE)]
 
 
 def test_time_between_an_end_and_a_new_beginning_is_nobodys() -> None:
-    clock = Clock()
+    clock = VirtualTime()
     steps = Steps(clock)
-    clock.passes(5)
+    clock.now += 5
     steps.begin()
-    clock.passes(1)
+    clock.now += 1
     steps.end("Score")
     assert steps.taken == [Step("Score", 105, 1, Code.SUCCESS)]
 
 
 @pytest.mark.parametrize("outcome", [Code.SUCCESS, Code.UNSCHEDULABLE])
 def test_what_is_done_inside_is_a_step_with_the_outcome_that_is_set(outcome: Code) -> None:
-    clock = Clock()
+    clock = VirtualTime()
     steps = Steps(clock)
-    clock.passes(3)
+    clock.now += 3
     with steps.step("Bind") as step:
-        clock.passes(1)
+        clock.now += 1
         step.outcome = outcome
     assert steps.taken == [Step("Bind", 103, 1, outcome)]
 
 
 def test_a_step_that_raises_ends_with_an_error_whatever_was_set() -> None:
-    clock = Clock()
+    clock = VirtualTime()
     steps = Steps(clock)
 
     def fail() -> None:
         with steps.step("Bind") as step:
             step.outcome = Code.SKIP
-            clock.passes(1)
+            clock.now += 1
             raise ValueError("eh")
 
     with pytest.raises(ValueError, match="eh"):
@@ -68,28 +56,28 @@ def test_a_step_that_raises_ends_with_an_error_whatever_was_set() -> None:
 
 
 def test_a_step_without_a_word_is_a_success() -> None:
-    steps = Steps(Clock())
+    steps = Steps(VirtualTime())
     with steps.step("Bind"):
         pass
     assert [step.outcome for step in steps.taken] == [Code.SUCCESS]
 
 
 def test_plugins_are_timed_one_after_the_other_on_a_mark_of_their_own() -> None:
-    clock = Clock()
+    clock = VirtualTime()
     steps = Steps(clock, plugins=True)
-    clock.passes(1)
+    clock.now += 1
     steps.plugin_begins()
-    clock.passes(2)
+    clock.now += 2
     steps.plugin_ended("A", "Filter")
-    clock.passes(3)
+    clock.now += 3
     steps.plugin_ended("B", "Filter", Code.SKIP)
     steps.end("Filter")
     assert steps.plugins == [PluginStep("A", "Filter", 2, Code.SUCCESS), PluginStep("B", "Filter", 3, Code.SKIP)]
     assert steps.taken == [Step("Filter", 100, 6, Code.SUCCESS)]
 
 
-@pytest.mark.parametrize(("clock", "plugins"), [(None, False), (None, True), (Clock(), False)])
-def test_nothing_is_noted_of_plugins_where_nobody_wants_to_know(clock: Clock | None, plugins: bool) -> None:
+@pytest.mark.parametrize(("clock", "plugins"), [(None, False), (None, True), (VirtualTime(), False)])
+def test_nothing_is_noted_of_plugins_where_nobody_wants_to_know(clock: VirtualTime | None, plugins: bool) -> None:
     steps = Steps(clock, plugins=plugins)
     steps.plugin_begins()
     steps.plugin_ended("A", "Filter")

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from msgspec.structs import force_setattr as insist
 
-from framework.makers import node, pod
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName
 from placewright.api.storage import PersistentVolumeClaim, StorageClass
 from placewright.api.workloads import Namespace, Service
 from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.snapshot import Snapshot
+from placewright.testing import node, pod
 
 SPEC: dict[str, Any] = {"containers": [{"name": "a"}, {"name": "b", "image": "x"}], "nodeSelector": {"disk": "ssd"}}
 
 READ_ONLY = "allowed is only to read columns"
-BACKWARDS = pod("backwards", spec={"containers": SPEC["containers"][::-1]}).pod.spec.containers
+BACKWARDS = pod("backwards", containers=SPEC["containers"][::-1]).build().pod.spec.containers
 
 
 class Shown:
@@ -27,8 +27,8 @@ class Shown:
     def __init__(self) -> None:
         self.cluster = Cluster()
         for name in "ab":
-            self.cluster.set_node(node(name, labels={"zone": name}, taints=[{"key": "k", "effect": "NoSchedule"}]))
-            self.cluster.assume(pod(f"on-{name}", labels={"app": "x"}), NodeName(name))
+            self.cluster.set_node(node(name, labels={"zone": name}, spec={"taints": [{"key": "k", "effect": "NoSchedule"}]}).build())
+            self.cluster.assume(pod(f"on-{name}", labels={"app": "x"}).build(), NodeName(name))
         self.plain = convert({"metadata": {"name": "plain"}, "spec": {"unschedulable": True}}, Node)
         self.cluster.set_node(self.plain)
         self.service = convert({"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "x"}}}, Service)
@@ -37,7 +37,7 @@ class Shown:
         self.storage_class = convert({"metadata": {"name": "fast", "labels": {}}}, StorageClass)
         for each in (self.service, self.namespace, self.claim, self.storage_class):
             self.cluster.objects.put(each)
-        self.asked = pod("asked", labels={"app": "web"}, spec=SPEC)
+        self.asked = pod("asked", labels={"app": "web"}, **SPEC).build()
         self.snapshot = Snapshot(self.cluster, (object(), self.asked, self.cluster))
 
     def node(self, row: int) -> Any:
@@ -105,7 +105,7 @@ def test_a_list_that_became_longer_is_told_as_a_whole_and_cut_short() -> None:
 
 def test_objects_that_come_or_go_meanwhile_are_no_writes() -> None:
     shown = Shown()
-    shown.cluster.set_node(node("c"))
+    shown.cluster.set_node(node("c").build())
     shown.cluster.remove_node(NodeName("a"))
     shown.cluster.remove_pod("on-b")
     assert shown.written == ""

@@ -41,12 +41,12 @@ def build(kind: type[Any], cluster: Cluster, args: Mapping[str, Any] | None = No
     return kind(msgspec.convert(dict(args or {}), kind.Args), FakeHandle(cluster))
 
 
-def node(name: str, **labels: str) -> NodeMaker:
+def a_node(name: str, **labels: str) -> NodeMaker:
     """A node with these labels, and no others."""
     return NodeMaker(name).labels(labels)
 
 
-def pod(name: str, on: str = "", app: str = "web", namespace: str = "home", **spec: Any) -> PodMaker:
+def a_pod(name: str, on: str = "", app: str = "web", namespace: str = "home", **spec: Any) -> PodMaker:
     """A pod with the label `app`; its uid is its name."""
     return kit.pod(name, on=on, labels={"app": app}, **spec).namespace(namespace).uid(name)
 

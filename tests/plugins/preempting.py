@@ -28,7 +28,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 
 
-def pod(
+def a_pod(
     name: str, priority: int = 0, cpu: str = "1", *, start: str | None = None, labels: Mapping[str, str] | None = None, **rest: Any
 ) -> PodInfo:
     """A pod. `start` is a day of January 2026; `rest`: `node`, `leaving` (why it is being deleted), `spec` (more fields), `nominated`."""

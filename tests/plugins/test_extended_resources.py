@@ -34,7 +34,7 @@ def container(name: str, count: int, *, sidecar: bool = False, **more: str) -> B
     return {"name": name, "resources": {"requests": requests}, **({"restartPolicy": "Always"} if sidecar else {})}
 
 
-def pod(*containers: Body, init: tuple[Body, ...] = ()) -> PodInfo:
+def a_pod(*containers: Body, init: tuple[Body, ...] = ()) -> PodInfo:
     return kit.pod("web", containers=list(containers), initContainers=list(init)).uid("web").build()
 
 
@@ -50,25 +50,25 @@ def asked(one: PodInfo) -> tuple[dict[str, int], dict[str, list[str]]]:
 
 
 def test_each_container_has_devices_of_its_own() -> None:
-    requests, users = asked(pod(container("a", 2), container("b", 1), container("c", 0)))
+    requests, users = asked(a_pod(container("a", 2), container("b", 1), container("c", 0)))
     assert requests == {"container-0-request-1": 2, "container-1-request-1": 1}
     assert users == {"a": ["container-0-request-1"], "b": ["container-1-request-1"]}
 
 
 def test_an_init_container_uses_those_of_the_containers_after_it() -> None:
-    requests, users = asked(pod(container("main", 2), init=(container("prepare", 1),)))
+    requests, users = asked(a_pod(container("main", 2), init=(container("prepare", 1),)))
     assert requests == {"container-1-request-1": 2}
     assert users == {"main": ["container-1-request-1"], "prepare": ["container-1-request-1"]}
 
 
 def test_init_containers_share_what_they_need_more() -> None:
-    requests, users = asked(pod(container("main", 1), init=(container("first", 3), container("second", 2))))
+    requests, users = asked(a_pod(container("main", 1), init=(container("first", 3), container("second", 2))))
     assert requests == {"container-0-request-1": 2, "container-2-request-1": 1}
     assert users["first"] == users["second"] == ["container-2-request-1", "container-0-request-1"]
 
 
 def test_a_sidecar_runs_on_and_has_its_own() -> None:
-    requests, _ = asked(pod(container("main", 1), init=(container("log", 1, sidecar=True), container("late", 1))))
+    requests, _ = asked(a_pod(container("main", 1), init=(container("log", 1, sidecar=True), container("late", 1))))
     assert requests == {"container-0-request-1": 1, "container-2-request-1": 1}
 
 
@@ -77,7 +77,7 @@ def test_there_are_always_as_many_devices_as_run_at_once_and_each_container_has_
     dice = random.Random(seed)
     init = tuple(container(f"i{number}", dice.randint(0, 3), sidecar=dice.random() < 0.4) for number in range(dice.randint(0, 4)))
     main = [container(f"m{number}", dice.randint(0, 2)) for number in range(dice.randint(1, 3))] + [container("last", 1)]
-    one = pod(*main, init=init)
+    one = a_pod(*main, init=init)
     requests, users = asked(one)
     for each in (*init, *main):
         wanted = int(each["resources"]["requests"].get(GPU, 0))
@@ -135,7 +135,7 @@ def test_what_a_node_lacks_is_told_however_many_resources_there_are(
     for number, some in enumerate(offered):
         there = {"cpu": "4", **{name: "1" for i, name in enumerate(names) if i in some}}
         cluster.set_node(convert({"metadata": {"name": f"n{number}"}, "status": {"allocatable": there}}, Node))
-    extension = extension_of(pod(*({"name": f"c{i}", "resources": {"requests": {name: "1"}}} for i, name in enumerate(names))), cluster)
+    extension = extension_of(a_pod(*({"name": f"c{i}", "resources": {"requests": {name: "1"}}} for i, name in enumerate(names))), cluster)
     assert extension is not None
     lacking = [{name for i, name in enumerate(names) if i not in some} for some in offered]
     for rows in ([*range(len(offered))], again.sample(range(len(offered)), len(offered)), [again.randrange(len(offered))]):
@@ -170,13 +170,13 @@ def test_the_claims_of_a_pod_are_looked_up_once_each_however_many_there_are() ->
 
 def test_containers_beyond_what_a_claim_can_serve_are_not_matched_with_each_other() -> None:
     many = extension_of(
-        pod(*(container(f"c{i}", 1) for i in range(300)), init=tuple(container(f"i{i}", 300) for i in range(300))),
+        a_pod(*(container(f"c{i}", 1) for i in range(300)), init=tuple(container(f"i{i}", 300) for i in range(300))),
         Claiming(4, resource=GPU).cluster,
     )
     assert many is not None
     assert len(many.whole.mappings) == 300
     few = extension_of(
-        pod(*(container(f"c{i}", 1) for i in range(30)), init=tuple(container(f"i{i}", 31) for i in range(300))),
+        a_pod(*(container(f"c{i}", 1) for i in range(30)), init=tuple(container(f"i{i}", 31) for i in range(300))),
         Claiming(4, resource=GPU).cluster,
     )
     assert few is not None

@@ -9,7 +9,7 @@ import pairwise
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pairwise import Pairwise, build, load, node, scores, verdicts
+from pairwise import Pairwise, a_node, build, load, scores, verdicts
 from pairwise_worlds import KEYS, NAMESPACES, NODES, Body, Dice, World, happen, hardly_any_room, info, matches, populate
 
 from placewright.cluster.cluster import Cluster
@@ -206,8 +206,8 @@ def _by_the_rules(world: World, pod: Body, args: Body) -> Answers:
 # --- case by case -------------------------------------------------------------------------------------------------------------
 
 
-def pod(name: str, on: str = "", app: str = "web", namespace: str = "home", **affinity: Any) -> PodMaker:
-    return pairwise.pod(name, on, app, namespace, affinity=affinity or None)
+def a_pod(name: str, on: str = "", app: str = "web", namespace: str = "home", **affinity: Any) -> PodMaker:
+    return pairwise.a_pod(name, on, app, namespace, affinity=affinity or None)
 
 
 def term(app: str = "web", key: str = "zone", **more: Any) -> Body:
@@ -223,7 +223,7 @@ def apart(*unwanted: Body) -> Body:
 
 
 def two_zones(*objects: ObjectMaker[Any]) -> Cluster:
-    return load([node("a", zone="1"), node("b", zone="2"), node("c"), *objects])
+    return load([a_node("a", zone="1"), a_node("b", zone="2"), a_node("c"), *objects])
 
 
 def said_of(cluster: Cluster, pending: PodMaker) -> dict[str, tuple[Code, str]]:
@@ -232,80 +232,80 @@ def said_of(cluster: Cluster, pending: PodMaker) -> dict[str, tuple[Code, str]]:
 
 
 def test_affinity_refuses_for_good_every_node_that_is_not_near_a_wanted_pod() -> None:
-    cluster = two_zones(pod("p", on="a"))
+    cluster = two_zones(a_pod("p", on="a"))
     for_good = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, UNMATCHED)
-    assert said_of(cluster, pod("new", app="other", **near(term()))) == {"b": for_good, "c": for_good}
+    assert said_of(cluster, a_pod("new", app="other", **near(term()))) == {"b": for_good, "c": for_good}
 
 
 def test_the_first_of_pods_that_want_each_other_may_go_to_any_node_with_the_label() -> None:
-    assert set(said_of(two_zones(), pod("new", **near(term())))) == {"c"}
-    assert set(said_of(two_zones(), pod("new", app="other", **near(term())))) == {"a", "b", "c"}
+    assert set(said_of(two_zones(), a_pod("new", **near(term())))) == {"c"}
+    assert set(said_of(two_zones(), a_pod("new", app="other", **near(term())))) == {"a", "b", "c"}
 
 
 def test_a_wanted_pod_anywhere_ends_the_first_pods_privilege() -> None:
-    assert set(said_of(two_zones(pod("p", on="a")), pod("new", **near(term())))) == {"b", "c"}
+    assert set(said_of(two_zones(a_pod("p", on="a")), a_pod("new", **near(term())))) == {"b", "c"}
 
 
 def test_a_wanted_pod_that_only_one_term_can_see_ends_the_privilege_too() -> None:
-    cluster = load([node("a", zone="1", rack="1"), node("b", zone="2"), pod("p", on="b")])
-    assert set(said_of(cluster, pod("new", **near(term(), term(key="rack"))))) == {"a", "b"}
+    cluster = load([a_node("a", zone="1", rack="1"), a_node("b", zone="2"), a_pod("p", on="b")])
+    assert set(said_of(cluster, a_pod("new", **near(term(), term(key="rack"))))) == {"a", "b"}
 
 
 def test_anti_affinity_refuses_for_now_and_from_either_side() -> None:
-    placed = two_zones(pod("p", on="a"))
-    assert said_of(placed, pod("new", app="other", **apart(term()))) == {"a": (Code.UNSCHEDULABLE, UNWANTED)}
-    wary = two_zones(pod("p", on="a", app="other", **apart(term())))
-    assert said_of(wary, pod("new")) == {"a": (Code.UNSCHEDULABLE, BANNED)}
+    placed = two_zones(a_pod("p", on="a"))
+    assert said_of(placed, a_pod("new", app="other", **apart(term()))) == {"a": (Code.UNSCHEDULABLE, UNWANTED)}
+    wary = two_zones(a_pod("p", on="a", app="other", **apart(term())))
+    assert said_of(wary, a_pod("new")) == {"a": (Code.UNSCHEDULABLE, BANNED)}
 
 
 def test_a_terminating_pod_still_counts() -> None:
-    leaving = pod("p", on="a").deleting()
-    assert set(said_of(two_zones(leaving), pod("new", app="other", **apart(term())))) == {"a"}
+    leaving = a_pod("p", on="a").deleting()
+    assert set(said_of(two_zones(leaving), a_pod("new", app="other", **apart(term())))) == {"a"}
 
 
 def test_a_namespace_selector_that_matches_no_labels_reaches_every_namespace() -> None:
     named = namespace("away").labels(env="prod")
-    cluster = two_zones(named, pod("p", on="a", namespace="away"))
+    cluster = two_zones(named, a_pod("p", on="a", namespace="away"))
     outside_prod = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]}
     only_dev = {"matchLabels": {"env": "dev"}}
-    assert set(said_of(cluster, pod("new", **apart(term(namespaceSelector=outside_prod))))) == {"a"}
-    assert set(said_of(cluster, pod("new", **apart(term(namespaceSelector=only_dev))))) == set()
+    assert set(said_of(cluster, a_pod("new", **apart(term(namespaceSelector=outside_prod))))) == {"a"}
+    assert set(said_of(cluster, a_pod("new", **apart(term(namespaceSelector=only_dev))))) == set()
 
 
 def test_taking_a_pod_away_hypothetically_lifts_its_ban_and_only_for_as_long() -> None:
-    cluster = two_zones(pod("p", on="a", **apart(term())))
+    cluster = two_zones(a_pod("p", on="a", **apart(term())))
     with cluster.dry_run_on_row(remove=list(cluster.pods_on("a")), row=cluster.row("a")):
-        assert said_of(cluster, pod("new")) == {}
-    assert set(said_of(cluster, pod("new"))) == {"a"}
+        assert said_of(cluster, a_pod("new")) == {}
+    assert set(said_of(cluster, a_pod("new"))) == {"a"}
 
 
 def test_a_pod_that_nobody_means_and_that_means_nobody_is_skipped() -> None:
-    cluster = two_zones(pod("p", on="a", **apart(term("db"))))
-    plugin, new = build(InterPodAffinity, cluster), info(pod("new"))
+    cluster = two_zones(a_pod("p", on="a", **apart(term("db"))))
+    plugin, new = build(InterPodAffinity, cluster), info(a_pod("new"))
     assert plugin.pre_filter(CycleState(), new, cluster).status.code is Code.SKIP
     assert plugin.pre_score(CycleState(), new, cluster, cluster.rows()).code is Code.SKIP
 
 
 def test_scores_are_cut_off_after_a_division_in_floats() -> None:
-    cluster = two_zones(pod("p", on="a", app="db"), pod("q", on="b", app="cache"))
+    cluster = two_zones(a_pod("p", on="a", app="db"), a_pod("q", on="b", app="cache"))
     liked = [{"weight": 100, "podAffinityTerm": term("db")}, {"weight": 29, "podAffinityTerm": term("cache")}]
-    fond = pod("new", podAffinity={PREFERRED: liked})
+    fond = a_pod("new", podAffinity={PREFERRED: liked})
     # 100·(29/100) is 28.999… in floats.
     assert scores(build(InterPodAffinity, cluster), cluster, info(fond), ["a", "b", "c"]) == {"a": 100, "b": 28, "c": 0}
 
 
 def test_terms_that_do_not_parse_refuse_an_incoming_pod_and_are_ignored_on_a_placed_one() -> None:
     broken = term(labelSelector={"matchExpressions": [{"key": "app", "operator": "Near"}]})
-    cluster = two_zones(pod("p", on="a", **apart(broken)))
-    assert said_of(cluster, pod("new")) == {}
-    status = build(InterPodAffinity, cluster).pre_filter(CycleState(), info(pod("new", **apart(broken))), cluster).status
+    cluster = two_zones(a_pod("p", on="a", **apart(broken)))
+    assert said_of(cluster, a_pod("new")) == {}
+    status = build(InterPodAffinity, cluster).pre_filter(CycleState(), info(a_pod("new", **apart(broken))), cluster).status
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.message.startswith("parsing pod: requiredAntiAffinityTerms: ")
 
 
 def test_equal_fingerprints_mean_equal_columns() -> None:
-    cluster = two_zones(pod("p", on="a"))
-    plugin, new = build(InterPodAffinity, cluster), info(pod("new", app="other", **near(term())))
+    cluster = two_zones(a_pod("p", on="a"))
+    plugin, new = build(InterPodAffinity, cluster), info(a_pod("new", app="other", **near(term())))
 
     def fingerprint() -> Any:
         state = CycleState()
@@ -313,9 +313,9 @@ def test_equal_fingerprints_mean_equal_columns() -> None:
         return plugin.fingerprint(state, cluster)
 
     before = fingerprint()
-    cluster.set_pod(info(pod("q", on="a")))
+    cluster.set_pod(info(a_pod("q", on="a")))
     assert fingerprint() == before
-    cluster.set_pod(info(pod("r", on="b")))
+    cluster.set_pod(info(a_pod("r", on="b")))
     assert fingerprint() != before
 
 
@@ -336,24 +336,24 @@ def hint(rejected: PodMaker, resource: EventResource, action: Action, old: Any, 
     return registered.hint(info(rejected), old, new)
 
 
-ATTRACTED = pod("new", **near(term("db")))
-REPELLED = pod("new", **apart(term("db")))
+ATTRACTED = a_pod("new", **near(term("db")))
+REPELLED = a_pod("new", **apart(term("db")))
 
 
 @pytest.mark.parametrize(
     ("rejected", "old", "new", "expected"),
     [
-        (ATTRACTED, None, pod("p", on="a", app="db"), QueueingHint.QUEUE),
-        (ATTRACTED, None, pod("p", app="db"), QueueingHint.SKIP),
-        (ATTRACTED, None, pod("p", on="a"), QueueingHint.SKIP),
-        (ATTRACTED, pod("p", on="a"), pod("p", on="a", app="db"), QueueingHint.QUEUE),
-        (ATTRACTED, pod("p", on="a", app="db"), None, QueueingHint.SKIP),
-        (ATTRACTED, ATTRACTED, pod("new", app="x", **near(term("db"))), QueueingHint.QUEUE),
-        (REPELLED, pod("p", on="a", app="db"), None, QueueingHint.QUEUE),
-        (REPELLED, pod("p", on="a", app="db"), pod("p", on="a"), QueueingHint.QUEUE),
-        (REPELLED, pod("p", on="a"), None, QueueingHint.SKIP),
-        (pod("new"), pod("p", on="a", app="db", **apart(term())), None, QueueingHint.QUEUE),
-        (pod("new"), pod("p", on="a", app="db", **apart(term("cache"))), None, QueueingHint.SKIP),
+        (ATTRACTED, None, a_pod("p", on="a", app="db"), QueueingHint.QUEUE),
+        (ATTRACTED, None, a_pod("p", app="db"), QueueingHint.SKIP),
+        (ATTRACTED, None, a_pod("p", on="a"), QueueingHint.SKIP),
+        (ATTRACTED, a_pod("p", on="a"), a_pod("p", on="a", app="db"), QueueingHint.QUEUE),
+        (ATTRACTED, a_pod("p", on="a", app="db"), None, QueueingHint.SKIP),
+        (ATTRACTED, ATTRACTED, a_pod("new", app="x", **near(term("db"))), QueueingHint.QUEUE),
+        (REPELLED, a_pod("p", on="a", app="db"), None, QueueingHint.QUEUE),
+        (REPELLED, a_pod("p", on="a", app="db"), a_pod("p", on="a"), QueueingHint.QUEUE),
+        (REPELLED, a_pod("p", on="a"), None, QueueingHint.SKIP),
+        (a_pod("new"), a_pod("p", on="a", app="db", **apart(term())), None, QueueingHint.QUEUE),
+        (a_pod("new"), a_pod("p", on="a", app="db", **apart(term("cache"))), None, QueueingHint.SKIP),
     ],
 )
 def test_only_pods_that_a_term_means_are_worth_another_try(
@@ -366,15 +366,15 @@ def test_only_pods_that_a_term_means_are_worth_another_try(
 @pytest.mark.parametrize(
     ("rejected", "old", "new", "expected"),
     [
-        (ATTRACTED, None, node("a", zone="1"), QueueingHint.QUEUE),
-        (ATTRACTED, None, node("a"), QueueingHint.SKIP),
-        (ATTRACTED, node("a"), node("a", zone="1"), QueueingHint.QUEUE),
-        (ATTRACTED, node("a", zone="1"), node("a", zone="2"), QueueingHint.QUEUE),
-        (ATTRACTED, node("a", zone="1"), node("a"), QueueingHint.SKIP),
-        (REPELLED, None, node("a"), QueueingHint.QUEUE),
-        (REPELLED, node("a", zone="1"), node("a"), QueueingHint.QUEUE),
-        (REPELLED, node("a"), node("a", zone="1"), QueueingHint.SKIP),
-        (REPELLED, node("a", zone="1"), node("a", zone="1", disk="ssd"), QueueingHint.SKIP),
+        (ATTRACTED, None, a_node("a", zone="1"), QueueingHint.QUEUE),
+        (ATTRACTED, None, a_node("a"), QueueingHint.SKIP),
+        (ATTRACTED, a_node("a"), a_node("a", zone="1"), QueueingHint.QUEUE),
+        (ATTRACTED, a_node("a", zone="1"), a_node("a", zone="2"), QueueingHint.QUEUE),
+        (ATTRACTED, a_node("a", zone="1"), a_node("a"), QueueingHint.SKIP),
+        (REPELLED, None, a_node("a"), QueueingHint.QUEUE),
+        (REPELLED, a_node("a", zone="1"), a_node("a"), QueueingHint.QUEUE),
+        (REPELLED, a_node("a"), a_node("a", zone="1"), QueueingHint.SKIP),
+        (REPELLED, a_node("a", zone="1"), a_node("a", zone="1", disk="ssd"), QueueingHint.SKIP),
     ],
 )
 def test_only_nodes_that_come_into_reach_are_worth_another_try(
@@ -385,7 +385,9 @@ def test_only_nodes_that_come_into_reach_are_worth_another_try(
 
 
 def test_a_node_that_leaves_the_domain_of_a_wary_pod_is_worth_another_try() -> None:
-    wary = pod("p", on="a", **apart(term()))
-    before, after = (node("b", zone=zone).build() for zone in "12")
-    assert hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after, wary, node("a", zone="1")) is QueueingHint.QUEUE
-    assert hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is QueueingHint.SKIP
+    wary = a_pod("p", on="a", **apart(term()))
+    before, after = (a_node("b", zone=zone).build() for zone in "12")
+    assert (
+        hint(a_pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after, wary, a_node("a", zone="1")) is QueueingHint.QUEUE
+    )
+    assert hint(a_pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is QueueingHint.SKIP

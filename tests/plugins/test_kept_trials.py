@@ -21,7 +21,7 @@ from placewright.framework.runtime.rowchecks import RowwiseCheck
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.queue.nominator import Nominator
-from plugins.preempting import NoBinder, pod, resolved
+from plugins.preempting import NoBinder, a_pod, resolved
 from randomcases import cases
 
 NAMES = [NodeName(f"n{index}") for index in range(4)]
@@ -62,7 +62,7 @@ class Full:
 
     def running(self, name: str, node: NodeName, priority: int, **rest: Any) -> None:
         self.versions += 1
-        self.cluster.set_pod(pod(name, priority, node=node, **rest))
+        self.cluster.set_pod(a_pod(name, priority, node=node, **rest))
 
     def budget(self, app: str, allowed: int) -> None:
         self.versions += 1
@@ -85,7 +85,7 @@ class Full:
 
 
 def waiting(name: str, priority: int = 10, cpu: str = "2", **rest: Any) -> PodInfo:
-    return pod(name, priority, cpu, labels={"app": "web"}, **rest)
+    return a_pod(name, priority, cpu, labels={"app": "web"}, **rest)
 
 
 STEPS = st.tuples(

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from framework.makers import Scene, names, node, pod
+from framework.makers import Scene, names
 from placewright.api.decode import convert
 from placewright.api.objects import Node, PodSpec
 from placewright.api.pods import PodInfo
@@ -18,7 +18,8 @@ from placewright.framework.status import Code
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures, required_features
 from placewright.profiles.resolve import resolve
-from profiles.makers import profile
+from placewright.testing import node, pod
+from profiles.makers import a_profile
 
 RESTARTS: Final = "RestartAllContainersOnContainerExits"
 USERS: Final = "UserNamespacesHostNetworkSupport"
@@ -37,7 +38,7 @@ POD_GONE: Final = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE)
 
 
 def declaring(name: str, *features: str) -> Node:
-    bare = node(name)
+    bare = node(name).build()
     return msgspec.structs.replace(bare, status=msgspec.structs.replace(bare.status, declared_features=features))
 
 
@@ -70,7 +71,7 @@ def test_only_nodes_that_declare_everything_are_left_and_the_others_say_why() ->
         declaring("other", "Other"),
     )
     evaluator = scene.evaluator()
-    evaluation = evaluator.evaluate(pod("p", spec=NEEDS_BOTH))
+    evaluation = evaluator.evaluate(pod("p", **NEEDS_BOTH).build())
     assert names(scene.cluster, evaluation.feasible) == {"both", "more"}
     [rejection] = evaluator.diagnose(evaluation).rejections
     assert (rejection.status.code, rejection.status.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON,))
@@ -79,12 +80,12 @@ def test_only_nodes_that_declare_everything_are_left_and_the_others_say_why() ->
 
 def test_an_ordinary_pod_fits_nodes_that_declare_nothing() -> None:
     scene = Scene().with_nodes(node("none"), declaring("one", RESTARTS))
-    assert names(scene.cluster, scene.evaluator().evaluate(pod("p")).feasible) == {"none", "one"}
+    assert names(scene.cluster, scene.evaluator().evaluate(pod("p").build()).feasible) == {"none", "one"}
 
 
 def test_the_column_follows_a_node_that_gains_or_loses_a_feature_or_goes() -> None:
     scene = Scene().with_nodes(declaring("a"), declaring("b", USERS))
-    evaluator, asks = scene.evaluator(), pod("p", spec=NEEDS_USERS)
+    evaluator, asks = scene.evaluator(), pod("p", **NEEDS_USERS).build()
     assert names(scene.cluster, evaluator.evaluate(asks).feasible) == {"b"}
     scene.with_nodes(declaring("a", USERS), declaring("b"))
     assert names(scene.cluster, evaluator.evaluate(asks).feasible) == {"a"}
@@ -95,19 +96,19 @@ def test_the_column_follows_a_node_that_gains_or_loses_a_feature_or_goes() -> No
 
 def test_many_nodes_keep_what_each_declares() -> None:
     scene = Scene().with_nodes(*(declaring(f"n{i}", *([USERS] if i % 3 == 0 else [])) for i in range(200)))
-    found = scene.evaluator().evaluate(pod("p", spec=NEEDS_USERS)).feasible
+    found = scene.evaluator().evaluate(pod("p", **NEEDS_USERS).build()).feasible
     assert names(scene.cluster, found) == {f"n{i}" for i in range(0, 200, 3)}
     assert int(np.count_nonzero(found)) == 67
 
 
 def test_the_default_profile_has_it_as_its_last_filter() -> None:
     """The gate is on by default in 1.36, where it comes after all other plugins of this build."""
-    resolved = resolve(profile(), in_tree())
+    resolved = resolve(a_profile(), in_tree())
     assert resolved.at(ExtensionPoint.FILTER)[-1] == NodeDeclaredFeatures.name
     assert {point.value for point in ExtensionPoint if point.implemented_by(NodeDeclaredFeatures)} == {"preFilter", "filter"}
 
 
-ASKS: Final = pod("me", spec=NEEDS_USERS)
+ASKS: Final = pod("me", **NEEDS_USERS).build()
 
 
 @pytest.mark.parametrize(
@@ -115,17 +116,17 @@ ASKS: Final = pod("me", spec=NEEDS_USERS)
     [
         pytest.param(ADDED, None, declaring("n", USERS), True, id="a new node has it"),
         pytest.param(ADDED, None, declaring("n", RESTARTS), False, id="a new node has another"),
-        pytest.param(ADDED, None, node("n"), False, id="a new node has none"),
-        pytest.param(UPDATED, node("n"), declaring("n", RESTARTS, USERS), True, id="a node gained it"),
+        pytest.param(ADDED, None, node("n").build(), False, id="a new node has none"),
+        pytest.param(UPDATED, node("n").build(), declaring("n", RESTARTS, USERS), True, id="a node gained it"),
         pytest.param(UPDATED, declaring("n", USERS), declaring("n"), False, id="a node lost it"),
-        pytest.param(UPDATED, node("n"), declaring("n", RESTARTS), False, id="a node gained another"),
+        pytest.param(UPDATED, node("n").build(), declaring("n", RESTARTS), False, id="a node gained another"),
         pytest.param(UPDATED, declaring("n", USERS), declaring("n", USERS, RESTARTS), False, id="a node had it before"),
-        pytest.param(LABELLED, node("n"), declaring("n", USERS), False, id="another change of a node"),
-        pytest.param(POD_CHANGED, pod("me"), pod("me", spec=NEEDS_USERS), True, id="the pod needs more"),
-        pytest.param(POD_CHANGED, pod("me", spec=NEEDS_USERS), pod("me"), True, id="the pod needs less"),
-        pytest.param(POD_CHANGED, ASKS, pod("me", spec=NEEDS_USERS, labels={"a": "b"}), False, id="the pod needs the same"),
-        pytest.param(POD_CHANGED, pod("else", spec=NEEDS_USERS), pod("else"), False, id="another pod needs less"),
-        pytest.param(POD_GONE, pod("else", node="n"), None, False, id="a pod went"),
+        pytest.param(LABELLED, node("n").build(), declaring("n", USERS), False, id="another change of a node"),
+        pytest.param(POD_CHANGED, pod("me").build(), pod("me", **NEEDS_USERS).build(), True, id="the pod needs more"),
+        pytest.param(POD_CHANGED, pod("me", **NEEDS_USERS).build(), pod("me").build(), True, id="the pod needs less"),
+        pytest.param(POD_CHANGED, ASKS, pod("me", labels={"a": "b"}, **NEEDS_USERS).build(), False, id="the pod needs the same"),
+        pytest.param(POD_CHANGED, pod("else", **NEEDS_USERS).build(), pod("else").build(), False, id="another pod needs less"),
+        pytest.param(POD_GONE, pod("else", on="n").build(), None, False, id="a pod went"),
     ],
 )
 def test_an_event_wakes_the_pods_that_it_could_help_and_no_others(event: ClusterEvent, old: Any, new: Any, wakes: bool) -> None:
@@ -136,5 +137,5 @@ def test_an_event_wakes_the_pods_that_it_could_help_and_no_others(event: Cluster
 
 def test_pods_share_columns_when_they_need_the_same() -> None:
     plugin = NodeDeclaredFeatures(None, Scene().handle())
-    plain: list[PodInfo] = [pod("a"), pod("b", cpu="1", spec={"hostNetwork": True})]
+    plain: list[PodInfo] = [pod("a").build(), pod("b", cpu="1", hostNetwork=True).build()]
     assert plugin.sign(plain[0]) == plugin.sign(plain[1]) != plugin.sign(ASKS)

@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 
-from framework.makers import Scene, names, node, pod
+from framework.makers import Scene, names
 from placewright.framework.events import QueueingHint
 from placewright.framework.status import Code
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
+from placewright.testing import node, pod
 from placewright_legacy_plugins import NodeLabel
 
 NODES = (
-    node("both", labels={"disk": "ssd", "retiring": "soon"}),
-    node("disk", labels={"disk": ""}),
-    node("retiring", labels={"retiring": ""}),
-    node("plain"),
+    node("both", labels={"disk": "ssd", "retiring": "soon"}).build(),
+    node("disk", labels={"disk": ""}).build(),
+    node("retiring", labels={"retiring": ""}).build(),
+    node("plain").build(),
 )
 PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "NodeLabel"}]}}}
 
@@ -29,7 +30,7 @@ def scene(**args: Any) -> Scene:
 def scores(**args: Any) -> dict[str, int]:
     under = scene(**args)
     evaluator = under.evaluator()
-    evaluation = evaluator.evaluate(pod("new"))
+    evaluation = evaluator.evaluate(pod("new").build())
     evaluator.score(evaluation)
     return {name: parts["NodeLabel"].normalised for name, parts in under.parts(evaluator, evaluation).items()}
 
@@ -47,13 +48,13 @@ def scores(**args: Any) -> dict[str, int]:
 )
 def test_a_node_needs_every_label_that_must_be_there_and_none_that_must_not(args: Any, fitting: set[str]) -> None:
     under = scene(**args)
-    assert names(under.cluster, under.evaluator().evaluate(pod("new")).feasible) == fitting
+    assert names(under.cluster, under.evaluator().evaluate(pod("new").build()).feasible) == fitting
 
 
 def test_the_others_are_rejected_for_good_and_in_the_words_of_kube_scheduler() -> None:
     under = scene(presentLabels=["disk"], absentLabels=["retiring"])
     evaluator = under.evaluator()
-    [rejection] = evaluator.diagnose(evaluator.evaluate(pod("new"))).rejections
+    [rejection] = evaluator.diagnose(evaluator.evaluate(pod("new").build())).rejections
     assert rejection.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert rejection.status.plugin == "NodeLabel"
     assert rejection.status.message == "node(s) didn't have the requested labels"
@@ -72,9 +73,9 @@ def test_without_preferences_nobody_scores() -> None:
 def test_a_label_that_comes_or_goes_is_seen_by_the_columns_that_were_kept() -> None:
     under = scene(presentLabels=["disk"])
     evaluator = under.evaluator()
-    assert names(under.cluster, evaluator.evaluate(pod("new")).feasible) == {"both", "disk"}
+    assert names(under.cluster, evaluator.evaluate(pod("new").build()).feasible) == {"both", "disk"}
     under.with_nodes(node("plain", labels={"disk": "hdd"}), node("disk"))
-    assert names(under.cluster, evaluator.evaluate(pod("new")).feasible) == {"both", "plain"}
+    assert names(under.cluster, evaluator.evaluate(pod("new").build()).feasible) == {"both", "plain"}
 
 
 @pytest.mark.parametrize(
@@ -84,14 +85,14 @@ def test_a_label_that_comes_or_goes_is_seen_by_the_columns_that_were_kept() -> N
         (None, NODES[3], QueueingHint.SKIP),
         (NODES[0], NODES[1], QueueingHint.QUEUE),
         (NODES[3], NODES[0], QueueingHint.SKIP),
-        (NODES[1], node("disk", labels={"disk": "nvme"}), QueueingHint.SKIP),
+        (NODES[1], node("disk", labels={"disk": "nvme"}).build(), QueueingHint.SKIP),
     ],
     ids=["a node that suits came", "one that does not came", "its only flaw went", "another flaw came", "it suited before"],
 )
 def test_only_a_node_that_suits_now_and_did_not_before_is_worth_another_try(old: Any, new: Any, hint: QueueingHint) -> None:
     args = read_args(NodeLabel, {"presentLabels": ["disk"], "absentLabels": ["retiring"]})
     [interest] = NodeLabel(args, scene().handle()).events()
-    assert interest.hint(pod("waiting"), old, new) is hint
+    assert interest.hint(pod("waiting").build(), old, new) is hint
 
 
 def test_with_preferences_only_it_waits_for_nothing() -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from framework.makers import Scene, node, pod
+from framework.makers import Scene
 from placewright.api.avoidedpods import ANNOTATION
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.plugins.catalog import in_tree
+from placewright.testing import node, pod
 from placewright_legacy_plugins import NodePreferAvoidPods
 
 PLUGINS = in_tree().extended([NodePreferAvoidPods])
@@ -21,7 +22,7 @@ SPEC = {"plugins": {"multiPoint": {"enabled": [{"name": "NodePreferAvoidPods", "
 
 
 def owned(kind: str = "ReplicaSet", uid: str = "u1", *, controller: bool = True) -> PodInfo:
-    bare = pod(f"{kind}-{uid}")
+    bare = pod(f"{kind}-{uid}").build()
     reference = {"kind": kind, "uid": uid, "name": "r", "apiVersion": "apps/v1", "controller": controller}
     meta = msgspec.to_builtins(bare.pod.metadata) | {"ownerReferences": [reference]}
     return PodInfo(msgspec.structs.replace(bare.pod, metadata=msgspec.convert(meta, type(bare.pod.metadata))))
@@ -34,7 +35,7 @@ def entry(kind: str = "ReplicaSet", uid: str = "u1", **more: Any) -> dict[str, A
 
 def avoiding(name: str, *entries: dict[str, Any], text: str | None = None) -> Node:
     found = json.dumps({"preferAvoidPods": entries}) if text is None else text
-    plain = node(name)
+    plain = node(name).build()
     return msgspec.structs.replace(plain, metadata=msgspec.structs.replace(plain.metadata, annotations={ANNOTATION: found}))
 
 
@@ -50,13 +51,13 @@ def scored(one: PodInfo, *nodes: Node) -> dict[str, int]:
 
 
 def test_a_node_that_names_the_pods_controller_scores_nothing_and_all_others_everything() -> None:
-    nodes = (avoiding("named", entry(uid="u0"), entry()), avoiding("other", entry(uid="u2")), node("plain"))
+    nodes = (avoiding("named", entry(uid="u0"), entry()), avoiding("other", entry(uid="u2")), node("plain").build())
     assert scored(owned(), *nodes) == {"named": 0, "other": 100, "plain": 100}
 
 
 @pytest.mark.parametrize(
     "one",
-    [pod("nobody's"), owned("StatefulSet"), owned("ReplicationController"), owned(uid="u2"), owned(controller=False)],
+    [pod("nobody's").build(), owned("StatefulSet"), owned("ReplicationController"), owned(uid="u2"), owned(controller=False)],
     ids=["no owner", "owned by another kind", "the named uid is of another kind", "another uid", "owned, but not controlled"],
 )
 def test_a_pod_of_anybody_else_is_welcome(one: PodInfo) -> None:
@@ -94,8 +95,8 @@ def test_fields_that_nobody_knows_do_not_matter() -> None:
 def test_pods_share_their_columns_unless_a_node_avoids_them() -> None:
     scene = Scene(spec=SPEC, registry=PLUGINS).with_nodes(avoiding("a", entry()), node("b"))
     runtime = scene.evaluator().runtime
-    assert runtime.sign(owned(uid="u5")) == runtime.sign(owned(uid="u6")) == runtime.sign(pod("x"))
-    assert runtime.sign(owned()) != runtime.sign(pod("x"))
+    assert runtime.sign(owned(uid="u5")) == runtime.sign(owned(uid="u6")) == runtime.sign(pod("x").build())
+    assert runtime.sign(owned()) != runtime.sign(pod("x").build())
 
 
 def test_kept_columns_follow_annotations_that_come_and_go() -> None:

@@ -7,18 +7,19 @@ import random
 import numpy as np
 import pytest
 
-from framework.makers import Scene, node, pod
+from framework.makers import Scene
 from placewright.api.pods import PodInfo
 from placewright.cluster.resources import Resources
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs
 from placewright.plugins.noderesources.fit import NodeResourcesFit
+from placewright.testing import node, pod
 from randomcases import cases
 
 
 def asking(requests: dict[str, str], uid: str = "p") -> PodInfo:
-    return pod(uid, spec={"containers": [{"resources": {"requests": requests}}]})
+    return pod(uid, containers=[{"resources": {"requests": requests}}]).build()
 
 
 def told(scene: Scene, asked: PodInfo) -> dict[str, tuple[Code, tuple[str, ...]]]:

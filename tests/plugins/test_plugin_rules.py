@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framework.makers import Scene, names, node, pod
+from framework.makers import Scene, names
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -23,6 +23,7 @@ from placewright.plugins.noderesources.args import ShapePoint
 from placewright.plugins.noderesources.strategies import broken_linear
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.plugins.schedulinggates import SchedulingGates
+from placewright.testing import node, pod
 
 REGISTRY = in_tree()
 #: kube-scheduler's extension points, as profiles may name them; PreEnqueue of preemption is the queue's matter here.
@@ -51,15 +52,15 @@ def test_a_profile_may_name_a_plugin_wherever_kube_schedulers_has_it(name: str, 
 def test_higher_priority_goes_first_and_then_who_waited_longer() -> None:
     key = PrioritySort(None, Scene().handle()).sort_key
     known = {"new": (1, 9.0), "old": (1, 3.0), "urgent": (7, 9.5), "idle": (-1, 0.0)}
-    waiting = [(pod(name, priority=priority), since) for name, (priority, since) in known.items()]
+    waiting = [(pod(name, priority=priority).build(), since) for name, (priority, since) in known.items()]
     assert [p.name for p, since in sorted(waiting, key=lambda pair: key(*pair))] == ["urgent", "old", "new", "idle"]
 
 
 def test_gates_are_named_in_the_reason() -> None:
     plugin = SchedulingGates(None, Scene().handle())
-    gated = plugin.pre_enqueue(pod("p", spec={"schedulingGates": [{"name": "a"}, {"name": "b"}]}))
+    gated = plugin.pre_enqueue(pod("p", schedulingGates=[{"name": "a"}, {"name": "b"}]).build())
     assert (gated.code, gated.message) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "waiting for scheduling gates: [a b]")
-    assert plugin.pre_enqueue(pod("p")).ok
+    assert plugin.pre_enqueue(pod("p").build()).ok
 
 
 @pytest.mark.parametrize(
@@ -89,10 +90,10 @@ def test_the_score_of_resources_leaves_out_what_is_said_of_the_pod_as_a_whole_an
         evaluator.score(evaluation)
         return scene.parts(evaluator, evaluation)["a"]["NodeResourcesFit"].raw
 
-    assert raw(pod("p", cpu="1", spec=whole)) == raw(pod("q", cpu="1"))
-    assert raw(pod("p", cpu="1", spec=whole)) != raw(pod("p", cpu="2", spec=whole))
-    assert evaluator.evaluate(pod("p", spec={"resources": {"requests": {"cpu": "5"}}})).count == 0
-    scene.place(pod("standing", spec=whole), "a")
+    assert raw(pod("p", cpu="1", **whole).build()) == raw(pod("q", cpu="1").build())
+    assert raw(pod("p", cpu="1", **whole).build()) != raw(pod("p", cpu="2", **whole).build())
+    assert evaluator.evaluate(pod("p", resources={"requests": {"cpu": "5"}}).build()).count == 0
+    scene.place(pod("standing", **whole), "a")
     assert scene.cluster.scoring_cpu[0] == 2000, "on its node it counts as a whole"
 
 
@@ -103,7 +104,7 @@ def prefer(**term: Any) -> dict[str, Any]:
 
 def test_a_preference_that_does_not_parse_fails_the_cycle() -> None:
     evaluator = Scene().with_nodes(node("a"), node("b")).evaluator()
-    evaluation = evaluator.evaluate(pod("p", spec=prefer(operator="Gt", values=["x"])))
+    evaluation = evaluator.evaluate(pod("p", **prefer(operator="Gt", values=["x"])).build())
     said = r'running PreScore plugin "NodeAffinity": \[0\].matchExpressions\[0\].values\[0\]: Invalid value: "x": '
     with pytest.raises(CycleError, match=said):
         evaluator.score(evaluation)
@@ -113,7 +114,7 @@ def test_a_required_term_that_does_not_parse_only_matches_nothing() -> None:
     required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Near"}]}]}
     spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
     scene = Scene().with_nodes(node("a"))
-    evaluation = scene.evaluator().evaluate(pod("p", spec=spec))
+    evaluation = scene.evaluator().evaluate(pod("p", **spec).build())
     assert names(scene.cluster, evaluation.feasible) == set()
 
 
@@ -140,7 +141,7 @@ class Binding:
 async def bind(answer: BindError | None) -> tuple[OneAnswer, Any]:
     binder = OneAnswer(answer)
     handle: Any = Binding(binder)
-    status = await DefaultBinder(None, handle).bind(CycleState(), pod("p"), NodeName("n"), {"k": "v"})
+    status = await DefaultBinder(None, handle).bind(CycleState(), pod("p").build(), NodeName("n"), {"k": "v"})
     return binder, status
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise import Pairwise, build, load, node, pod, scores, verdicts
+from pairwise import Pairwise, a_node, a_pod, build, load, scores, verdicts
 from pairwise_worlds import (
     HOST,
     KEYS,
@@ -255,12 +255,12 @@ def spread(key: str = "zone", when: str = "DoNotSchedule", **more: Any) -> Body:
 
 
 def two_zones(*pods_there: PodMaker) -> Cluster:
-    return load([node("a", zone="1"), node("b", zone="2"), node("c"), *pods_there])
+    return load([a_node("a", zone="1"), a_node("b", zone="2"), a_node("c"), *pods_there])
 
 
 def test_a_crowded_domain_is_refused_for_now_and_a_node_outside_all_domains_for_good() -> None:
-    cluster = two_zones(pod("p", on="a"))
-    said = verdicts(build(PodTopologySpread, cluster), cluster, info(pod("new", **spread())))
+    cluster = two_zones(a_pod("p", on="a"))
+    said = verdicts(build(PodTopologySpread, cluster), cluster, info(a_pod("new", **spread())))
     assert {name: (s.code, s.message) for name, s in said.items()} == {
         "a": (Code.UNSCHEDULABLE, SKEW),
         "c": (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, MISSING),
@@ -268,50 +268,50 @@ def test_a_crowded_domain_is_refused_for_now_and_a_node_outside_all_domains_for_
 
 
 def test_too_few_domains_count_as_if_one_were_empty() -> None:
-    cluster = two_zones(pod("p", on="a"), pod("q", on="b"))
+    cluster = two_zones(a_pod("p", on="a"), a_pod("q", on="b"))
     plugin = build(PodTopologySpread, cluster)
-    assert set(verdicts(plugin, cluster, info(pod("new", **spread(minDomains=2))))) == {"c"}
-    assert set(verdicts(plugin, cluster, info(pod("new", **spread(minDomains=3))))) == {"a", "b", "c"}
+    assert set(verdicts(plugin, cluster, info(a_pod("new", **spread(minDomains=2))))) == {"c"}
+    assert set(verdicts(plugin, cluster, info(a_pod("new", **spread(minDomains=3))))) == {"a", "b", "c"}
 
 
 def test_taking_a_peer_away_hypothetically_opens_its_domain_and_only_for_as_long() -> None:
-    cluster = two_zones(pod("p", on="a"))
-    plugin, new = build(PodTopologySpread, cluster), info(pod("new", **spread()))
+    cluster = two_zones(a_pod("p", on="a"))
+    plugin, new = build(PodTopologySpread, cluster), info(a_pod("new", **spread()))
     with cluster.dry_run_on_row(remove=list(cluster.pods_on("a")), row=cluster.row("a")):
         assert set(verdicts(plugin, cluster, new)) == {"c"}
     assert set(verdicts(plugin, cluster, new)) == {"a", "c"}
 
 
 def test_a_terminating_pod_does_not_count() -> None:
-    cluster = two_zones(pod("p", on="a").deleting())
-    assert set(verdicts(build(PodTopologySpread, cluster), cluster, info(pod("new", **spread())))) == {"c"}
+    cluster = two_zones(a_pod("p", on="a").deleting())
+    assert set(verdicts(build(PodTopologySpread, cluster), cluster, info(a_pod("new", **spread())))) == {"c"}
 
 
 def test_a_pod_without_constraints_that_no_service_selects_is_skipped() -> None:
-    cluster = two_zones(pod("p", on="a"))
-    plugin, new = build(PodTopologySpread, cluster), info(pod("new"))
+    cluster = two_zones(a_pod("p", on="a"))
+    plugin, new = build(PodTopologySpread, cluster), info(a_pod("new"))
     assert plugin.pre_filter(CycleState(), new, cluster).status.code is Code.SKIP
     assert plugin.pre_score(CycleState(), new, cluster, cluster.rows()).code is Code.SKIP
 
 
 def test_the_pods_of_a_service_are_spread_by_default_even_over_nodes_without_a_zone() -> None:
     web = service("s").namespace("home").selects(app="web")
-    hosts = [node("a", **{HOST: "a", ZONE: "1"}), node("b", **{HOST: "b"})]
-    cluster = load([*hosts, web, pod("p", on="a")])
-    assert scores(build(PodTopologySpread, cluster), cluster, info(pod("new")), ["a", "b"]) == {"a": 22, "b": 100}
+    hosts = [a_node("a", **{HOST: "a", ZONE: "1"}), a_node("b", **{HOST: "b"})]
+    cluster = load([*hosts, web, a_pod("p", on="a")])
+    assert scores(build(PodTopologySpread, cluster), cluster, info(a_pod("new")), ["a", "b"]) == {"a": 22, "b": 100}
 
 
 def test_a_selector_that_does_not_parse_fails_the_cycle_and_names_the_constraints() -> None:
     cluster = two_zones()
     bad = spread(labelSelector={"matchExpressions": [{"key": "app", "operator": "Near"}]})
-    status = build(PodTopologySpread, cluster).pre_filter(CycleState(), info(pod("new", **bad)), cluster).status
+    status = build(PodTopologySpread, cluster).pre_filter(CycleState(), info(a_pod("new", **bad)), cluster).status
     assert status.code is Code.ERROR
     assert status.message.startswith("get constraints from pod: obtaining pod's hard topology spread constraints: ")
 
 
 def test_equal_fingerprints_mean_equal_columns_and_a_count_that_changes_nothing_keeps_them() -> None:
-    cluster = two_zones(pod("p", on="a"))
-    plugin, new = build(PodTopologySpread, cluster), info(pod("new", **spread()))
+    cluster = two_zones(a_pod("p", on="a"))
+    plugin, new = build(PodTopologySpread, cluster), info(a_pod("new", **spread()))
 
     def fingerprint() -> Any:
         state = CycleState()
@@ -319,10 +319,10 @@ def test_equal_fingerprints_mean_equal_columns_and_a_count_that_changes_nothing_
         return plugin.fingerprint(state, cluster)
 
     before = fingerprint()
-    cluster.set_pod(info(pod("q", on="a")))
+    cluster.set_pod(info(a_pod("q", on="a")))
     assert fingerprint() == before
-    cluster.set_pod(info(pod("r", on="b")))
-    cluster.set_pod(info(pod("s", on="b")))
+    cluster.set_pod(info(a_pod("r", on="b")))
+    cluster.set_pod(info(a_pod("s", on="b")))
     assert fingerprint() != before
 
 
@@ -362,19 +362,19 @@ def hint(rejected: PodMaker, resource: EventResource, action: Action, old: Any, 
     return registered.hint(info(rejected), old, new)
 
 
-WAITING = pod("new", **spread())
+WAITING = a_pod("new", **spread())
 
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (None, pod("p", on="a"), QueueingHint.QUEUE),
-        (pod("p", on="a"), None, QueueingHint.QUEUE),
-        (None, pod("p"), QueueingHint.SKIP),
-        (None, pod("p", on="a", app="db"), QueueingHint.SKIP),
-        (pod("p", on="a"), pod("p", on="a", app="db"), QueueingHint.QUEUE),
-        (pod("p", on="a", app="x"), pod("p", on="a", app="db"), QueueingHint.SKIP),
-        (pod("new", **spread()), pod("new", **spread(), tolerations=[{"operator": "Exists"}]), QueueingHint.SKIP),
+        (None, a_pod("p", on="a"), QueueingHint.QUEUE),
+        (a_pod("p", on="a"), None, QueueingHint.QUEUE),
+        (None, a_pod("p"), QueueingHint.SKIP),
+        (None, a_pod("p", on="a", app="db"), QueueingHint.SKIP),
+        (a_pod("p", on="a"), a_pod("p", on="a", app="db"), QueueingHint.QUEUE),
+        (a_pod("p", on="a", app="x"), a_pod("p", on="a", app="db"), QueueingHint.SKIP),
+        (a_pod("new", **spread()), a_pod("new", **spread(), tolerations=[{"operator": "Exists"}]), QueueingHint.SKIP),
     ],
 )
 def test_only_pods_that_count_are_worth_another_try(old: PodMaker | None, new: PodMaker | None, expected: QueueingHint) -> None:
@@ -383,21 +383,21 @@ def test_only_pods_that_count_are_worth_another_try(old: PodMaker | None, new: P
 
 
 def test_an_own_new_toleration_is_worth_another_try_where_taints_are_honoured() -> None:
-    honouring = pod("new", **spread(nodeTaintsPolicy="Honor"))
-    tolerant = pod("new", **spread(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
+    honouring = a_pod("new", **spread(nodeTaintsPolicy="Honor"))
+    tolerant = a_pod("new", **spread(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
     assert hint(honouring, EventResource.POD, Action.UPDATE_POD_TOLERATION, info(honouring), info(tolerant)) is QueueingHint.QUEUE
 
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (None, node("a", zone="1"), QueueingHint.QUEUE),
-        (None, node("a"), QueueingHint.SKIP),
-        (node("a", zone="1"), None, QueueingHint.QUEUE),
-        (node("a"), None, QueueingHint.SKIP),
-        (node("a"), node("a", zone="1"), QueueingHint.QUEUE),
-        (node("a", zone="1"), node("a", zone="2"), QueueingHint.QUEUE),
-        (node("a", zone="1"), node("a", zone="1", disk="ssd"), QueueingHint.SKIP),
+        (None, a_node("a", zone="1"), QueueingHint.QUEUE),
+        (None, a_node("a"), QueueingHint.SKIP),
+        (a_node("a", zone="1"), None, QueueingHint.QUEUE),
+        (a_node("a"), None, QueueingHint.SKIP),
+        (a_node("a"), a_node("a", zone="1"), QueueingHint.QUEUE),
+        (a_node("a", zone="1"), a_node("a", zone="2"), QueueingHint.QUEUE),
+        (a_node("a", zone="1"), a_node("a", zone="1", disk="ssd"), QueueingHint.SKIP),
     ],
 )
 def test_only_nodes_that_join_leave_or_change_a_domain_are_worth_another_try(

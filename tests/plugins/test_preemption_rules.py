@@ -14,7 +14,7 @@ from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.framework.preemption.evictions import MINUTE, MOST_KEPT, SHOWN_AT_LATEST
 from placewright.framework.preemption.refusals import LOOK_AGAIN
-from plugins.preempting import Scene, pod
+from plugins.preempting import Scene, a_pod
 from plugins.preemption_model import SECONDS_A_DAY, Model, Rules, Standing
 from randomcases import cases
 
@@ -31,7 +31,7 @@ def said(scene: Scene, preemptor: PodInfo) -> str:
 
 
 def web(name: str, priority: int = 1, cpu: str = "1", **rest: Any) -> PodInfo:
-    return pod(name, priority, cpu, labels={"app": "web"}, **rest)
+    return a_pod(name, priority, cpu, labels={"app": "web"}, **rest)
 
 
 def protected(rules: dict[str, Any] | None = None, app: str = "web") -> dict[str, Any]:
@@ -42,21 +42,21 @@ def protected(rules: dict[str, Any] | None = None, app: str = "web") -> dict[str
 
 
 def test_with_the_policy_never_no_pod_is_displaced() -> None:
-    scene = Scene(rules={"policy": "Never"}).node("n", pod("a"), pod("b"))
-    assert said(scene, pod("new", 10)) == "not eligible due to spec.preemption.policy=Never."
-    assert scene.attempt(pod("new", 10)).retry_after is None
+    scene = Scene(rules={"policy": "Never"}).node("n", a_pod("a"), a_pod("b"))
+    assert said(scene, a_pod("new", 10)) == "not eligible due to spec.preemption.policy=Never."
+    assert scene.attempt(a_pod("new", 10)).retry_after is None
 
 
 def test_a_pod_that_waited_too_short_a_time_displaces_nobody_until_then() -> None:
-    scene = Scene(rules={"waitSeconds": 60}, tried={"new": 100.0}, now=130.0).node("n", pod("a"), pod("b"))
-    assert said(scene, pod("new", 10)) == "not eligible due to spec.preemption.waitSeconds=60."
-    assert scene.attempt(pod("new", 10)).retry_after == 30
+    scene = Scene(rules={"waitSeconds": 60}, tried={"new": 100.0}, now=130.0).node("n", a_pod("a"), a_pod("b"))
+    assert said(scene, a_pod("new", 10)) == "not eligible due to spec.preemption.waitSeconds=60."
+    assert scene.attempt(a_pod("new", 10)).retry_after == 30
     scene.now = 160.0
-    assert scene.victims(pod("new", 10)) == ["b"]
+    assert scene.victims(a_pod("new", 10)) == ["b"]
 
 
 def test_after_a_change_of_leader_the_wait_goes_on_from_the_pods_condition() -> None:
-    scene = Scene(rules={"waitSeconds": DAY}, tried={"new": 0.0}, now=10.0).node("n", pod("a"), pod("b"))
+    scene = Scene(rules={"waitSeconds": DAY}, tried={"new": 0.0}, now=10.0).node("n", a_pod("a"), a_pod("b"))
 
     def waiting_since(when: str, reason: str = "Unschedulable", generation: int = 1) -> PodInfo:
         told = {"type": "PodScheduled", "status": "False", "reason": reason, "lastTransitionTime": f"2026-01-{when}:00:00Z"}
@@ -70,23 +70,23 @@ def test_after_a_change_of_leader_the_wait_goes_on_from_the_pods_condition() -> 
 
 
 def test_a_minute_in_which_the_profile_displaced_as_many_pods_as_it_may_has_room_for_no_more() -> None:
-    scene = Scene(rules={"maxEvictionsPerMinute": 2}, now=100.0).node("n", pod("a"), pod("b"))
+    scene = Scene(rules={"maxEvictionsPerMinute": 2}, now=100.0).node("n", a_pod("a"), a_pod("b"))
     scene.evictions.needed = True
-    scene.evictions.asked_for("default-scheduler", [pod("gone")])
+    scene.evictions.asked_for("default-scheduler", [a_pod("gone")])
     scene.now = 110.0
-    assert scene.victims(pod("new", 10)) == ["b"]
-    scene.evictions.asked_for("default-scheduler", [pod("gone too")])
-    scene.evictions.asked_for("another", [pod("of another profile")] * 5)
-    assert said(scene, pod("new", 10)) == "not eligible due to spec.preemption.maxEvictionsPerMinute=2."
-    assert scene.attempt(pod("new", 10)).retry_after == MINUTE - 10
+    assert scene.victims(a_pod("new", 10)) == ["b"]
+    scene.evictions.asked_for("default-scheduler", [a_pod("gone too")])
+    scene.evictions.asked_for("another", [a_pod("of another profile")] * 5)
+    assert said(scene, a_pod("new", 10)) == "not eligible due to spec.preemption.maxEvictionsPerMinute=2."
+    assert scene.attempt(a_pod("new", 10)).retry_after == MINUTE - 10
     scene.now = 160.0
-    assert scene.victims(pod("new", 10)) == ["b"]
+    assert scene.victims(a_pod("new", 10)) == ["b"]
 
 
 def test_a_member_in_its_groups_search_is_not_asked_again_whether_it_may_preempt() -> None:
     rules = Scene(rules={"waitSeconds": 60}, tried={"old": 0.0, "new": 70.0}, now=80.0).evaluator().runtime.preemption_rules
     assert rules is not None
-    old, new = pod("old", 10), pod("new", 10)
+    old, new = a_pod("old", 10), a_pod("new", 10)
     assert rules.why_not_yet([old, new]) is None, "a group has waited as long as any member"
     assert rules.why_not_yet([new]) is not None
     with rules.for_a_group(()):
@@ -98,57 +98,58 @@ def test_a_member_in_its_groups_search_is_not_asked_again_whether_it_may_preempt
 
 
 def test_protected_pods_stay_and_others_leave_although_they_are_more_important() -> None:
-    assert Scene(rules=protected()).node("n", web("a", 1), pod("b", 5)).victims(pod("new", 10)) == ["b"]
+    assert Scene(rules=protected()).node("n", web("a", 1), a_pod("b", 5)).victims(a_pod("new", 10)) == ["b"]
 
 
 def test_where_only_protected_pods_could_make_room_the_rule_is_named() -> None:
-    scene = Scene(rules=protected()).node("n", web("a"), web("b")).node("m", pod("equal", 10), pod("higher", 11))
-    assert said(scene, pod("new", 10)) == (
+    scene = Scene(rules=protected()).node("n", web("a"), web("b")).node("m", a_pod("equal", 10), a_pod("higher", 11))
+    assert said(scene, a_pod("new", 10)) == (
         "0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Victims are protected by spec.preemption.protect."
     )
 
 
 def test_no_rule_is_named_where_the_pod_would_not_fit_without_it() -> None:
-    scene = Scene(rules=protected()).node("n", web("a"), pod("equal", 10, "500m"))
-    assert said(scene, pod("new", 10, "2")) == "0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    scene = Scene(rules=protected()).node("n", web("a"), a_pod("equal", 10, "500m"))
+    assert said(scene, a_pod("new", 10, "2")) == "0/1 nodes are available: 1 No preemption victims found for incoming pod."
 
 
 def test_a_protected_pod_that_is_being_deleted_makes_room_as_any_other() -> None:
     scene = Scene(rules=protected()).node("n", web("a", leaving="DeletionByTaintManager"), web("b", 5))
-    result = scene.attempt(pod("new", 10))
+    result = scene.attempt(a_pod("new", 10))
     assert (result.status.ok, result.nominated_node, result.victims) == (True, "n", ())
 
 
 def test_pods_that_started_lately_stay_and_the_rule_tells_when_the_first_has_run_long_enough() -> None:
-    scene = Scene(rules={"minRunSeconds": 3 * DAY}).node("n", pod("a", start="29"), pod("b", start="30"))
-    assert said(scene, pod("new", 10)) == f"0/1 nodes are available: 1 Victims have run less than spec.preemption.minRunSeconds={3 * DAY}."
-    assert scene.attempt(pod("new", 10)).retry_after == 1 * DAY
+    scene = Scene(rules={"minRunSeconds": 3 * DAY}).node("n", a_pod("a", start="29"), a_pod("b", start="30"))
+    why = said(scene, a_pod("new", 10))
+    assert why == f"0/1 nodes are available: 1 Victims have run less than spec.preemption.minRunSeconds={3 * DAY}."
+    assert scene.attempt(a_pod("new", 10)).retry_after == 1 * DAY
     scene.today += DAY
-    assert scene.victims(pod("new", 10)) == ["a"]
+    assert scene.victims(a_pod("new", 10)) == ["a"]
 
 
 def test_a_pod_that_has_not_reported_its_start_has_run_no_time() -> None:
-    scene = Scene(rules={"minRunSeconds": 60}).node("n", pod("a"), pod("b", 5, start="01"))
-    assert scene.victims(pod("new", 10)) == ["b"]
-    assert Scene(rules={"minRunSeconds": 60}).node("n", pod("a"), pod("b")).attempt(pod("new", 10)).retry_after == 60
+    scene = Scene(rules={"minRunSeconds": 60}).node("n", a_pod("a"), a_pod("b", 5, start="01"))
+    assert scene.victims(a_pod("new", 10)) == ["b"]
+    assert Scene(rules={"minRunSeconds": 60}).node("n", a_pod("a"), a_pod("b")).attempt(a_pod("new", 10)).retry_after == 60
 
 
 def test_a_preemption_of_too_many_victims_is_refused_and_a_node_with_fewer_is_taken() -> None:
-    scene = Scene(rules={"maxVictims": 2}).node("n", *(pod(f"small{i}", 0, "500m") for i in range(4)))
-    assert said(scene, pod("new", 10, "1500m")) == "0/1 nodes are available: 1 More victims than spec.preemption.maxVictims=2."
-    scene.node("m", pod("large", 9, "2"))
-    assert scene.victims(pod("new", 10, "1500m")) == ["large"]
+    scene = Scene(rules={"maxVictims": 2}).node("n", *(a_pod(f"small{i}", 0, "500m") for i in range(4)))
+    assert said(scene, a_pod("new", 10, "1500m")) == "0/1 nodes are available: 1 More victims than spec.preemption.maxVictims=2."
+    scene.node("m", a_pod("large", 9, "2"))
+    assert scene.victims(a_pod("new", 10, "1500m")) == ["large"]
 
 
 def test_a_preemption_of_more_victims_than_the_minute_has_room_for_waits_until_it_has() -> None:
-    scene = Scene(rules={"maxEvictionsPerMinute": 3}, now=100.0).node("n", *(pod(f"small{i}", 0, "500m") for i in range(4)))
+    scene = Scene(rules={"maxEvictionsPerMinute": 3}, now=100.0).node("n", *(a_pod(f"small{i}", 0, "500m") for i in range(4)))
     scene.evictions.needed = True
-    scene.evictions.asked_for("default-scheduler", [pod("gone")])
-    assert said(scene, pod("new", 10, "1500m")) == (
+    scene.evictions.asked_for("default-scheduler", [a_pod("gone")])
+    assert said(scene, a_pod("new", 10, "1500m")) == (
         "0/1 nodes are available: 1 More victims than spec.preemption.maxEvictionsPerMinute=3 allows."
     )
-    assert scene.attempt(pod("new", 10, "1500m")).retry_after == MINUTE
-    assert scene.attempt(pod("new", 10, "2")).retry_after is None, "no minute has room for four"
+    assert scene.attempt(a_pod("new", 10, "1500m")).retry_after == MINUTE
+    assert scene.attempt(a_pod("new", 10, "2")).retry_after is None, "no minute has room for four"
 
 
 # --- budgets ---------------------------------------------------------------------------------------------------------------------------
@@ -159,45 +160,45 @@ STRICT: Final = {"disruptionBudgets": "Strict"}
 
 def test_a_budget_that_allows_no_disruption_keeps_its_pods() -> None:
     scene = Scene(rules=STRICT).node("n", web("a"), web("b")).budget(WEB, 0)
-    assert said(scene, pod("new", 10)) == (
+    assert said(scene, a_pod("new", 10)) == (
         "0/1 nodes are available: 1 Victims are kept by a PodDisruptionBudget under spec.preemption.disruptionBudgets=Strict."
     )
-    assert scene.attempt(pod("new", 10)).retry_after == LOOK_AGAIN
-    assert Scene().node("n", web("a"), web("b")).budget(WEB, 0).victims(pod("new", 10)) == ["b"], "as kube-scheduler, without the rule"
+    assert scene.attempt(a_pod("new", 10)).retry_after == LOOK_AGAIN
+    assert Scene().node("n", web("a"), web("b")).budget(WEB, 0).victims(a_pod("new", 10)) == ["b"], "as kube-scheduler, without the rule"
 
 
 def test_several_victims_of_one_budget_are_counted_together() -> None:
     scene = Scene(rules=STRICT).node("n", web("a"), web("b")).budget(WEB, 1)
-    assert said(scene, pod("new", 10, "2")).startswith("0/1 nodes are available: 1 Victims are kept by a PodDisruptionBudget")
-    assert len(scene.victims(pod("new", 10, "1"))) == 1
+    assert said(scene, a_pod("new", 10, "2")).startswith("0/1 nodes are available: 1 Victims are kept by a PodDisruptionBudget")
+    assert len(scene.victims(a_pod("new", 10, "1"))) == 1
     scene.budget(WEB, 2)
-    assert len(scene.victims(pod("new", 10, "2"))) == 2
+    assert len(scene.victims(a_pod("new", 10, "2"))) == 2
 
 
 def test_the_budget_is_counted_over_the_pods_that_really_leave() -> None:
     """kube-scheduler counts the small pod as the one that the budget allows, and the large one as breaking it."""
     scene = Scene(rules=STRICT).node("n", web("small", 2, "100m"), web("large", 1, "1900m")).budget(WEB, 1)
-    assert scene.victims(pod("new", 10, "1500m")) == ["large"]
+    assert scene.victims(a_pod("new", 10, "1500m")) == ["large"]
 
 
 def test_victims_that_their_budget_allows_cost_no_violation_when_nodes_are_compared() -> None:
-    scene = Scene(rules=STRICT).node("n", web("small", 2, "100m"), web("large", 1, "1900m")).node("m", pod("batch", 5, "1900m"))
-    assert scene.budget(WEB, 1).victims(pod("new", 10, "1500m")) == ["large"]
+    scene = Scene(rules=STRICT).node("n", web("small", 2, "100m"), web("large", 1, "1900m")).node("m", a_pod("batch", 5, "1900m"))
+    assert scene.budget(WEB, 1).victims(a_pod("new", 10, "1500m")) == ["large"]
 
 
 def test_an_eviction_that_the_budgets_status_does_not_show_uses_it_up() -> None:
     scene = Scene(rules=STRICT, now=100.0).node("n", web("a"), web("b")).node("m", web("c"), web("d"))
     scene.cluster.objects.put(versioned("1", allowed=1))
-    (victim,) = scene.attempt(pod("new", 10)).victims
+    (victim,) = scene.attempt(a_pod("new", 10)).victims
     scene.evictions.asked_for("default-scheduler", [victim])
     scene.cluster.told_to_leave(victim.uid)
-    other = pod("other", 10, "2")
+    other = a_pod("other", 10, "2")
     assert said(scene, other).startswith("0/2 nodes are available: 2 Victims are kept by a PodDisruptionBudget")
     scene.cluster.remove_pod(victim.uid)
     scene.now += 10
     assert said(scene, other).startswith("0/2"), "the victim is gone, and the status is as before"
     scene.cluster.objects.put(versioned("2", allowed=1))
-    assert len(scene.attempt(pod("third", 10, "1800m", nominated="")).victims) == 1, "the status has been written anew"
+    assert len(scene.attempt(a_pod("third", 10, "1800m", nominated="")).victims) == 1, "the status has been written anew"
 
 
 def test_a_status_written_in_the_first_seconds_may_have_been_computed_before() -> None:
@@ -206,18 +207,18 @@ def test_a_status_written_in_the_first_seconds_may_have_been_computed_before() -
     scene.evictions.needed = True
     scene.evictions.asked_for("default-scheduler", [web("elsewhere")])
     scene.cluster.objects.put(versioned("2", allowed=1))
-    assert said(scene, pod("new", 10)).startswith("0/1")
+    assert said(scene, a_pod("new", 10)).startswith("0/1")
     scene.now += 5
-    assert scene.victims(pod("new", 10)) == ["a"]
+    assert scene.victims(a_pod("new", 10)) == ["a"]
 
 
 def test_an_eviction_that_failed_uses_no_budget() -> None:
     scene = Scene(rules=STRICT).node("n", web("a"), web("b", 20)).budget(WEB, 1)
     scene.evictions.needed = True
     scene.evictions.asked_for("default-scheduler", [web("elsewhere")])
-    assert said(scene, pod("new", 10)).startswith("0/1")
+    assert said(scene, a_pod("new", 10)).startswith("0/1")
     scene.evictions.failed(web("elsewhere"))
-    assert scene.victims(pod("new", 10)) == ["a"]
+    assert scene.victims(a_pod("new", 10)) == ["a"]
 
 
 def versioned(version: str, allowed: int) -> Any:
@@ -226,10 +227,10 @@ def versioned(version: str, allowed: int) -> Any:
 
 def test_without_rules_and_in_namespaces_without_budgets_no_eviction_is_kept() -> None:
     scene = Scene().budget(WEB, 1)
-    scene.evictions.asked_for("default-scheduler", [pod("a")])
+    scene.evictions.asked_for("default-scheduler", [a_pod("a")])
     assert (len(scene.evictions), scene.evictions.within_a_minute("default-scheduler")) == (0, 0), "no profile has rules"
     scene.evictions.needed = True
-    scene.evictions.asked_for("default-scheduler", [pod("a", namespace="without"), pod("b")])
+    scene.evictions.asked_for("default-scheduler", [a_pod("a", namespace="without"), a_pod("b")])
     assert (len(scene.evictions), scene.evictions.within_a_minute("default-scheduler")) == (1, 2)
 
 
@@ -254,8 +255,8 @@ def test_no_more_evictions_are_kept_than_the_bound_and_the_oldest_go_first() -> 
     scene.evictions.needed = True
     for namespace in ("default", "other"):
         scene.budget(WEB, 1, namespace=namespace)
-    scene.evictions.asked_for("default-scheduler", [pod(f"p{i}") for i in range(MOST_KEPT)])
-    scene.evictions.asked_for("default-scheduler", [pod(f"q{i}", namespace="other") for i in range(5)])
+    scene.evictions.asked_for("default-scheduler", [a_pod(f"p{i}") for i in range(MOST_KEPT)])
+    scene.evictions.asked_for("default-scheduler", [a_pod(f"q{i}", namespace="other") for i in range(5)])
     assert len(scene.evictions) == MOST_KEPT
     assert scene.evictions.within_a_minute("default-scheduler") == MOST_KEPT + 5
     (other,) = [each for each in scene.cluster.objects.disruption_budgets.values() if each.metadata.namespace == "other"]
@@ -289,7 +290,7 @@ def both(cluster: list[list[Any]], allowed: dict[str, int], rules: Rules) -> tup
     scene = Scene(rules=as_spec(rules))
     for name, pods in nodes.items():
         made = [
-            pod(one.name, one.priority, f"{one.cpu}m", start=None if one.day is None else f"{one.day:02}", labels={"app": one.app})
+            a_pod(one.name, one.priority, f"{one.cpu}m", start=None if one.day is None else f"{one.day:02}", labels={"app": one.app})
             for one in pods
         ]
         scene.node(name, *made, cpu="1")
@@ -304,7 +305,7 @@ def test_the_rules_are_filters_on_kube_schedulers_choice(
     cluster: list[list[Any]], allowed: dict[str, int], rules: Rules, priority: int, cpu: int
 ) -> None:
     scene, model = both(cluster, allowed, rules)
-    preemptor = pod("new", priority, f"{cpu}m")
+    preemptor = a_pod("new", priority, f"{cpu}m")
     if scene.evaluator().evaluate(preemptor).count:
         return
     result = scene.attempt(preemptor)
@@ -328,7 +329,7 @@ def test_rules_that_say_nothing_are_no_rules(spec: dict[str, Any] | None, cluste
     scene.rules = spec
     evaluator = scene.evaluator()
     assert evaluator.runtime.preemption_rules is None
-    preemptor = pod("new", priority, "900m")
+    preemptor = a_pod("new", priority, "900m")
     if not evaluator.evaluate(preemptor).count:
         result = scene.attempt(preemptor)
         found = (result.nominated_node, [victim.name for victim in result.victims]) if result.status.ok else None

@@ -19,7 +19,7 @@ from placewright.framework.status import Code, Status
 from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from plugins.pairwise_worlds import HOST, ZONE, Dice
-from plugins.preempting import Scene, pod
+from plugins.preempting import Scene, a_pod
 from randomcases import cases
 
 APPS: Final = ("web", "db")
@@ -97,7 +97,9 @@ class Broken(OneByOne):
 def scene_of(cluster: list[list[Any]], allowed: list[tuple[str, int]]) -> Scene:
     scene = Scene()
     for n, running in enumerate(cluster):
-        pods = [pod(f"p{n}-{i}", p, cpu, start=start, labels=labels, spec=spec) for i, (p, cpu, start, labels, spec) in enumerate(running)]
+        pods = [
+            a_pod(f"p{n}-{i}", p, cpu, start=start, labels=labels, spec=spec) for i, (p, cpu, start, labels, spec) in enumerate(running)
+        ]
         scene.node(f"n{n}", *pods, cpu="1")
     for i, (app, count) in enumerate(allowed):
         scene.budget({"matchLabels": {"app": app}}, count, name=f"b{i}")
@@ -117,7 +119,7 @@ def test_nodes_tried_in_step_give_what_each_gives_alone(
 ) -> None:
     scene = scene_of(cluster, allowed)
     handle = scene.evaluator().runtime.post_filter[0].handle
-    preemptor = pod("new", priority, cpu, spec=PORT if port else {})
+    preemptor = a_pod("new", priority, cpu, spec=PORT if port else {})
     alone = trials(scene, OneByOne(handle), preemptor)
     assert trials(scene, handle, preemptor) == alone
     assert trials(scene, Screening(handle), preemptor) == alone
@@ -130,7 +132,7 @@ def test_the_pod_fits_without_the_victims_and_with_none_of_them_back(
 ) -> None:
     scene = scene_of(cluster, allowed)
     handle = scene.evaluator().runtime.post_filter[0].handle
-    preemptor = pod("new", priority, "800m")
+    preemptor = a_pod("new", priority, "800m")
     for outcome in trials(scene, handle, preemptor):
         if isinstance(outcome, Candidate):
             assert all(victim.priority < priority for victim in outcome.victims)
@@ -175,7 +177,7 @@ def neighbour(dice: Dice, name: str, priority: int) -> PodInfo:
         spec["topologySpreadConstraints"] = [hard_spread(dice) for _ in range(dice.randint(1, 2))]
     if dice.maybe(0.3):
         spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": dice.choice(CLAIMS)}}]
-    return pod(name, priority, dice.choice(("300m", "500m")), labels={"app": dice.choice(APPS)}, spec=spec)
+    return a_pod(name, priority, dice.choice(("300m", "500m")), labels={"app": dice.choice(APPS)}, spec=spec)
 
 
 def required(dice: Dice) -> dict[str, Any]:
@@ -229,34 +231,34 @@ def test_many_nodes_with_nominated_pods_are_looked_at_together_and_each_is_told_
 
 
 def test_a_node_tried_alone_keeps_whom_it_can() -> None:
-    scene = Scene().node("n", pod("a", 1), pod("b", 2), pod("c", 3), cpu="3")
+    scene = Scene().node("n", a_pod("a", 1), a_pod("b", 2), a_pod("c", 3), cpu="3")
     handle = scene.evaluator().runtime.post_filter[0].handle
-    (outcome,) = trials(scene, OneByOne(handle), pod("new", 10, "2"))
+    (outcome,) = trials(scene, OneByOne(handle), a_pod("new", 10, "2"))
     assert [victim.name for victim in outcome.victims] == ["b", "a"]
 
 
 def test_nodes_are_tried_alone_after_all_when_a_filter_turns_out_to_look_around() -> None:
-    scene = Scene().node("n", pod("a", 1), pod("b", 2), pod("c", 3), cpu="3")
+    scene = Scene().node("n", a_pod("a", 1), a_pod("b", 2), a_pod("c", 3), cpu="3")
     handle = scene.evaluator().runtime.post_filter[0].handle
-    assert trials(scene, Reluctant(handle), pod("new", 10, "2")) == trials(scene, handle, pod("new", 10, "2"))
+    assert trials(scene, Reluctant(handle), a_pod("new", 10, "2")) == trials(scene, handle, a_pod("new", 10, "2"))
 
 
 def test_an_error_on_one_node_does_not_end_the_search_on_others() -> None:
-    scene = Scene().node("n", pod("a", 1, "2")).node("m")
+    scene = Scene().node("n", a_pod("a", 1, "2")).node("m")
     handle = scene.evaluator().runtime.post_filter[0].handle
-    broken, empty = trials(scene, Broken(handle), pod("new", 10))
+    broken, empty = trials(scene, Broken(handle), a_pod("new", 10))
     assert (broken.code, broken.message) == (Code.ERROR, "broken")
     assert empty == NO_VICTIMS
     assert scene.cluster.pod_count.tolist() == [1, 0]
 
 
 def test_trials_say_of_every_row_what_it_alone_would_be_told() -> None:
-    scene = Scene().node("full", pod("a", 0, "2")).node("free").node("closed", unschedulable=True).node("small", cpu="100m")
-    scene.nominated[NodeName("free")] = [pod("earlier", 20, "2")]
+    scene = Scene().node("full", a_pod("a", 0, "2")).node("free").node("closed", unschedulable=True).node("small", cpu="100m")
+    scene.nominated[NodeName("free")] = [a_pod("earlier", 20, "2")]
     handle = scene.evaluator().runtime.post_filter[0].handle
-    rejections, unsettled = handle.trials(pod("new", 10)).check(np.arange(4))
+    rejections, unsettled = handle.trials(a_pod("new", 10)).check(np.arange(4))
     assert not len(unsettled)
     together = {int(row): status for status, rows in rejections for row in rows}
-    alone = {row: handle.check_row(pod("new", 10), row) for row in range(4)}
+    alone = {row: handle.check_row(a_pod("new", 10), row) for row in range(4)}
     assert together == {row: status for row, status in alone.items() if not status.ok}
     assert len(together) == 4

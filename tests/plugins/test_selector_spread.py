@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from legacy_worlds import OLD_ZONE, REGION, OldDice, final_scores, service_selectors, zone_of
-from pairwise import build, load, node, pod
+from pairwise import a_node, a_pod, build, load
 from pairwise_worlds import ZONE, Body, Dice, World, happen, info, matches, populate
 
 from placewright.framework.interface import CycleState
@@ -90,39 +90,39 @@ WEB = service("web").namespace("home").selects(app="web")
 def scored(*objects: ObjectMaker[Any]) -> dict[str, int]:
     cluster = load(objects)
     nodes = [str(name) for name in cluster.names if name]
-    return final_scores(build(SelectorSpread, cluster), cluster, pod("new").build(), nodes)
+    return final_scores(build(SelectorSpread, cluster), cluster, a_pod("new").build(), nodes)
 
 
 def test_without_zones_the_emptiest_node_gets_all_and_the_fullest_nothing() -> None:
-    pods = [pod("1", "b"), pod("2", "c"), pod("3", "c"), pod("4", "c")]
-    assert scored(node("a"), node("b"), node("c"), WEB, *pods) == {"a": 100, "b": 66, "c": 0}
+    pods = [a_pod("1", "b"), a_pod("2", "c"), a_pod("3", "c"), a_pod("4", "c")]
+    assert scored(a_node("a"), a_node("b"), a_node("c"), WEB, *pods) == {"a": 100, "b": 66, "c": 0}
 
 
 def test_a_zone_makes_two_thirds_of_the_score_and_a_node_outside_zones_is_judged_alone() -> None:
-    nodes = [node("a", **{ZONE: "1"}), node("b", **{ZONE: "1"}), node("c", **{ZONE: "2"}), node("d")]
-    assert scored(*nodes, WEB, pod("p", "a")) == {"a": 0, "b": 33, "c": 100, "d": 100}
+    nodes = [a_node("a", **{ZONE: "1"}), a_node("b", **{ZONE: "1"}), a_node("c", **{ZONE: "2"}), a_node("d")]
+    assert scored(*nodes, WEB, a_pod("p", "a")) == {"a": 0, "b": 33, "c": 100, "d": 100}
 
 
 def test_a_zone_label_of_before_1_17_goes_before_todays_and_a_region_is_part_of_the_zone() -> None:
-    older = [node("a", **{ZONE: "1"}), node("b", **{ZONE: "2", OLD_ZONE: "1"}), node("c", **{ZONE: "1", REGION: "r"})]
-    assert scored(*older, WEB, pod("p", "a")) == {"a": 0, "b": 33, "c": 100}
+    older = [a_node("a", **{ZONE: "1"}), a_node("b", **{ZONE: "2", OLD_ZONE: "1"}), a_node("c", **{ZONE: "1", REGION: "r"})]
+    assert scored(*older, WEB, a_pod("p", "a")) == {"a": 0, "b": 33, "c": 100}
 
 
 def test_a_pod_with_spread_constraints_of_its_own_is_skipped() -> None:
-    cluster = load([node("a"), WEB])
-    new = pod("new").spread("zone")
+    cluster = load([a_node("a"), WEB])
+    new = a_pod("new").spread("zone")
     status = build(SelectorSpread, cluster).pre_score(CycleState(), new.build(), cluster, cluster.rows())
     assert status.code is Code.SKIP
 
 
 def test_pods_that_nothing_selects_score_the_same_everywhere() -> None:
-    assert scored(node("a", **{ZONE: "1"}), node("b"), pod("p", "a")) == {"a": 100, "b": 100}
+    assert scored(a_node("a", **{ZONE: "1"}), a_node("b"), a_pod("p", "a")) == {"a": 100, "b": 100}
 
 
 def test_pods_on_nodes_that_are_not_feasible_count_for_no_zone() -> None:
-    cluster = load([node("a", **{ZONE: "1"}), node("b", **{ZONE: "1"}), node("c", **{ZONE: "2"}), WEB, pod("p", "a")])
+    cluster = load([a_node("a", **{ZONE: "1"}), a_node("b", **{ZONE: "1"}), a_node("c", **{ZONE: "2"}), WEB, a_pod("p", "a")])
     plugin = build(SelectorSpread, cluster)
-    assert final_scores(plugin, cluster, pod("new").build(), ["b", "c"]) == {"b": 100, "c": 100}
+    assert final_scores(plugin, cluster, a_pod("new").build(), ["b", "c"]) == {"b": 100, "c": 100}
 
 
 def test_it_rejects_no_pod_and_so_waits_for_no_event() -> None:

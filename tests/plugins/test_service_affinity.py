@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from legacy_worlds import OldDice, final_scores, labels_of, service_selectors, zone_of
-from pairwise import build, load, node, pod, verdicts
+from pairwise import a_node, a_pod, build, load, verdicts
 from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, populate
 
 from framework.makers import Scene
@@ -115,53 +115,53 @@ def _compare(world: World, plugin: Any, pod: Body, together: list[str]) -> None:
 
 WEB = kit.service("web").namespace("home").selects(app="web")
 HALLS = {"affinityLabels": ["hall"]}
-NEW = pod("new").build()
+NEW = a_pod("new").build()
 
 
-def rejected(*objects: ObjectMaker[Any], new: PodMaker = pod("new"), **args: Any) -> set[str]:  # noqa: B008 - makers do not change
-    cluster = load([node("n1", hall="north"), node("n2", hall="north"), node("s", hall="south"), node("none"), *objects])
+def rejected(*objects: ObjectMaker[Any], new: PodMaker = a_pod("new"), **args: Any) -> set[str]:  # noqa: B008 - makers do not change
+    cluster = load([a_node("n1", hall="north"), a_node("n2", hall="north"), a_node("s", hall="south"), a_node("none"), *objects])
     return set(verdicts(build(ServiceAffinity, cluster, HALLS | args), cluster, new.build()))
 
 
 def test_the_first_pod_of_a_service_goes_anywhere_and_the_next_where_its_label_is_the_same() -> None:
     assert rejected(WEB) == set()
-    assert rejected(WEB, pod("p", "n1")) == {"s", "none"}
+    assert rejected(WEB, a_pod("p", "n1")) == {"s", "none"}
 
 
 def test_pods_that_no_service_selects_go_anywhere() -> None:
-    assert rejected(pod("p", "n1")) == set()
+    assert rejected(a_pod("p", "n1")) == set()
 
 
 def test_a_pod_on_a_node_without_the_label_leaves_it_open() -> None:
-    assert rejected(WEB, pod("p", "none")) == set()
+    assert rejected(WEB, a_pod("p", "none")) == set()
 
 
 def test_what_the_pod_asks_of_the_label_goes_before_what_others_have() -> None:
-    assert rejected(WEB, pod("p", "n1"), new=pod("new", nodeSelector={"hall": "south"})) == {"n1", "n2", "none"}
+    assert rejected(WEB, a_pod("p", "n1"), new=a_pod("new", nodeSelector={"hall": "south"})) == {"n1", "n2", "none"}
 
 
 def test_other_labels_of_its_node_selector_are_not_this_plugins_business() -> None:
-    assert rejected(new=pod("new", nodeSelector={"disk": "ssd"})) == set()
+    assert rejected(new=a_pod("new", nodeSelector={"disk": "ssd"})) == set()
 
 
 def test_pods_of_other_labels_or_namespaces_do_not_count() -> None:
-    assert rejected(WEB, pod("p", "n1", app="db"), pod("q", "n1", namespace="away")) == set()
+    assert rejected(WEB, a_pod("p", "n1", app="db"), a_pod("q", "n1", namespace="away")) == set()
 
 
 def test_labels_that_the_node_selector_leaves_out_are_filled_in_one_by_one() -> None:
-    there = (node("a", hall="north", floor="1"), node("b", hall="south", floor="1"), node("c", hall="south", floor="2"))
-    new = pod("new", nodeSelector={"hall": "south"})
-    cluster = load([*there, WEB, pod("p", "a")])
+    there = (a_node("a", hall="north", floor="1"), a_node("b", hall="south", floor="1"), a_node("c", hall="south", floor="2"))
+    new = a_pod("new", nodeSelector={"hall": "south"})
+    cluster = load([*there, WEB, a_pod("p", "a")])
     plugin = build(ServiceAffinity, cluster, {"affinityLabels": ["hall", "floor"]})
     assert set(verdicts(plugin, cluster, new.build())) == {"a", "c"}
 
 
 def test_spreading_counts_only_the_first_of_several_services_by_name() -> None:
     other = kit.service("all").namespace("home").selects(tier="x")
-    both = pod("p", "n1").labels(tier="x")
-    cluster = load([node("n1", hall="north"), node("s", hall="south"), WEB, other, both, pod("q", "s")])
+    both = a_pod("p", "n1").labels(tier="x")
+    cluster = load([a_node("n1", hall="north"), a_node("s", hall="south"), WEB, other, both, a_pod("q", "s")])
     plugin = build(ServiceAffinity, cluster, {"antiAffinityLabelsPreference": ["hall"]})
-    assert final_scores(plugin, cluster, pod("new").labels(tier="x").build(), ["n1", "s"]) == {"n1": 0, "s": 100}
+    assert final_scores(plugin, cluster, a_pod("new").labels(tier="x").build(), ["n1", "s"]) == {"n1": 0, "s": 100}
 
 
 def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() -> None:
@@ -169,8 +169,8 @@ def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() ->
         "plugins": {"score": {"enabled": [{"name": "ServiceAffinity"}]}},
         "pluginConfig": [{"name": "ServiceAffinity", "args": {"antiAffinityLabelsPreference": ["hall"]}}],
     }
-    nodes = [node("n1", hall="north"), node("n2", hall="north").cordoned(), node("s", hall="south")]
-    cluster = load([*(each.offers(pods="10") for each in nodes), WEB, pod("p", "n2"), pod("q", "s")])
+    nodes = [a_node("n1", hall="north"), a_node("n2", hall="north").cordoned(), a_node("s", hall="south")]
+    cluster = load([*(each.offers(pods="10") for each in nodes), WEB, a_pod("p", "n2"), a_pod("q", "s")])
     scene = Scene(extra=(ServiceAffinity,), spec=spec, cluster=cluster)
     evaluator = scene.evaluator()
     for _ in range(2):  # the second time with kept columns
@@ -181,7 +181,7 @@ def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() ->
 
 
 def test_a_label_may_be_called_as_what_the_plugin_remembers_by_itself() -> None:
-    cluster = load([node("a", walk="1", zones="1"), node("b", walk="2", zones="1"), WEB, pod("p", "a")])
+    cluster = load([a_node("a", walk="1", zones="1"), a_node("b", walk="2", zones="1"), WEB, a_pod("p", "a")])
     plugin = build(ServiceAffinity, cluster, {"affinityLabels": ["walk"], "antiAffinityLabelsPreference": ["walk", "zones"]})
     assert set(verdicts(plugin, cluster, NEW)) == {"b"}
     assert final_scores(plugin, cluster, NEW, ["a", "b"]) == {"a": 0, "b": 50}
@@ -190,8 +190,8 @@ def test_a_label_may_be_called_as_what_the_plugin_remembers_by_itself() -> None:
 # --- events -------------------------------------------------------------------------------------------------------------------
 
 
-def a_node(**labels: str) -> Node:
-    return node("n", **labels).build()
+def node_n(**labels: str) -> Node:
+    return a_node("n", **labels).build()
 
 
 def service(app: str, namespace: str = "home", name: str = "s") -> Service:
@@ -203,17 +203,17 @@ ADDED = Action.ADD
 GONE = Action.DELETE
 LABELLED = Action.UPDATE_POD_LABEL
 ON_NODES = EventResource.ASSIGNED_POD
-PEER, OTHER, WAITING = pod("peer", "n1").build(), pod("peer", "n1", app="db").build(), pod("x").build()
+PEER, OTHER, WAITING = a_pod("peer", "n1").build(), a_pod("peer", "n1", app="db").build(), a_pod("x").build()
 
 
 @pytest.mark.parametrize(
     ("resource", "action", "old", "new", "woken"),
     [
-        pytest.param(EventResource.NODE, ADDED, None, a_node(), True, id="a node came"),
-        pytest.param(EventResource.NODE, GONE, a_node(), None, True, id="a node went, maybe the first pod's"),
-        pytest.param(EventResource.NODE, Action.UPDATE_NODE_LABEL, a_node(), a_node(hall="x"), True, id="a node got the label"),
-        pytest.param(EventResource.NODE, Action.UPDATE_NODE_LABEL, a_node(), a_node(disk="x"), False, id="a node got another label"),
-        pytest.param(EventResource.NODE, Action.UPDATE_NODE_ALLOCATABLE, a_node(), a_node(), False, id="a node grew"),
+        pytest.param(EventResource.NODE, ADDED, None, node_n(), True, id="a node came"),
+        pytest.param(EventResource.NODE, GONE, node_n(), None, True, id="a node went, maybe the first pod's"),
+        pytest.param(EventResource.NODE, Action.UPDATE_NODE_LABEL, node_n(), node_n(hall="x"), True, id="a node got the label"),
+        pytest.param(EventResource.NODE, Action.UPDATE_NODE_LABEL, node_n(), node_n(disk="x"), False, id="a node got another label"),
+        pytest.param(EventResource.NODE, Action.UPDATE_NODE_ALLOCATABLE, node_n(), node_n(), False, id="a node grew"),
         pytest.param(ON_NODES, ADDED, None, PEER, True, id="a pod like it came"),
         pytest.param(ON_NODES, ADDED, None, OTHER, False, id="another pod came"),
         pytest.param(ON_NODES, GONE, PEER, None, True, id="a pod like it went"),
@@ -270,7 +270,7 @@ def test_a_running_scheduler_does_not_try_again_for_a_service_of_others() -> Non
 
 def test_without_labels_to_share_it_rejects_no_pod_and_waits_for_no_event() -> None:
     assert build(ServiceAffinity, load([]), {"antiAffinityLabelsPreference": ["hall"]}).events() == ()
-    assert rejected(WEB, pod("p", "n1"), affinityLabels=[]) == set()
+    assert rejected(WEB, a_pod("p", "n1"), affinityLabels=[]) == set()
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ class Handle:
     volumes: Writer
 
 
-def claim(name: str, version: int = 10, **annotations: str) -> VolumeClaimMaker:
+def pvc(name: str, version: int = 10, **annotations: str) -> VolumeClaimMaker:
     return persistent_volume_claim(name).storage_class("made").annotations(annotations).version(str(version))
 
 
@@ -108,7 +108,7 @@ def desk(*objects: PlainMaker[Any], static: bool = True) -> Desk:
     made = storage_class("made")
     case = PluginCase(
         VolumeBinding, nodes=[node("n1"), node("n2")],
-        objects=[made if static else made.provisioner("maker"), claim("data"), claim("more"), *objects],
+        objects=[made if static else made.provisioner("maker"), pvc("data"), pvc("more"), *objects],
     )  # fmt: skip
     pods = {"web": pod("web").volume_claims("data").build(), "other": pod("other").volume_claims("more").build()}
     writer = Writer()
@@ -155,7 +155,7 @@ async def test_a_static_volume_is_told_its_claim_and_the_pod_goes_on_once_the_cl
     it = desk(volume("a", "n1"))
     state = it.reserve("web", N1)
     it.writer.controller = [
-        lambda: it.show(claim("data", 30).bound_to("a")),  # the volume's own news are late
+        lambda: it.show(pvc("data", 30).bound_to("a")),  # the volume's own news are late
         lambda: it.show(volume("a", "n1", 20).bound_to("data")),
     ]
     assert (await it.pre_bind(state, N1)).ok
@@ -179,8 +179,8 @@ async def test_a_claim_is_told_its_node_and_the_pod_goes_on_once_its_volume_is_t
     it = desk(static=False)
     state = it.reserve("web", N2)
     it.writer.controller = [
-        lambda: it.show(claim("data", 20, **{SELECTED: "n2"})),
-        lambda: it.show(claim("data", 21, **{SELECTED: "n2"}).bound_to("fresh")),
+        lambda: it.show(pvc("data", 20, **{SELECTED: "n2"})),
+        lambda: it.show(pvc("data", 21, **{SELECTED: "n2"}).bound_to("fresh")),
         lambda: it.show(volume("fresh", "n2", 22)),
     ]
     assert (await it.pre_bind(state, N2)).ok
@@ -217,10 +217,10 @@ async def test_what_goes_wrong_with_a_static_volume_is_said(shown: list[PlainMak
     ("shown", "message"),
     [
         ([], "context deadline exceeded"),
-        ([claim("data", 20)], 'provisioning failed for PVC "data"'),
-        ([claim("data", 20, **{SELECTED: "n1"})], 'provisioning failed for PVC "data"'),
+        ([pvc("data", 20)], 'provisioning failed for PVC "data"'),
+        ([pvc("data", 20, **{SELECTED: "n1"})], 'provisioning failed for PVC "data"'),
         (
-            [claim("data", 20, **{SELECTED: "n2"}).bound_to("far"), volume("far", "n1")],
+            [pvc("data", 20, **{SELECTED: "n2"}).bound_to("far"), volume("far", "n1")],
             'pv "far" node affinity doesn\'t match node "n2": no matching NodeSelectorTerms',
         ),
     ],
@@ -268,7 +268,7 @@ async def test_a_refused_write_rolls_back_and_frees_the_volume() -> None:
 
 
 async def test_a_pod_whose_claims_are_bound_writes_nothing() -> None:
-    it = desk(claim("data").bound_to("a"), volume("a", "n1"))
+    it = desk(pvc("data").bound_to("a"), volume("a", "n1"))
     state = it.reserve("web", N1)
     assert (await it.pre_bind(state, N1)).ok
     assert (it.writer.bound, it.writer.selected, it.writer.seconds) == ([], [], 0)

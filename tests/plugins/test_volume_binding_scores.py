@@ -29,7 +29,7 @@ FULLER = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
 COUNTER = csi_driver("counter").tells_capacity()
 
 
-def claim(name: str, size: str, of: str) -> VolumeClaimMaker:
+def pvc(name: str, size: str, of: str) -> VolumeClaimMaker:
     return persistent_volume_claim(name, size).storage_class(of)
 
 
@@ -54,7 +54,7 @@ def scored(shape: list[dict[str, int]] | None, *objects: Maker, hosts: str = "ab
     return case.scores(web)
 
 
-STATIC = (storage_class("disks"), claim("data", "2Gi", "disks"), volume("x", "4Gi", "disks", "a"), volume("y", "8Gi", "disks", "b"))
+STATIC = (storage_class("disks"), pvc("data", "2Gi", "disks"), volume("x", "4Gi", "disks", "a"), volume("y", "8Gi", "disks", "b"))
 
 
 @pytest.mark.parametrize(("shape", "a", "b"), [(EMPTIER, 50, 75), (FULLER, 50, 25)])
@@ -70,29 +70,29 @@ def test_nothing_is_scored_without_a_shape_or_without_claims_to_bind() -> None:
 
 
 def test_claims_of_one_class_are_added_and_classes_count_alike() -> None:
-    objects: list[Maker] = [storage_class("disks"), claim("one", "1Gi", "disks"), claim("two", "2Gi", "disks")]
+    objects: list[Maker] = [storage_class("disks"), pvc("one", "1Gi", "disks"), pvc("two", "2Gi", "disks")]
     objects += [volume("x", "2Gi", "disks", "a"), volume("y", "4Gi", "disks", "a")]
     assert scored(FULLER, *objects, hosts="a") == {"a": 50}  # 3 of 6
-    objects += [storage_class("fast"), claim("three", "1Gi", "fast"), volume("z", "8Gi", "fast", "a")]
+    objects += [storage_class("fast"), pvc("three", "1Gi", "fast"), volume("z", "8Gi", "fast", "a")]
     assert scored(FULLER, *objects, hosts="a") == {"a": 31}  # (50 + 12) / 2
 
 
 def test_room_for_volumes_to_be_made_is_shared_by_the_claims_of_a_class() -> None:
-    objects: list[Maker] = [COUNTER, storage_class("made").provisioner("counter"), claim("one", "2Gi", "made"), claim("two", "3Gi", "made")]
+    objects: list[Maker] = [COUNTER, storage_class("made").provisioner("counter"), pvc("one", "2Gi", "made"), pvc("two", "3Gi", "made")]
     assert scored(FULLER, *objects, room("a", "10Gi"), room("b", "4Gi")) == {"a": 50, "b": 100}
 
 
 def test_where_a_volume_exists_room_for_others_does_not_count() -> None:
-    objects: list[Maker] = [COUNTER, storage_class("made").provisioner("counter"), claim("one", "2Gi", "made")]
+    objects: list[Maker] = [COUNTER, storage_class("made").provisioner("counter"), pvc("one", "2Gi", "made")]
     objects += [room("a", "10Gi"), room("b", "10Gi")]
     assert scored(FULLER, *objects, volume("x", "4Gi", "made", "a")) == {"a": 50, "b": 20}
 
 
 def test_beside_a_volume_that_exists_claims_to_be_provisioned_do_not_count() -> None:
-    objects: list[Maker] = [COUNTER, storage_class("made").provisioner("counter"), claim("one", "2Gi", "made"), claim("two", "3Gi", "made")]
+    objects: list[Maker] = [COUNTER, storage_class("made").provisioner("counter"), pvc("one", "2Gi", "made"), pvc("two", "3Gi", "made")]
     objects += [room("a", "20Gi"), room("b", "20Gi"), volume("x", "4Gi", "made", "a")]
     assert scored(FULLER, *objects) == {"a": 50, "b": 25}
 
 
 def test_drivers_that_do_not_count_say_nothing() -> None:
-    assert scored(EMPTIER, storage_class("made").provisioner("maker"), claim("one", "2Gi", "made"), room("a", "10Gi")) == {"a": 0, "b": 0}
+    assert scored(EMPTIER, storage_class("made").provisioner("maker"), pvc("one", "2Gi", "made"), room("a", "10Gi")) == {"a": 0, "b": 0}

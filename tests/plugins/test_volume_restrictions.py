@@ -36,18 +36,18 @@ def conflict(one: Body, other: Body) -> bool:
     return False
 
 
-def claims(pod: Body) -> list[tuple[str, str]]:
+def claims_of(pod: Body) -> list[tuple[str, str]]:
     named = (v["persistentVolumeClaim"]["claimName"] for v in pod["spec"]["volumes"] if "persistentVolumeClaim" in v)
     return [(pod["metadata"]["namespace"], name) for name in named]
 
 
 def scalar(world: StorageWorld, pod: Body) -> tuple[str, dict[str, str]] | None:
     in_use = False
-    for namespace, name in claims(pod):
+    for namespace, name in claims_of(pod):
         claim = world.find("PersistentVolumeClaim", name, namespace)
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found', {}
-        users = [other for there in world.pods_by_node().values() for other in there if (namespace, name) in claims(other)]
+        users = [other for there in world.pods_by_node().values() for other in there if (namespace, name) in claims_of(other)]
         in_use |= "ReadWriteOncePod" in claim["spec"]["accessModes"] and bool(users)
     verdicts = {}
     for name, there in world.pods_by_node().items():

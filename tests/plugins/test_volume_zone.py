@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise_worlds import Body
 from storage_worlds import BETA, BETA_REGION, GA, REGION, StorageWorld, differences, said
-from test_volume_restrictions import claims
+from test_volume_restrictions import claims_of
 
 from placewright.framework.status import Code
 from placewright.plugins.volumezone import VolumeZone
@@ -21,7 +21,7 @@ STABLE = {BETA: GA, BETA_REGION: REGION, GA: GA, REGION: REGION}
 
 def scalar(world: StorageWorld, pod: Body) -> tuple[str, dict[str, str]] | None:
     wanted: list[tuple[str, list[str]]] = []
-    for namespace, name in claims(pod):
+    for namespace, name in claims_of(pod):
         found = world.find("PersistentVolumeClaim", name, namespace)
         if found is None:
             return f'persistentvolumeclaim "{name}" not found', {}

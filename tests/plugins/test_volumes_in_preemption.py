@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from pairwise_worlds import Body
-from preempting import Scene, pod
+from preempting import Scene, a_pod
 from test_node_volume_limits import drivers
 
 from placewright.api.pods import PodInfo
@@ -20,7 +20,7 @@ def uses(claim: str) -> Body:
 
 
 def with_volumes(name: str, *volumes: Body, priority: int = 0, cpu: str = "1") -> PodInfo:
-    return pod(name, priority, cpu, spec={"volumes": [volume | {"name": f"v{i}"} for i, volume in enumerate(volumes)]})
+    return a_pod(name, priority, cpu, spec={"volumes": [volume | {"name": f"v{i}"} for i, volume in enumerate(volumes)]})
 
 
 def bind(scene: Scene, claim: str, mode: str = "ReadWriteOnce", driver: str = "a") -> None:
@@ -40,32 +40,32 @@ def scene() -> Scene:
 
 
 def test_only_the_node_of_the_pod_that_has_the_claim_is_worth_emptying(scene: Scene) -> None:
-    scene.node("a", pod("bystander"), cpu="8").node("b", pod("other"), with_volumes("holder", uses("mine"), priority=1), cpu="8")
+    scene.node("a", a_pod("bystander"), cpu="8").node("b", a_pod("other"), with_volumes("holder", uses("mine"), priority=1), cpu="8")
     result = scene.attempt(with_volumes("me", uses("mine"), priority=5))
     assert result.nominated_node == "b"
     assert [victim.name for victim in result.victims] == ["holder"]
 
 
 def test_a_claim_of_a_pod_that_may_stay_bars_every_node(scene: Scene) -> None:
-    scene.node("a", pod("bystander"), cpu="8").node("b", with_volumes("holder", uses("mine"), priority=9), cpu="8")
+    scene.node("a", a_pod("bystander"), cpu="8").node("b", with_volumes("holder", uses("mine"), priority=9), cpu="8")
     assert not scene.victims(with_volumes("me", uses("mine"), priority=5))
 
 
 def test_a_claim_of_the_same_name_in_another_namespace_is_another_claim(scene: Scene) -> None:
-    away = pod("away", namespace="team", spec={"volumes": [uses("mine") | {"name": "v"}]})
+    away = a_pod("away", namespace="team", spec={"volumes": [uses("mine") | {"name": "v"}]})
     scene.node("a", away, cpu="8").node("b", with_volumes("holder", uses("mine")), cpu="8")
     assert scene.victims(with_volumes("me", uses("mine"), priority=5)) == ["holder"]
 
 
 def test_only_users_of_the_disk_leave(scene: Scene) -> None:
-    scene.node("a", pod("bystander"), with_volumes("user", DISK, priority=1), cpu="8")
+    scene.node("a", a_pod("bystander"), with_volumes("user", DISK, priority=1), cpu="8")
     assert scene.victims(with_volumes("me", DISK, priority=5)) == ["user"]
 
 
 def test_as_few_leave_as_hold_volumes_too_many_and_the_least_important_of_them(scene: Scene) -> None:
     scene.cluster.objects.put(drivers("a", a=2).build())
     low, high = with_volumes("low", uses("c0"), priority=1), with_volumes("high", uses("c1"), priority=2)
-    scene.node("a", pod("bystander"), low, high, cpu="8")
+    scene.node("a", a_pod("bystander"), low, high, cpu="8")
     assert scene.victims(with_volumes("me", uses("c2"), priority=5)) == ["low"]
     assert scene.victims(with_volumes("greedy", uses("c2"), uses("c3"), priority=5)) == ["high", "low"]
 

@@ -16,6 +16,7 @@ from placewright.api.decode import DecodeError
 from placewright.api.quantity import QuantityError
 from placewright.offline.world import read_object
 from placewright.testing import (
+    built,
     coscheduling_group,
     csi_driver,
     csi_node,
@@ -189,3 +190,11 @@ def test_a_profile_is_resolved_as_one_of_a_file_is() -> None:
 def test_a_profile_of_a_few_plugins_runs_these_and_what_no_profile_lacks() -> None:
     points = profile().only("NodeName").resolved().points
     assert {plugin for names in points.values() for plugin in names} == {"PrioritySort", "NodeName", "DefaultBinder"}
+
+
+def test_built_builds_what_a_maker_makes_and_leaves_all_else_alone() -> None:
+    web = pod("web").version("7")
+    assert built(web).pod == web.build().pod
+    assert built(node("a").version("7")) == node("a").version("7").build()
+    for thing in (built(web), "web", None):
+        assert built(thing) is thing

@@ -26,7 +26,7 @@ from placewright.testing.assertions import (
 from placewright.testing.devices import device_class, device_taint_rule, resource_claim, resource_slice
 from placewright.testing.extenderport import FakeExtender
 from placewright.testing.nodes import node
-from placewright.testing.plugincase import PluginCase
+from placewright.testing.plugincase import PluginCase, built
 from placewright.testing.plugincheck import check_plugin
 from placewright.testing.pluginreport import CallTime, PluginReport
 from placewright.testing.podgroups import coscheduling_group, pod_group
@@ -61,6 +61,7 @@ __all__ = [
     "assert_gated",
     "assert_placed",
     "assert_waiting",
+    "built",
     "check_plugin",
     "coscheduling_group",
     "csi_driver",

@@ -82,11 +82,11 @@ class PluginCase:
         self._call_seconds = call_seconds
         self.cluster = Cluster()
         for each in nodes:
-            self.cluster.set_node(each if isinstance(each, Node) else each.build())
+            self.cluster.set_node(built(each))
         for standing in pods:
-            self.cluster.set_pod(built_pod(standing))
+            self.cluster.set_pod(built(standing))
         for item in objects:
-            self.cluster.objects.put(item.build() if isinstance(item, PlainMaker) else item)
+            self.cluster.objects.put(built(item))
         # A whole profile, so that arguments are checked and defaults are merged as for the scheduler.
         made = profile("test").enable(plugin)
         if args is not None:
@@ -114,7 +114,7 @@ class PluginCase:
             assert case.rejections(pod("web")) == {"a": "node(s) had too many pods"}
         """
         with limited_calls(self._call_seconds):
-            return self._rejections(built_pod(pod))
+            return self._rejections(built(pod))
 
     def _rejections(self, info: PodInfo) -> dict[str, str]:
         state, left = CycleState(), self._rows()
@@ -149,7 +149,7 @@ class PluginCase:
             CycleError: a score is out of range.
         """
         with limited_calls(self._call_seconds):
-            return self._scores(built_pod(pod))
+            return self._scores(built(pod))
 
     def _scores(self, info: PodInfo) -> dict[str, int]:
         state, rows = CycleState(), self._rows()
@@ -175,9 +175,15 @@ class PluginCase:
         return name
 
 
-def built_pod(pod: AnyPod) -> PodInfo:
-    """Build the pod of a maker; a pod that is built already is returned as it is."""
-    return pod.build() if isinstance(pod, PodMaker) else pod
+def built(thing: Any) -> Any:
+    """Build the object of a maker. Any other value is returned as it is.
+
+    Example:
+        def fill(cluster: Cluster, *nodes: Node | NodeMaker) -> None:
+            for each in nodes:
+                cluster.set_node(built(each))
+    """
+    return thing.build() if isinstance(thing, (PodMaker, PlainMaker)) else thing
 
 
 class _TakingMakers:
@@ -196,10 +202,6 @@ def _taking_makers(method: Callable[..., Any], call_seconds: float | None) -> Ca
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         with limited_calls(call_seconds):
-            return method(*map(_built, args), **{name: _built(value) for name, value in kwargs.items()})
+            return method(*map(built, args), **{name: built(value) for name, value in kwargs.items()})
 
     return call
-
-
-def _built(argument: Any) -> Any:
-    return argument.build() if isinstance(argument, (PodMaker, PlainMaker)) else argument

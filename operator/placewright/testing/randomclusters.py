@@ -16,8 +16,8 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.testing.objectfields import Path, with_field_of, with_one_field_of
-from placewright.testing.objectmaker import HOSTNAME, PlainMaker
-from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod, built_pod
+from placewright.testing.objectmaker import HOSTNAME
+from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod, built
 from placewright.testing.randomobjects import NODE_NAMES, random_node, random_object, random_pod
 from placewright.testing.scenarios import (
     Change,
@@ -61,7 +61,7 @@ class Sources:
 
     def pod(self, dice: random.Random) -> PodInfo:
         """Draw a pod that waits."""
-        made = built_pod(self.pods(dice))
+        made = built(self.pods(dice))
         return PodInfo(_unversioned(made.pod)) if made.pod.metadata.resource_version else made
 
     def node(self, dice: random.Random, name: str) -> Node:
@@ -75,12 +75,12 @@ class Sources:
             A node without a resourceVersion.
         """
         made = self.nodes(dice)
-        return _node_named(_unversioned(made if isinstance(made, Node) else made.build()), name)
+        return _node_named(_unversioned(built(made)), name)
 
     def object(self, dice: random.Random) -> ClusterObject:
         """Draw an object that is neither pod nor node."""
         made = self.objects(dice)
-        item: ClusterObject = made.build() if isinstance(made, PlainMaker) else made
+        item: ClusterObject = built(made)
         return _unversioned(item)
 
 

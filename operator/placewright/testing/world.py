@@ -29,9 +29,8 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import AlwaysLead, Lead
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.testing.claimport import FakeClaimWriter
-from placewright.testing.objectmaker import DEFAULT_NAMESPACE, PlainMaker, next_version
-from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod
-from placewright.testing.pods import PodMaker
+from placewright.testing.objectmaker import DEFAULT_NAMESPACE, next_version
+from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod, built
 from placewright.testing.ports import FakeBinder, FakeEvents, FakeEvictor, FakeGroupStatus, FakeObjectPatcher, FakeStatus
 from placewright.testing.profiles import ProfileMaker, profile, registry_with, require_plugin
 from placewright.testing.storageport import FakeVolumeWriter
@@ -257,7 +256,7 @@ class World:
         """Show objects as watches would; nothing is decided yet."""
         with limited_calls(self._call_seconds):
             for thing in things:
-                self._show(thing.build() if isinstance(thing, (PodMaker, PlainMaker)) else thing)
+                self._show(built(thing))
         return self
 
     def _show(self, item: Any) -> None:
@@ -280,7 +279,7 @@ class World:
             This world.
         """
         for thing in things:
-            self._remove(thing.build() if isinstance(thing, (PodMaker, PlainMaker)) else thing)
+            self._remove(built(thing))
         self.settle()
         return self
 

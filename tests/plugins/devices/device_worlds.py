@@ -23,7 +23,7 @@ KINDS: dict[str, Any] = {"slices": ResourceSlice, "classes": DeviceClass, "rules
 # --- by hand -----------------------------------------------------------------------------------------------------------------
 
 
-def node(name: str, **labels: str) -> Body:
+def a_node(name: str, **labels: str) -> Body:
     return {"metadata": {"name": name, "labels": labels}}
 
 
@@ -68,7 +68,7 @@ def wish(class_: str = "any", *expressions: str, **more: Any) -> Body:
     return {"deviceClassName": class_, "selectors": selectors(*expressions), **more}
 
 
-def claim(*requests: Body, name: str = "c", **more: Any) -> Body:
+def a_claim(*requests: Body, name: str = "c", **more: Any) -> Body:
     return {
         "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1"},
         "spec": {"devices": {"requests": list(requests), **more}},
@@ -86,7 +86,7 @@ def result(device: str, driver: str = DRIVERS[0], pool: str = "n0", **more: Any)
 
 def world(*slices: Body, **more: Any) -> Body:
     """One node n0 and a class `any`, unless said otherwise."""
-    made: Body = {"nodes": [node("n0")], "slices": list(slices), "classes": [], "rules": [], "claims": [], "meanings": {}, **more}
+    made: Body = {"nodes": [a_node("n0")], "slices": list(slices), "classes": [], "rules": [], "claims": [], "meanings": {}, **more}
     made["classes"] = [device_class("any"), *made["classes"]]
     return made
 
@@ -158,7 +158,7 @@ class Dice:
 
     def world(self) -> Body:
         made: Body = {
-            "nodes": [node(f"n{i}", zone=self.random.choice("ab")) for i in range(2)],
+            "nodes": [a_node(f"n{i}", zone=self.random.choice("ab")) for i in range(2)],
             "slices": [each for i in range(2) for each in self.local_pool(f"n{i}")],
             "classes": [device_class("any"), device_class("some", *self.expressions())],
             "rules": [self.rule()] if self.chance(25) else [],
@@ -244,7 +244,7 @@ class Dice:
             more = {"shareID": f"old-{next(self.names)}", "consumedCapacity": {"memory": self.random.choice(["5Gi", "10Gi"])}}
         if key in held and not more:
             return []
-        return [given(claim(exactly("r"), name=name), result(key[2], key[0], key[1], **more))]
+        return [given(a_claim(exactly("r"), name=name), result(key[2], key[0], key[1], **more))]
 
     def claim(self, name: str) -> Body:
         requests = [self.request(f"r{i}") for i in range(self.random.choice([1, 1, 2]))]
@@ -253,7 +253,7 @@ class Dice:
             kind = self.random.choice(["matchAttribute", "matchAttribute", "distinctAttribute"])
             about = {"requests": self.random.sample([each["name"] for each in requests], 1)} if self.chance(40) else {}
             more["constraints"] = [{kind: f"{self.random.choice(DRIVERS)}/{self.random.choice(['model', 'numa', 'ver'])}", **about}]
-        return claim(*requests, name=name, **more)
+        return a_claim(*requests, name=name, **more)
 
     def request(self, name: str) -> Body:
         if self.chance(25):

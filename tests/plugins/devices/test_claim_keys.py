@@ -21,7 +21,7 @@ DEVICE = {"request": "r", "driver": "d", "pool": "p"}
 
 
 @st.composite
-def claims(draw: st.DrawFn) -> ResourceClaim:
+def some_claims(draw: st.DrawFn) -> ResourceClaim:
     name, space = draw(NAMES), draw(SPACES)
     meta: dict[str, Any] = {"name": name, "namespace": space, "uid": f"{space}-{name}-{draw(st.integers(0, 1))}"}
     if draw(st.booleans()):
@@ -37,7 +37,7 @@ def claims(draw: st.DrawFn) -> ResourceClaim:
 
 
 @st.composite
-def pods(draw: st.DrawFn) -> PodInfo:
+def some_pods(draw: st.DrawFn) -> PodInfo:
     """A pod of one or two claims, named or made from a template; the latter perhaps not made yet."""
     entries, statuses = [], []
     for name in draw(st.lists(NAMES, min_size=1, max_size=2, unique=True)):
@@ -49,7 +49,7 @@ def pods(draw: st.DrawFn) -> PodInfo:
     return PodInfo(convert({"metadata": meta, "spec": {"resourceClaims": entries}, "status": {"resourceClaimStatuses": statuses}}, Pod))
 
 
-@given(pods(), st.none() | claims(), st.none() | claims(), st.lists(claims(), max_size=4))
+@given(some_pods(), st.none() | some_claims(), st.none() | some_claims(), st.lists(some_claims(), max_size=4))
 def test_whomever_a_claims_news_brings_back_has_one_of_its_keys(
     waiting: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, others: list[ResourceClaim]
 ) -> None:

@@ -10,8 +10,8 @@ from device_rules import NoAnswer, broken_rules, devices_of_the_node, every_choi
 from device_worlds import (
     DRIVERS,
     Dice,
+    a_claim,
     as_json,
-    claim,
     cluster_of,
     device,
     devices_of,
@@ -112,7 +112,7 @@ PARAMETERS = (
 def test_parameters_of_drivers_are_copied_as_the_text_that_they_are(source: str, parameters: bytes) -> None:
     config = [{"opaque": {"driver": "d", "parameters": msgspec.Raw(parameters)}}]
     special = {"metadata": {"name": "special"}, "spec": {"config": config if source == "FromClass" else []}}
-    asked = claim(exactly("r", "special"), exactly("s"), config=[{"requests": ["r"], **config[0]}] if source == "FromClaim" else [])
+    asked = a_claim(exactly("r", "special"), exactly("s"), config=[{"requests": ["r"], **config[0]}] if source == "FromClaim" else [])
     there = world(slice_of(device("d0"), device("d1")), classes=[special])
     answer = devices_of(cluster_of(there)).allocate(0, [read_claim(asked)])
     assert isinstance(answer, Allocated)
@@ -133,7 +133,7 @@ def test_parameters_of_drivers_are_copied_as_the_text_that_they_are(source: str,
 def test_devices_match_by_the_values_that_their_lists_have_in_common(attribute: Body, others: list[Body], fits: bool) -> None:
     made = [device(f"d{i}", attributes={"v": each}) for i, each in enumerate([attribute, *others])]
     devices = devices_of(cluster_of(world(slice_of(*made))))
-    asked = claim(exactly("r", count=len(made)), constraints=[{"matchAttribute": f"{GPU}/v"}])
+    asked = a_claim(exactly("r", count=len(made)), constraints=[{"matchAttribute": f"{GPU}/v"}])
     assert isinstance(devices.allocate(0, [read_claim(asked)]), Allocated) is fits
 
 
@@ -141,7 +141,7 @@ def test_devices_match_by_the_values_that_their_lists_have_in_common(attribute: 
 def test_devices_differ_by_lists_without_a_value_in_common(other: Body, fits: bool) -> None:
     made = [device("d0", attributes={"v": {"ints": [1, 2]}}), device("d1", attributes={"v": other})]
     devices = devices_of(cluster_of(world(slice_of(*made))))
-    asked = claim(exactly("r", count=2), constraints=[{"distinctAttribute": f"{GPU}/v"}])
+    asked = a_claim(exactly("r", count=2), constraints=[{"distinctAttribute": f"{GPU}/v"}])
     assert isinstance(devices.allocate(0, [read_claim(asked)]), Allocated) is fits
 
 
@@ -149,6 +149,6 @@ def test_devices_that_take_resources_of_the_node_are_not_handed_out_and_the_reas
     """What they take is counted nowhere here: a node would be filled beyond its allocatable."""
     mapped = device("d0", nodeAllocatableResourceMappings={"cpu": {"allocationMultiplier": "2"}})
     devices = devices_of(cluster_of(world(slice_of(mapped), slice_of(device("d1"), pool="plain", nodeName="n0"))))
-    assert isinstance(devices.allocate(0, [read_claim(claim(exactly("r")))]), Allocated)
-    answer = devices.allocate(0, [read_claim(claim(exactly("r", count=2)))])
+    assert isinstance(devices.allocate(0, [read_claim(a_claim(exactly("r")))]), Allocated)
+    answer = devices.allocate(0, [read_claim(a_claim(exactly("r", count=2)))])
     assert answer == Refusal("pool has devices that take resources of nodes, which are not counted here (DRANodeAllocatableResources)")

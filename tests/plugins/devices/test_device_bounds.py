@@ -13,13 +13,13 @@ import msgspec
 import pytest
 from device_worlds import (
     DRIVERS,
-    claim,
+    a_claim,
+    a_node,
     cluster_of,
     device,
     devices_of,
     exactly,
     given,
-    node,
     read_claim,
     result,
     slice_of,
@@ -56,10 +56,10 @@ def puzzle(nodes: int = 1) -> Body:
     """
     edges = [(v, w) for v in range(8) for w in range(8) if v >= 5 or w < 4]
     made = [device(f"d{i}", attributes={"v": v, "w": w}) for i, (v, w) in enumerate(edges)]
-    return world(*(slice_of(*made, pool=f"n{n}") for n in range(nodes)), nodes=[node(f"n{n}") for n in range(nodes)])
+    return world(*(slice_of(*made, pool=f"n{n}") for n in range(nodes)), nodes=[a_node(f"n{n}") for n in range(nodes)])
 
 
-HARDEST = claim(exactly("r", count=8), constraints=[{"distinctAttribute": f"{GPU}/{name}"} for name in "vw"])
+HARDEST = a_claim(exactly("r", count=8), constraints=[{"distinctAttribute": f"{GPU}/{name}"} for name in "vw"])
 
 
 def test_a_search_gives_up_after_so_many_steps_and_says_so() -> None:
@@ -94,13 +94,13 @@ EIGHT = [exactly(f"r{i}") for i in range(8)]
 @pytest.mark.parametrize(
     "asked",
     [
-        claim(*EIGHT),
-        claim(*EIGHT[:4], exactly("r", count=4)),
-        claim(*EIGHT[:7], constraints=[{"distinctAttribute": f"{GPU}/v"}]),
-        claim(exactly("r", count=7), constraints=[{"distinctAttribute": f"{GPU}/v"}]),
-        claim(*EIGHT[:4], constraints=[{"matchAttribute": f"{GPU}/v"}]),
-        claim(exactly("s", "any", f'device.attributes["{GPU}"].fast'), exactly("t", "any", f'device.attributes["{GPU}"].fast')),
-        claim(exactly("s"), constraints=[{"matchAttribute": "else/v"}]),
+        a_claim(*EIGHT),
+        a_claim(*EIGHT[:4], exactly("r", count=4)),
+        a_claim(*EIGHT[:7], constraints=[{"distinctAttribute": f"{GPU}/v"}]),
+        a_claim(exactly("r", count=7), constraints=[{"distinctAttribute": f"{GPU}/v"}]),
+        a_claim(*EIGHT[:4], constraints=[{"matchAttribute": f"{GPU}/v"}]),
+        a_claim(exactly("s", "any", f'device.attributes["{GPU}"].fast'), exactly("t", "any", f'device.attributes["{GPU}"].fast')),
+        a_claim(exactly("s"), constraints=[{"matchAttribute": "else/v"}]),
     ],
 )
 def test_too_few_devices_or_values_are_seen_without_a_search(asked: Body, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +111,10 @@ def test_too_few_devices_or_values_are_seen_without_a_search(asked: Body, monkey
 
 def test_what_is_just_enough_is_searched_and_found() -> None:
     devices = devices_of(cluster_of(world(slice_of(*SEVEN))))
-    pairs = claim(*EIGHT[:2], constraints=[{"matchAttribute": f"{GPU}/v"}], name="pair")
-    rest = claim(*EIGHT[:5], constraints=[{"distinctAttribute": f"{GPU}/v"}], name="rest")
+    pairs = a_claim(*EIGHT[:2], constraints=[{"matchAttribute": f"{GPU}/v"}], name="pair")
+    rest = a_claim(*EIGHT[:5], constraints=[{"distinctAttribute": f"{GPU}/v"}], name="rest")
     assert isinstance(devices.allocate(0, [read_claim(pairs), read_claim(rest)]), Allocated)
-    assert isinstance(devices.allocate(0, [read_claim(claim(*EIGHT[:7]))]), Allocated)
+    assert isinstance(devices.allocate(0, [read_claim(a_claim(*EIGHT[:7]))]), Allocated)
 
 
 def test_rows_together_may_take_no_more_than_ten_times_as_many_steps_in_one_decision() -> None:
@@ -124,8 +124,8 @@ def test_rows_together_may_take_no_more_than_ten_times_as_many_steps_in_one_deci
     assert [each.error for each in answers if isinstance(each, Refusal)] == [False] * 9 + [True] * 3
     why = "the claims can be combined with devices in too many ways"
     assert answers[-1] == Refusal(f"gave up after {MOST_STEPS_IN_ALL} steps on several nodes: {why}", error=True, unfinished=True)
-    assert isinstance(devices.allocate(0, [read_claim(claim(exactly("r")))]), Allocated)
-    for begin in (lambda: devices.check(asked), lambda: devices.candidates([read_claim(claim(exactly("r")))])):
+    assert isinstance(devices.allocate(0, [read_claim(a_claim(exactly("r")))]), Allocated)
+    for begin in (lambda: devices.check(asked), lambda: devices.candidates([read_claim(a_claim(exactly("r")))])):
         begin()
         again = devices.allocate(0, asked)
         assert isinstance(again, Refusal)
@@ -135,7 +135,7 @@ def test_rows_together_may_take_no_more_than_ten_times_as_many_steps_in_one_deci
 def test_no_claim_gets_more_than_32_devices_and_alternatives_that_would_are_passed_over() -> None:
     devices = devices_of(cluster_of(world(slice_of(*(device(f"d{i}") for i in range(40))))))
     request = {"name": "r", "firstAvailable": [{"name": "many", **wish(count=20)}, {"name": "few", **wish(count=2)}]}
-    answer = devices.allocate(0, [read_claim(claim(request, exactly("s", count=20)))])
+    answer = devices.allocate(0, [read_claim(a_claim(request, exactly("s", count=20)))])
     assert isinstance(answer, Allocated)
     results = answer.allocations[0].devices.results or ()
     assert {each.request for each in results} == {"r/few", "s"}
@@ -149,15 +149,15 @@ PLAIN = device("a", attributes={"fast": True})
 @pytest.mark.parametrize(
     ("one", "asked"),
     [
-        (PLAIN, claim({"name": "r", "firstAvailable": [{"name": "s", **wish()}]})),
-        (PLAIN, claim(exactly("r", allocationMode="All"))),
-        (PLAIN, claim(exactly("r", adminAccess=True))),
-        (PLAIN, claim(exactly("r"), constraints=[{"matchAttribute": f"{GPU}/fast"}])),
-        (PLAIN, claim(exactly("r"), exactly("s", "any", "true"))),
-        (PLAIN, claim(exactly("r", capacity={"requests": {"memory": "1"}}))),
-        (PLAIN, claim(exactly("r", "any", f'device.attributes["{GPU}"].colour'))),
-        (PLAIN, claim(exactly("r", "unknown"))),
-        ({**PLAIN, "allowMultipleAllocations": True}, claim(exactly("r"))),
+        (PLAIN, a_claim({"name": "r", "firstAvailable": [{"name": "s", **wish()}]})),
+        (PLAIN, a_claim(exactly("r", allocationMode="All"))),
+        (PLAIN, a_claim(exactly("r", adminAccess=True))),
+        (PLAIN, a_claim(exactly("r"), constraints=[{"matchAttribute": f"{GPU}/fast"}])),
+        (PLAIN, a_claim(exactly("r"), exactly("s", "any", "true"))),
+        (PLAIN, a_claim(exactly("r", capacity={"requests": {"memory": "1"}}))),
+        (PLAIN, a_claim(exactly("r", "any", f'device.attributes["{GPU}"].colour'))),
+        (PLAIN, a_claim(exactly("r", "unknown"))),
+        ({**PLAIN, "allowMultipleAllocations": True}, a_claim(exactly("r"))),
     ],
 )
 def test_claims_for_which_rows_have_to_be_searched_have_no_column(one: Body, asked: Body) -> None:
@@ -168,24 +168,24 @@ def test_claims_for_which_rows_have_to_be_searched_have_no_column(one: Body, ask
 def test_several_claims_of_one_pattern_are_counted_together() -> None:
     sizes = (1, 2, 3, 0)
     slices = [slice_of(*(device(f"d{i}") for i in range(size)), pool=f"n{n}") for n, size in enumerate(sizes)]
-    cluster = cluster_of(world(*slices, nodes=[node(f"n{n}") for n in range(4)]))
+    cluster = cluster_of(world(*slices, nodes=[a_node(f"n{n}") for n in range(4)]))
     devices = devices_of(cluster)
-    column = devices.candidates([read_claim(claim(exactly("r"), exactly("s"), name="x"))])
+    column = devices.candidates([read_claim(a_claim(exactly("r"), exactly("s"), name="x"))])
     assert column is not None
     assert column.tolist() == [False, True, True, False]
-    column = devices.candidates([read_claim(claim(exactly("r"), name=name)) for name in "xyz"])
+    column = devices.candidates([read_claim(a_claim(exactly("r"), name=name)) for name in "xyz"])
     assert column is not None
     assert column.tolist() == [False, False, True, False]
 
 
 def test_a_column_follows_what_is_assumed_and_released() -> None:
-    cluster = cluster_of(world(slice_of(PLAIN), slice_of(PLAIN, pool="n1"), nodes=[node("n0"), node("n1")]))
-    devices, asked = devices_of(cluster), read_claim(claim(exactly("r")))
+    cluster = cluster_of(world(slice_of(PLAIN), slice_of(PLAIN, pool="n1"), nodes=[a_node("n0"), a_node("n1")]))
+    devices, asked = devices_of(cluster), read_claim(a_claim(exactly("r")))
     table(cluster, "claims").put(asked)
 
     def column() -> list[bool]:
         devices.refresh()
-        found = devices.candidates([read_claim(claim(exactly("r")))])
+        found = devices.candidates([read_claim(a_claim(exactly("r")))])
         assert found is not None
         return [bool(each) for each in found]
 
@@ -200,8 +200,8 @@ def test_a_column_follows_what_is_assumed_and_released() -> None:
 
 def test_only_rows_that_changed_are_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"n{n}" for n in range(20)]
-    cluster = cluster_of(world(*(slice_of(PLAIN, pool=name) for name in names), nodes=[node(name) for name in names]))
-    devices, asked, counted = devices_of(cluster), read_claim(claim(exactly("r"))), []
+    cluster = cluster_of(world(*(slice_of(PLAIN, pool=name) for name in names), nodes=[a_node(name) for name in names]))
+    devices, asked, counted = devices_of(cluster), read_claim(a_claim(exactly("r"))), []
 
     def counting(demand: Any, outlook: Any, usage: Any) -> int:
         counted.append(outlook)
@@ -215,7 +215,7 @@ def test_only_rows_that_changed_are_counted_again(monkeypatch: pytest.MonkeyPatc
     table(cluster, "claims").put(asked)
     table(cluster, "claims").assume(msgspec.structs.replace(asked, status=ResourceClaimStatus(answer.allocations[0])))
     devices.refresh()
-    column = devices.candidates([read_claim(claim(exactly("other")))])
+    column = devices.candidates([read_claim(a_claim(exactly("other")))])
     assert len(counted) == 21
     assert column is not None
     assert [row for row in range(20) if not column[row]] == [7]
@@ -223,9 +223,9 @@ def test_only_rows_that_changed_are_counted_again(monkeypatch: pytest.MonkeyPatc
 
 def test_a_node_that_joins_is_counted_and_one_that_left_is_not() -> None:
     cluster = cluster_of(world(slice_of(PLAIN), slice_of(PLAIN, pool="n1")))
-    devices, asked = devices_of(cluster), [read_claim(claim(exactly("r")))]
+    devices, asked = devices_of(cluster), [read_claim(a_claim(exactly("r")))]
     first = devices.candidates(asked)
-    cluster.set_node(msgspec.convert(node("n1"), type(cluster.node(0))))
+    cluster.set_node(msgspec.convert(a_node("n1"), type(cluster.node(0))))
     devices.refresh()
     second = devices.candidates(asked)
     cluster.remove_node(cluster.names[0] or pytest.fail("no node"))
@@ -235,15 +235,15 @@ def test_a_node_that_joins_is_counted_and_one_that_left_is_not() -> None:
 
 
 def test_a_claim_that_is_allocated_to_something_unknown_changes_nothing() -> None:
-    held = [given(claim(name="x"), result("gone"), result("a", pool="gone"))]
+    held = [given(a_claim(name="x"), result("gone"), result("a", pool="gone"))]
     devices = devices_of(cluster_of(world(slice_of(PLAIN), claims=held)))
-    assert isinstance(devices.allocate(0, [read_claim(claim(exactly("r")))]), Allocated)
+    assert isinstance(devices.allocate(0, [read_claim(a_claim(exactly("r")))]), Allocated)
 
 
 def test_selectors_that_take_too_long_on_all_devices_together_get_further_with_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     slices = [slice_of(device("a", attributes={"fast": True, "serial": n}), pool=f"n{n}") for n in range(12)]
-    devices = devices_of(cluster_of(world(*slices, nodes=[node(f"n{n}") for n in range(12)])))
-    asked = [read_claim(claim(exactly("r", "any", f'device.attributes["{GPU}"].fast')))]
+    devices = devices_of(cluster_of(world(*slices, nodes=[a_node(f"n{n}") for n in range(12)])))
+    asked = [read_claim(a_claim(exactly("r", "any", f'device.attributes["{GPU}"].fast')))]
     assert devices.check(asked).ok  # compiled by now
     monkeypatch.setattr("placewright.plugins.dynamicresources.effort.MOST_STEPS_IN_ALL", 2_000)
     attempts = 0
@@ -319,8 +319,8 @@ def hard_question(seed: int) -> tuple[Body, Body]:
 
     kinds = ("matchAttribute", "distinctAttribute")
     constraints = [{dice.choice(kinds): f"{GPU}/{dice.choice('vwx')}"} for _ in range(dice.choice([0, 1, 4, 16]))]
-    asked = claim(*map(request, range(dice.randrange(1, 14))), constraints=constraints)
-    return world(*slices, nodes=[node(name) for name in nodes]), asked
+    asked = a_claim(*map(request, range(dice.randrange(1, 14))), constraints=constraints)
+    return world(*slices, nodes=[a_node(name) for name in nodes]), asked
 
 
 HARD_QUESTIONS = st.integers(0, 2**32).map(hard_question)
@@ -373,9 +373,9 @@ def test_a_decision_that_runs_out_of_steps_gets_further_with_each_attempt_and_en
 @pytest.mark.parametrize(
     "asked",
     [
-        claim(*(exactly(f"r{i}") for i in range(24)), constraints=[{"matchAttribute": f"{GPU}/{name}"} for name in ("v", "uuid")]),
-        claim(*({"name": f"r{i}", "firstAvailable": [{"name": f"s{j}", **wish()} for j in range(8)]} for i in range(32))),
-        claim(*(exactly(f"r{i}") for i in range(32)), constraints=[{"distinctAttribute": f"{GPU}/v"}] * 32),
+        a_claim(*(exactly(f"r{i}") for i in range(24)), constraints=[{"matchAttribute": f"{GPU}/{name}"} for name in ("v", "uuid")]),
+        a_claim(*({"name": f"r{i}", "firstAvailable": [{"name": f"s{j}", **wish()} for j in range(8)]} for i in range(32))),
+        a_claim(*(exactly(f"r{i}") for i in range(32)), constraints=[{"distinctAttribute": f"{GPU}/v"}] * 32),
     ],
     ids=["attributes", "alternatives", "constraints"],
 )
@@ -387,7 +387,7 @@ def test_the_steps_of_a_decision_are_bounded_by_the_nodes_that_there_are_and_the
         names = [f"n{n}" for n in range(nodes)]
         made = [[device(f"d{i}", attributes={"v": i % 3, "uuid": f"{name}-{i}"}) for i in range(48)] for name in names]
         slices = [slice_of(*some, pool=name) for name, some in zip(names, made, strict=True)]
-        devices = devices_of(cluster_of(world(*slices, nodes=[node(name) for name in names])))
+        devices = devices_of(cluster_of(world(*slices, nodes=[a_node(name) for name in names])))
         wanted = [read_claim(asked)]
         devices.check(wanted)
         answers = [devices.allocate(row, wanted) for row in range(nodes)]
@@ -403,7 +403,7 @@ def test_a_pod_with_many_claims_that_take_long_to_read_gets_further_with_each_at
     devices = devices_of(cluster_of(world(slice_of(*(device(f"d{i}") for i in range(20))))))
     long = "y" * 900
     texts = [[f"true || 'x' == '{n}-{i}-{long}'" for i in range(32)] for n in range(20)]
-    asked = [read_claim(claim(exactly("r", "any", *some), name=f"c{n}")) for n, some in enumerate(texts)]
+    asked = [read_claim(a_claim(exactly("r", "any", *some), name=f"c{n}")) for n, some in enumerate(texts)]
     attempts = 1
     while not (status := devices.check(asked)).ok:
         assert "steps on all nodes together; the rest is for the next attempt" in status.message
@@ -416,9 +416,9 @@ def test_a_pod_with_many_claims_that_take_long_to_read_gets_further_with_each_at
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (claim(*(exactly(f"r{i}", "any", *["true"] * 17) for i in range(16))), "has 272 selectors, this scheduler evaluates at most 256"),
+        (a_claim(*(exactly(f"r{i}", "any", *["true"] * 17) for i in range(16))), "has 272 selectors, this scheduler evaluates at most 256"),
         (
-            claim(*(exactly(f"r{i}", "any", f"true || 'x' == '{'y' * 6_000}'") for i in range(11))),
+            a_claim(*(exactly(f"r{i}", "any", f"true || 'x' == '{'y' * 6_000}'") for i in range(11))),
             "characters of selectors, this scheduler reads at most 65536",
         ),
     ],

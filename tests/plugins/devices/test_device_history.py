@@ -9,11 +9,11 @@ import pytest
 from device_worlds import (
     KINDS,
     Dice,
-    claim,
+    a_claim,
+    a_node,
     cluster_of,
     devices_of,
     exactly,
-    node,
     read,
     read_claim,
     slice_of,
@@ -33,7 +33,7 @@ STEPS = 25
 
 
 def probes(dice: Dice) -> list[list[ResourceClaim]]:
-    return [[read_claim(claim(exactly("r", count=n)))] for n in (1, 2)] + [[read_claim(dice.claim(f"probe-{i}"))] for i in range(3)]
+    return [[read_claim(a_claim(exactly("r", count=n)))] for n in (1, 2)] + [[read_claim(dice.claim(f"probe-{i}"))] for i in range(3)]
 
 
 def answers(devices: ClusterDevices, row: int, asked: list[list[ResourceClaim]]) -> list[str]:
@@ -87,11 +87,11 @@ class History:
         if self.cluster.row(NodeName(name)) is not None and self.cluster.node_count > 1 and self.dice.chance(40):
             self.cluster.remove_node(NodeName(name))
         else:
-            self.cluster.set_node(msgspec.convert(node(name, zone=self.dice.random.choice("ab")), Node))
+            self.cluster.set_node(msgspec.convert(a_node(name, zone=self.dice.random.choice("ab")), Node))
 
     def assume(self) -> None:
         """A claim gets devices, as far as we are concerned."""
-        new = claim(exactly("r", count=self.dice.random.choice([1, 2])), name=f"mine-{next(self.dice.names)}")
+        new = a_claim(exactly("r", count=self.dice.random.choice([1, 2])), name=f"mine-{next(self.dice.names)}")
         asked = read_claim(new)
         table(self.cluster, "claims").put(asked)
         devices = devices_of(self.cluster)
@@ -128,10 +128,10 @@ def test_after_any_history_each_row_gets_what_a_fresh_reading_gives_and_a_kept_v
 
 
 def test_an_allocation_on_one_node_leaves_the_versions_of_other_nodes_alone() -> None:
-    cluster = cluster_of(world(slice_of(made("a")), slice_of(made("a"), pool="n1"), nodes=[node("n0"), node("n1")]))
+    cluster = cluster_of(world(slice_of(made("a")), slice_of(made("a"), pool="n1"), nodes=[a_node("n0"), a_node("n1")]))
     devices = devices_of(cluster)
     before = [devices.version(row) for row in range(2)]
-    asked = read_claim(claim(exactly("r")))
+    asked = read_claim(a_claim(exactly("r")))
     answer = devices.allocate(1, [asked])
     assert isinstance(answer, Allocated)
     table(cluster, "claims").put(asked)
@@ -149,7 +149,7 @@ def test_a_reader_too_far_behind_starts_anew() -> None:
         cluster.objects.devices.taint_rules.changes.append("r")
     table(cluster, "rules").put(read("rules", rule))
     devices.refresh()
-    asked = [read_claim(claim(exactly("r")))]
+    asked = [read_claim(a_claim(exactly("r")))]
     assert not isinstance(devices.allocate(0, asked), Allocated)
     column = devices.candidates(asked)
     assert column is not None and not column.any()
@@ -160,8 +160,8 @@ def test_devices_of_a_pool_for_many_nodes_touch_other_rows_only_when_they_draw_o
     draws = {"consumesCounters": [{"counterSet": "chip", "counters": {"slots": {"value": "1"}}}]} if counted else {}
     slices = [slice_of(made(name, **draws), pool="p", nodeName=name, name=name, count=3) for name in ("n0", "n1")]
     counters = slice_of(pool="p", nodeName="n0", count=3, sharedCounters=[{"name": "chip", "counters": {"slots": {"value": "1"}}}])
-    cluster = cluster_of(world(*slices, counters, nodes=[node("n0"), node("n1")]))
-    devices, asked = devices_of(cluster), read_claim(claim(exactly("r")))
+    cluster = cluster_of(world(*slices, counters, nodes=[a_node("n0"), a_node("n1")]))
+    devices, asked = devices_of(cluster), read_claim(a_claim(exactly("r")))
     before = devices.version(1)
     answer = devices.allocate(0, [asked])
     assert isinstance(answer, Allocated)
@@ -169,4 +169,4 @@ def test_devices_of_a_pool_for_many_nodes_touch_other_rows_only_when_they_draw_o
     table(cluster, "claims").assume(msgspec.structs.replace(asked, status=ResourceClaimStatus(answer.allocations[0])))
     devices.refresh()
     assert (devices.version(1) > before) == counted
-    assert isinstance(devices.allocate(1, [read_claim(claim(exactly("r")))]), Allocated) != counted
+    assert isinstance(devices.allocate(1, [read_claim(a_claim(exactly("r")))]), Allocated) != counted

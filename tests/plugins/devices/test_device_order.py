@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from device_worlds import (
     DRIVERS,
-    claim,
+    a_claim,
+    a_node,
     cluster_of,
     device,
     device_class,
     devices_of,
     exactly,
     given,
-    node,
     read_claim,
     result,
     row_of,
@@ -63,36 +63,36 @@ def test_pools_are_tried_by_driver_and_name_slices_by_name_and_devices_as_listed
         slice_of(device("x"), pool="a", nodeName="n0", name="s2", count=2),
         slice_of(device("w"), device("v"), pool="a", nodeName="n0", name="s1", count=2),
     ]
-    assert names(ask(world(*slices), claim(exactly("r", count=5)))) == [["r:w", "r:v", "r:x", "r:y", "r:z"]]
+    assert names(ask(world(*slices), a_claim(exactly("r", count=5)))) == [["r:w", "r:v", "r:x", "r:y", "r:z"]]
 
 
 def test_pools_with_binding_conditions_come_last() -> None:
     slices = [slice_of(device("a"), device("b", **BINDING), pool="a", nodeName="n0"), slice_of(device("c"), pool="b", nodeName="n0")]
-    assert names(ask(world(*slices), claim(exactly("r", count=2)))) == [["r:c", "r:a"]]
+    assert names(ask(world(*slices), a_claim(exactly("r", count=2)))) == [["r:c", "r:a"]]
 
 
 def test_claims_and_requests_are_served_as_they_are_listed() -> None:
     made = world(slice_of(*(device(name) for name in "abcd")))
-    claims = [claim(exactly("x"), exactly("y"), name="one"), claim(exactly("x"), name="two")]
+    claims = [a_claim(exactly("x"), exactly("y"), name="one"), a_claim(exactly("x"), name="two")]
     assert names(ask(made, *claims)) == [["x:a", "y:b"], ["x:c"]]
 
 
 def test_a_device_taken_first_is_given_back_when_only_another_order_serves_all() -> None:
     made = world(slice_of(device("a", attributes={"fast": True}), device("b", attributes={"fast": False})))
     picky = exactly("y", "any", f'device.attributes["{GPU}"].fast')
-    assert names(ask(made, claim(exactly("x"), picky))) == [["x:b", "y:a"]]
+    assert names(ask(made, a_claim(exactly("x"), picky))) == [["x:b", "y:a"]]
 
 
 def test_the_first_alternative_that_can_be_served_is_taken_and_named() -> None:
     made = world(slice_of(device("a"), device("b")))
     ways = [{"name": "many", **wish(count=3)}, {"name": "few", **wish(count=2)}, {"name": "one", **wish()}]
-    assert names(ask(made, claim({"name": "r", "firstAvailable": ways}))) == [["r/few:a", "r/few:b"]]
+    assert names(ask(made, a_claim({"name": "r", "firstAvailable": ways}))) == [["r/few:a", "r/few:b"]]
 
 
 def test_a_later_alternative_is_taken_when_the_first_leaves_nothing_for_another_request() -> None:
     made = world(slice_of(device("a"), device("b")))
     request = {"name": "r", "firstAvailable": [{"name": "two", **wish(count=2)}, {"name": "one", **wish()}]}
-    assert names(ask(made, claim(request, exactly("s")))) == [["r/one:a", "s:b"]]
+    assert names(ask(made, a_claim(request, exactly("s")))) == [["r/one:a", "s:b"]]
 
 
 # --- pools -------------------------------------------------------------------------------------------------------------------
@@ -116,18 +116,18 @@ A, B = device("a"), device("b")
     ids=["incomplete", "replaced", "twice in a slice", "twice in a pool", "no counter set", "no quantity", "node", "zone", "future"],
 )
 def test_nothing_is_had_from_a_pool_that_is_not_whole_or_not_in_reach(slices: list[Body], said: str) -> None:
-    assert message(ask(world(*slices, nodes=[node("n0", zone="a")]), claim(exactly("r")))) == said
+    assert message(ask(world(*slices, nodes=[a_node("n0", zone="a")]), a_claim(exactly("r")))) == said
 
 
 def test_a_pool_that_is_invalid_does_not_keep_others_from_serving() -> None:
     made = world(slice_of(A, A), slice_of(B, pool="p", nodeName="n0"))
-    assert names(ask(made, claim(exactly("r")))) == [["r:b"]]
+    assert names(ask(made, a_claim(exactly("r")))) == [["r:b"]]
 
 
 def test_devices_of_a_slice_can_each_be_reached_from_nodes_of_their_own() -> None:
     own = [device("a", nodeName="n1"), device("b", nodeSelector=zone("b")), device("c", nodeSelector=zone("a")), device("d", allNodes=True)]
-    made = world(slice_of(*own, pool="p", perDeviceNodeSelection=True), nodes=[node("n0", zone="a"), node("n1", zone="b")])
-    everything = claim(exactly("r", allocationMode="All"))
+    made = world(slice_of(*own, pool="p", perDeviceNodeSelection=True), nodes=[a_node("n0", zone="a"), a_node("n1", zone="b")])
+    everything = a_claim(exactly("r", allocationMode="All"))
     assert names(ask(made, everything)) == [["r:c", "r:d"]]
     assert names(ask(made, everything, on="n1")) == [["r:a", "r:b", "r:d"]]
 
@@ -136,33 +136,33 @@ def test_devices_of_a_slice_can_each_be_reached_from_nodes_of_their_own() -> Non
 
 
 def test_a_device_of_another_claim_is_not_free_but_one_held_for_an_administrator_is() -> None:
-    held = [given(claim(exactly("r"), name="x"), result("a")), given(claim(exactly("r"), name="y"), result("b", adminAccess=True))]
-    assert names(ask(world(slice_of(A, B), claims=held), claim(exactly("r")))) == [["r:b"]]
+    held = [given(a_claim(exactly("r"), name="x"), result("a")), given(a_claim(exactly("r"), name="y"), result("b", adminAccess=True))]
+    assert names(ask(world(slice_of(A, B), claims=held), a_claim(exactly("r")))) == [["r:b"]]
 
 
 def test_an_administrator_gets_devices_that_are_in_use_but_none_twice_in_a_claim() -> None:
-    held = [given(claim(exactly("r"), name="x"), result("a"))]
+    held = [given(a_claim(exactly("r"), name="x"), result("a"))]
     made = world(slice_of(A, B), claims=held)
-    assert names(ask(made, claim(exactly("r", adminAccess=True, count=2)))) == [["r:a", "r:b"]]
-    assert one(ask(made, claim(exactly("r", adminAccess=True)))).devices.results[0].admin_access is True
-    assert message(ask(made, claim(exactly("r", adminAccess=True, count=2), exactly("s", adminAccess=True)))) == CANNOT_ALLOCATE
+    assert names(ask(made, a_claim(exactly("r", adminAccess=True, count=2)))) == [["r:a", "r:b"]]
+    assert one(ask(made, a_claim(exactly("r", adminAccess=True)))).devices.results[0].admin_access is True
+    assert message(ask(made, a_claim(exactly("r", adminAccess=True, count=2), exactly("s", adminAccess=True)))) == CANNOT_ALLOCATE
 
 
 def test_an_administrators_claims_may_have_the_same_device_each() -> None:
-    claims = [claim(exactly("r", adminAccess=True), name=name) for name in "xy"]
+    claims = [a_claim(exactly("r", adminAccess=True), name=name) for name in "xy"]
     assert names(ask(world(slice_of(A)), *claims)) == [["r:a"], ["r:a"]]
 
 
 # --- all devices -------------------------------------------------------------------------------------------------------------
 
-ALL = claim(exactly("r", allocationMode="All"))
+ALL = a_claim(exactly("r", allocationMode="All"))
 
 
 @pytest.mark.parametrize(
     ("made", "said"),
     [
         (world(), CANNOT_ALLOCATE),
-        (world(slice_of(A, B), claims=[given(claim(name="x"), result("b"))]), CANNOT_ALLOCATE),
+        (world(slice_of(A, B), claims=[given(a_claim(name="x"), result("b"))]), CANNOT_ALLOCATE),
         (world(slice_of(A, device("b", taints=[{"key": "k", "effect": "NoSchedule"}]))), CANNOT_ALLOCATE),
         (
             world(slice_of(A, count=2)),
@@ -185,13 +185,13 @@ def test_all_devices_are_had_or_none(made: Body, said: str) -> None:
 
 def test_all_devices_that_match_are_had() -> None:
     made = world(slice_of(*(device(f"d{i}", attributes={"odd": i % 2}) for i in range(6))))
-    odd = claim(exactly("r", "any", f'device.attributes["{GPU}"].odd == 1', allocationMode="All"))
+    odd = a_claim(exactly("r", "any", f'device.attributes["{GPU}"].odd == 1', allocationMode="All"))
     assert names(ask(made, odd)) == [["r:d1", "r:d3", "r:d5"]]
 
 
 def test_a_constraint_that_keeps_from_having_all_devices_is_an_error() -> None:
     made = world(slice_of(device("a", attributes={"m": 1}), device("b", attributes={"m": 2})))
-    all_alike = claim(exactly("r", allocationMode="All"), constraints=[{"matchAttribute": f"{GPU}/m"}])
+    all_alike = a_claim(exactly("r", allocationMode="All"), constraints=[{"matchAttribute": f"{GPU}/m"}])
     assert message(ask(made, all_alike)) == (
         f"error: claim default/c, request r: cannot add device {GPU}/n0/b because a claim constraint would not be satisfied"
     )
@@ -217,7 +217,7 @@ DISTINCT = {"distinctAttribute": f"{GPU}/numa"}
     ],
 )
 def test_devices_are_alike_or_differ_as_constraints_say(requests: list[Body], constraint: Body, expected: list[str] | None) -> None:
-    answer = ask(world(slice_of(*NUMA)), claim(*requests, constraints=[constraint]))
+    answer = ask(world(slice_of(*NUMA)), a_claim(*requests, constraints=[constraint]))
     assert (names(answer)[0] if expected else message(answer)) == (expected or CANNOT_ALLOCATE)
 
 
@@ -225,14 +225,14 @@ def test_devices_are_alike_or_differ_as_constraints_say(requests: list[Body], co
 def test_a_constraint_names_a_request_or_one_of_its_alternatives(about: str, expected: list[str]) -> None:
     requests = [{"name": "r", "firstAvailable": [{"name": "x", **wish()}]}, exactly("s")]
     made = world(slice_of(*NUMA))
-    assert names(ask(made, claim(*requests, constraints=[{**MATCH, "requests": [about, "s"]}]))) == [expected]
+    assert names(ask(made, a_claim(*requests, constraints=[{**MATCH, "requests": [about, "s"]}]))) == [expected]
 
 
 def test_a_constraint_compares_types_too_and_refuses_devices_without_the_attribute() -> None:
     odd = [device("a", attributes={"m": 1}), device("b", attributes={"m": "1"}), device("c"), device("d", attributes={f"{GPU}/m": 1})]
     made = world(slice_of(*odd))
-    assert names(ask(made, claim(exactly("r", count=2), constraints=[{"matchAttribute": f"{GPU}/m"}]))) == [["r:a", "r:d"]]
-    assert message(ask(made, claim(exactly("r"), constraints=[{"matchAttribute": "else/m"}]))) == CANNOT_ALLOCATE
+    assert names(ask(made, a_claim(exactly("r", count=2), constraints=[{"matchAttribute": f"{GPU}/m"}]))) == [["r:a", "r:d"]]
+    assert message(ask(made, a_claim(exactly("r"), constraints=[{"matchAttribute": "else/m"}]))) == CANNOT_ALLOCATE
 
 
 # --- taints ------------------------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def taint(effect: str = "NoSchedule", **more: str) -> Body:
 def test_a_taint_keeps_away_who_does_not_tolerate_it(tainted: Body, tolerations: list[Body], free: bool, by_rule: bool) -> None:
     rule = {"metadata": {"name": "rule"}, "spec": {"deviceSelector": {"device": "a"}, "taint": tainted}}
     made = world(slice_of(device("a", **({} if by_rule else {"taints": [tainted]}))), rules=[rule] if by_rule else [])
-    answer = ask(made, claim(exactly("r", tolerations=tolerations)))
+    answer = ask(made, a_claim(exactly("r", tolerations=tolerations)))
     assert isinstance(answer, Allocated) == free
     if isinstance(answer, Allocated) and tolerations:
         assert len(one(answer).devices.results[0].tolerations) == len(tolerations)
@@ -275,7 +275,7 @@ def test_a_taint_keeps_away_who_does_not_tolerate_it(tainted: Body, tolerations:
 def test_a_taint_rule_is_about_the_devices_that_it_selects(about: Body | None, tainted: int) -> None:
     spec = {"taint": taint(), **({} if about is None else {"deviceSelector": about})}
     made = world(slice_of(A), rules=[{"metadata": {"name": "rule"}, "spec": spec}])
-    assert isinstance(ask(made, claim(exactly("r"))), Refusal) == bool(tainted)
+    assert isinstance(ask(made, a_claim(exactly("r"))), Refusal) == bool(tainted)
 
 
 # --- what is written ---------------------------------------------------------------------------------------------------------
@@ -303,11 +303,11 @@ def selector_of(answer: Allocated | Refusal) -> list[tuple[str, tuple[str, ...]]
 )
 def test_the_allocation_says_from_where_its_devices_can_be_used(slices: list[Body], expected: list[Any] | None) -> None:
     count = sum(len(each["spec"]["devices"]) for each in slices)
-    assert selector_of(ask(world(*slices, nodes=[node("n0", zone="a")]), claim(exactly("r", count=count)))) == expected
+    assert selector_of(ask(world(*slices, nodes=[a_node("n0", zone="a")]), a_claim(exactly("r", count=count)))) == expected
 
 
 def test_binding_conditions_are_copied() -> None:
-    (found,) = one(ask(world(slice_of(device("a", **BINDING))), claim(exactly("r")))).devices.results
+    (found,) = one(ask(world(slice_of(device("a", **BINDING))), a_claim(exactly("r")))).devices.results
     assert (found.binding_conditions, found.binding_failure_conditions) == (("ready",), ("broken",))
 
 
@@ -338,4 +338,4 @@ def opaque(of: str, *requests: str) -> Body:
 )
 def test_configuration_is_copied_from_the_classes_and_the_claim(requests: list[Body], own: list[Body], expected: list[Any]) -> None:
     made = world(slice_of(*(device(name) for name in "abc")), classes=[device_class("gpu", config=[opaque("gpu")])])
-    assert config(ask(made, claim(*requests, config=own))) == expected
+    assert config(ask(made, a_claim(*requests, config=own))) == expected

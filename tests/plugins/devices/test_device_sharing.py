@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from device_worlds import DRIVERS, claim, device, exactly, given, result, slice_of, world
+from device_worlds import DRIVERS, a_claim, device, exactly, given, result, slice_of, world
 from test_device_order import ask, message, names, one
 
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Allocated, Refusal
@@ -57,49 +57,49 @@ def consumed(answer: Allocated | Refusal) -> list[dict[str, str]]:
     ],
 )
 def test_a_share_takes_what_is_asked_rounded_up_as_the_policy_says(policy: Body | None, asked: str | None, expected: str | None) -> None:
-    answer = ask(world(slice_of(shared(policy))), claim(asking(asked)))
+    answer = ask(world(slice_of(shared(policy))), a_claim(asking(asked)))
     assert (consumed(answer) if expected else message(answer)) == ([{"memory": expected}] if expected else CANNOT_ALLOCATE)
 
 
 def test_each_share_has_an_id_of_its_own() -> None:
-    answer = ask(world(slice_of(shared(VALUES))), claim(asking(None), asking(None, "s")))
+    answer = ask(world(slice_of(shared(VALUES))), a_claim(asking(None), asking(None, "s")))
     assert [each.share_id for each in one(answer).devices.results] == ["share-0", "share-1"]
 
 
 def test_shares_are_had_until_the_capacity_is_used_up() -> None:
     made = world(slice_of(shared(VALUES, "12Gi"), shared(VALUES, "6Gi", "b")))
-    assert names(ask(made, claim(*(asking("5Gi", name) for name in "rst")))) == [["r:a", "s:a", "t:b"]]
-    assert message(ask(made, claim(*(asking("5Gi", name) for name in "rstu")))) == CANNOT_ALLOCATE
+    assert names(ask(made, a_claim(*(asking("5Gi", name) for name in "rst")))) == [["r:a", "s:a", "t:b"]]
+    assert message(ask(made, a_claim(*(asking("5Gi", name) for name in "rstu")))) == CANNOT_ALLOCATE
 
 
 def test_shares_of_other_claims_count() -> None:
-    held = [given(claim(name="x"), result("a", shareID="1", consumedCapacity={"memory": "30Gi"}))]
+    held = [given(a_claim(name="x"), result("a", shareID="1", consumedCapacity={"memory": "30Gi"}))]
     made = world(slice_of(shared()), claims=held)
-    assert names(ask(made, claim(asking("10Gi")))) == [["r:a"]]
-    assert message(ask(made, claim(asking("11Gi")))) == CANNOT_ALLOCATE
+    assert names(ask(made, a_claim(asking("10Gi")))) == [["r:a"]]
+    assert message(ask(made, a_claim(asking("11Gi")))) == CANNOT_ALLOCATE
 
 
 def test_one_request_gets_one_share_of_a_device() -> None:
     made = world(slice_of(shared(VALUES), shared(VALUES, name="b")))
-    assert names(ask(made, claim(asking("5Gi", count=2)))) == [["r:a", "r:b"]]
+    assert names(ask(made, a_claim(asking("5Gi", count=2)))) == [["r:a", "r:b"]]
 
 
 @pytest.mark.parametrize("share", [{}, {"shareID": "1", "consumedCapacity": {"memory": "1Gi"}}], ids=["for itself", "a share"])
 def test_a_device_is_not_had_whole_while_a_share_is_out_nor_shared_while_somebody_has_it_whole(share: Body) -> None:
-    held = [given(claim(name="x"), result("a", **share))]
+    held = [given(a_claim(name="x"), result("a", **share))]
     one_device = device("a", capacity={"memory": "40Gi"}) if share else shared()
-    assert message(ask(world(slice_of(one_device), claims=held), claim(asking(None)))) == CANNOT_ALLOCATE
+    assert message(ask(world(slice_of(one_device), claims=held), a_claim(asking(None)))) == CANNOT_ALLOCATE
 
 
 def test_a_capacity_that_the_device_does_not_have_cannot_be_asked_for() -> None:
     requests = exactly("r", capacity={"requests": {"cores": "1"}})
     made = world(slice_of(shared(), device("b", capacity={"cores": "2"})))
-    assert names(ask(made, claim(requests))) == [["r:b"]]
+    assert names(ask(made, a_claim(requests))) == [["r:b"]]
 
 
 def test_a_device_for_one_claim_serves_who_asks_no_more_than_it_has_and_says_nothing_of_consumption() -> None:
     made = world(slice_of(device("a", capacity={"memory": "10Gi"}), device("b", capacity={"memory": "20Gi"})))
-    answer = ask(made, claim(asking("15Gi")))
+    answer = ask(made, a_claim(asking("15Gi")))
     assert names(answer) == [["r:b"]]
     assert consumed(answer) == [None]
 
@@ -107,7 +107,7 @@ def test_a_device_for_one_claim_serves_who_asks_no_more_than_it_has_and_says_not
 def test_a_share_given_back_in_the_search_can_be_had_again() -> None:
     """The first request tries `a` first, and the second can only have all of `a`."""
     made = world(slice_of(shared(total="10Gi"), shared(total="9Gi", name="b")))
-    assert names(ask(made, claim(asking("1Gi"), asking("10Gi", "s")))) == [["r:b", "s:a"]]
+    assert names(ask(made, a_claim(asking("1Gi"), asking("10Gi", "s")))) == [["r:b", "s:a"]]
 
 
 # --- counters ----------------------------------------------------------------------------------------------------------------
@@ -125,65 +125,65 @@ def part(name: str, slots: int, **more: Any) -> Body:
 
 def test_partitions_are_had_as_long_as_counters_last() -> None:
     made = world(*chip(part("a", 3), part("b", 2), part("c", 1)))
-    assert names(ask(made, claim(exactly("r", count=2)))) == [["r:a", "r:c"]]
-    assert message(ask(made, claim(exactly("r", count=3)))) == CANNOT_ALLOCATE
+    assert names(ask(made, a_claim(exactly("r", count=2)))) == [["r:a", "r:c"]]
+    assert message(ask(made, a_claim(exactly("r", count=3)))) == CANNOT_ALLOCATE
 
 
 def test_what_others_have_draws_on_counters_and_what_administrators_have_does_not() -> None:
     parts = chip(part("a", 3), part("b", 2), part("c", 4))
-    held = [given(claim(name="x"), result("a"))]
-    assert message(ask(world(*parts, claims=held), claim(exactly("r")))) == CANNOT_ALLOCATE
-    held = [given(claim(name="x"), result("a", adminAccess=True))]
-    assert names(ask(world(*parts, claims=held), claim(exactly("r")))) == [["r:a"]]
+    held = [given(a_claim(name="x"), result("a"))]
+    assert message(ask(world(*parts, claims=held), a_claim(exactly("r")))) == CANNOT_ALLOCATE
+    held = [given(a_claim(name="x"), result("a", adminAccess=True))]
+    assert names(ask(world(*parts, claims=held), a_claim(exactly("r")))) == [["r:a"]]
 
 
 def test_devices_that_other_nodes_use_draw_on_the_same_counters() -> None:
     parts = [part("a", 3, nodeName="n0"), part("b", 3, nodeName="n1")]
     counters, devices = chip(*parts, perDeviceNodeSelection=True, pool="p")
     counters["spec"]["pool"]["name"] = "p"
-    held = [given(claim(name="x"), result("b", pool="p"))]
-    assert names(ask(world(counters, devices), claim(exactly("r")))) == [["r:a"]]
-    assert message(ask(world(counters, devices, claims=held), claim(exactly("r")))) == CANNOT_ALLOCATE
+    held = [given(a_claim(name="x"), result("b", pool="p"))]
+    assert names(ask(world(counters, devices), a_claim(exactly("r")))) == [["r:a"]]
+    assert message(ask(world(counters, devices, claims=held), a_claim(exactly("r")))) == CANNOT_ALLOCATE
 
 
 def test_a_pool_whose_counters_are_overdrawn_serves_only_devices_without_counters() -> None:
-    held = [given(claim(name="x"), result("a"), result("b"))]
+    held = [given(a_claim(name="x"), result("a"), result("b"))]
     made = world(*chip(part("a", 3), part("b", 3), part("c", 0), device("d")), claims=held)
-    assert names(ask(made, claim(exactly("r")))) == [["r:d"]]
+    assert names(ask(made, a_claim(exactly("r")))) == [["r:d"]]
 
 
 def test_only_the_first_share_of_a_device_draws_on_counters() -> None:
     draws = [{"counterSet": "chip", "counters": {"slots": {"value": "3"}}}]
     made = world(*chip(shared(VALUES, consumesCounters=draws), part("b", 1)))
-    assert names(ask(made, claim(asking("5Gi"), asking("5Gi", "s"), exactly("t", "any", "!device.allowMultipleAllocations")))) == [
+    assert names(ask(made, a_claim(asking("5Gi"), asking("5Gi", "s"), exactly("t", "any", "!device.allowMultipleAllocations")))) == [
         ["r:a", "s:a", "t:b"]
     ]
 
 
 def test_counters_drawn_for_a_device_that_a_constraint_then_refuses_are_given_back() -> None:
     parts = [part("a", 1, attributes={"m": 1}), part("b", 3, attributes={"m": 2}), part("c", 3, attributes={"m": 1})]
-    alike = claim(exactly("r", count=2), constraints=[{"matchAttribute": f"{GPU}/m"}])
+    alike = a_claim(exactly("r", count=2), constraints=[{"matchAttribute": f"{GPU}/m"}])
     assert names(ask(world(*chip(*parts)), alike)) == [["r:a", "r:c"]]
 
 
 def test_counters_drawn_for_a_device_that_leads_nowhere_are_given_back() -> None:
     made = world(*chip(part("a", 3), part("b", 2, attributes={"big": True}), part("c", 2)))
     big = exactly("s", "any", f'has(device.attributes["{GPU}"].big)')
-    assert names(ask(made, claim(exactly("r"), big))) == [["r:c", "s:b"]]
+    assert names(ask(made, a_claim(exactly("r"), big))) == [["r:c", "s:b"]]
 
 
 def test_counters_of_pools_of_the_same_name_are_not_mixed_up() -> None:
     other = [{**each, "metadata": {"name": f"other-{i}"}} for i, each in enumerate(chip(part("a", 4)))]
     for each in other:
         each["spec"] = {**each["spec"], "driver": DRIVERS[1]}
-    assert names(ask(world(*chip(part("a", 4)), *other), claim(exactly("r", count=2)))) == [["r:a", "r:a"]]
+    assert names(ask(world(*chip(part("a", 4)), *other), a_claim(exactly("r", count=2)))) == [["r:a", "r:a"]]
 
 
 def test_counters_drawn_for_a_share_that_leads_nowhere_are_given_back() -> None:
     draws = [{"counterSet": "chip", "counters": {"slots": {"value": "3"}}}]
     made = world(*chip(shared(VALUES, consumesCounters=draws), device("b"), part("c", 4, attributes={"big": True})))
     big = exactly("s", "any", f'has(device.attributes["{GPU}"].big)')
-    assert names(ask(made, claim(exactly("r"), big))) == [["r:b", "s:c"]]
+    assert names(ask(made, a_claim(exactly("r"), big))) == [["r:b", "s:c"]]
 
 
 DRAWS = (("a", "chip"), ("b", "chip"), ("c", "other"))
@@ -193,6 +193,6 @@ def test_any_overdrawn_counter_of_a_pool_keeps_all_that_draw_on_counters_as_kube
     sets = [{"name": name, "counters": {"slots": {"value": "1"}}} for name in ("chip", "other")]
     draws = [device(name, consumesCounters=[{"counterSet": of, "counters": {"slots": {"value": "1"}}}]) for name, of in DRAWS]
     slices = [slice_of(name="counters", count=2, sharedCounters=sets), slice_of(*draws, name="parts", count=2)]
-    assert names(ask(world(*slices, claims=[given(claim(name="x"), result("a"))]), claim(exactly("r")))) == [["r:c"]]
-    held = [given(claim(name="x"), result("a"), result("b"))]
-    assert message(ask(world(*slices, claims=held), claim(exactly("r")))) == CANNOT_ALLOCATE
+    assert names(ask(world(*slices, claims=[given(a_claim(name="x"), result("a"))]), a_claim(exactly("r")))) == [["r:c"]]
+    held = [given(a_claim(name="x"), result("a"), result("b"))]
+    assert message(ask(world(*slices, claims=held), a_claim(exactly("r")))) == CANNOT_ALLOCATE

@@ -32,7 +32,7 @@ ENABLED = {"multiPoint": {"enabled": [{"name": "DeviceFragmentation"}]}}
 
 
 def scene(*gpus: int) -> Scene:
-    return Scene(spec={"plugins": ENABLED}).with_nodes(*(gpu_node(f"n{index}", count).build() for index, count in enumerate(gpus)))
+    return Scene(spec={"plugins": ENABLED}).with_nodes(*(gpu_node(f"n{index}", count) for index, count in enumerate(gpus)))
 
 
 def noted(maker: PodMaker, *devices: int) -> PodInfo:
@@ -119,7 +119,7 @@ def test_preemption_knows_that_evicting_half_of_the_gpu_makes_no_whole_one() -> 
 def test_pods_that_say_nothing_are_packed_in_the_order_of_their_creation() -> None:
     stage = scene(3)
     for name, units, when in (("late", 400, 3), ("first", 600, 1), ("second", 500, 2), ("whole", 1000, 4)):
-        stage.place(gpu_pod(name, units).created(f"2026-01-01T00:00:0{when}Z").build(), "n0")
+        stage.place(gpu_pod(name, units).created(f"2026-01-01T00:00:0{when}Z"), "n0")
     assert free(stage.cluster) == [[0, 500, 0]]
 
 
@@ -209,7 +209,7 @@ def test_the_score_falls_with_what_the_formula_says_a_pod_strands(units: int) ->
     machines = {}
     for index, left in enumerate([(1000, 1000), (500, 500), (1000, 330), (760, 1000, 1000, 1000, 1000), (1000,)]):
         name = f"n{index}"
-        stage.with_nodes(gpu_node(name, len(left), cpu=8).build())
+        stage.with_nodes(gpu_node(name, len(left), cpu=8))
         for device, milli in enumerate(left):
             if milli < UNITS:
                 stage.place(noted(gpu_pod(f"{name}-{device}", UNITS - milli, 1), device), name)

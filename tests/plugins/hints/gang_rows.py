@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from framework.makers import node, pod
 from hints.rows import GROUP_ADDED, GROUP_CHANGED, NODE_ADDED, NODE_LABELLED, POD_DELETED, Rejected, Row
 from placewright.api.objects import ObjectMeta
 from placewright.api.podgroups import GROUP_LABEL, TOPOLOGY_KEY, CoschedulingPodGroup, CoschedulingSpec, VolcanoPodGroup
+from placewright.testing import node, pod
 
 
 def _group(name: str, members: int = 1) -> CoschedulingPodGroup:
@@ -30,5 +30,5 @@ ROWS: Final[tuple[Row, ...]] = (
     _member.rests("another label, of no meaning to it,", NODE_LABELLED, old=node("n"), new=node("n", labels={"rack": "a"})),
     _in_a_rack.wakes("a node that comes into a rack", NODE_LABELLED, old=node("n"), new=node("n", labels={"rack": "a"})),
     _in_a_rack.rests("a node that leaves its rack", NODE_LABELLED, old=node("n", labels={"rack": "a"}), new=node("n")),
-    _member.rests("a pod that leaves a node", POD_DELETED, old=pod("else", node="n")),
+    _member.rests("a pod that leaves a node", POD_DELETED, old=pod("else", on="n")),
 )

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from framework.makers import node, pod
 from hints.node_rows import TAINT, nominated
 from hints.rows import (
     NAMESPACE_ADDED,
@@ -35,6 +34,7 @@ from placewright import testing as kit
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.workloads import Namespace, ReplicaSet, Service
+from placewright.testing import node, pod
 from placewright.testing.workloads import NamespaceMaker
 
 Body = dict[str, Any]
@@ -53,11 +53,11 @@ def away(name: str, labels: Body) -> PodInfo:
 
 def on(name: str, labels: Body, **rest: Any) -> PodInfo:
     """A pod on a node."""
-    return pod(name, labels=labels, node="n", **rest)
+    return pod(name, on="n", labels=labels, **rest).build()
 
 
 def at(labels: Body, **rest: Any) -> Node:
-    return node("n", labels=labels, **rest)
+    return node("n", labels=labels, **rest).build()
 
 
 def spread(**rest: Any) -> Body:
@@ -100,7 +100,7 @@ def owned(labels: Body) -> PodInfo:
 
 
 def me(spec: Body, labels: Body | None = None) -> PodInfo:
-    return pod("me", labels=WEB if labels is None else labels, spec=spec)
+    return pod("me", labels=WEB if labels is None else labels, **spec).build()
 
 
 _spread = Rejected("PodTopologySpread", me(spread()))
@@ -113,7 +113,7 @@ SPREAD: Final[tuple[Row, ...]] = (
     _spread.rests("a pod of another look that appears", POD_ADDED, new=on("else", DB)),
     _spread.rests("a pod of another namespace that appears", POD_ADDED, new=away("else", WEB)),
     _spread.wakes("a counted pod that leaves", POD_DELETED, old=on("else", WEB)),
-    _spread.wakes("a counted pod with a nomination that is deleted", POD_DELETED, old=nominated(pod("else", labels=WEB))),
+    _spread.wakes("a counted pod with a nomination that is deleted", POD_DELETED, old=nominated(pod("else", labels=WEB).build())),
     _spread.rests("a counted pod that had no node", POD_DELETED, old=pod("else", labels=WEB)),
     _spread.rests("a pod of another look that leaves", POD_DELETED, old=on("else", DB)),
     _spread.rests("a pod of another namespace that leaves", POD_DELETED, old=away("else", WEB)),
@@ -133,7 +133,7 @@ SPREAD: Final[tuple[Row, ...]] = (
     ),
     _spread.rests("a toleration of its own elsewhere", WAITING_TOLERATES, old=me(spread()), new=me(spread() | ANY_TOLERATION)),
     _honest.rests(
-        "a toleration of another pod", WAITING_TOLERATES, old=pod("else", labels=WEB), new=pod("else", labels=WEB, spec=ANY_TOLERATION)
+        "a toleration of another pod", WAITING_TOLERATES, old=pod("else", labels=WEB), new=pod("else", labels=WEB, **ANY_TOLERATION)
     ),
     _spread.rests("another change of a counted pod", POD_CHANGED, old=on("else", WEB), new=on("else", WEB)),
     _spread.wakes("a new node in a domain", NODE_ADDED, new=at(Z1)),
@@ -144,8 +144,8 @@ SPREAD: Final[tuple[Row, ...]] = (
     _spread.wakes("a node that leaves its domain", NODE_LABELLED, old=at(Z1), new=at({})),
     _spread.wakes("a node that moves to another domain", NODE_LABELLED, old=at(Z1), new=at(Z2)),
     _spread.rests("another label of a node", NODE_LABELLED, old=at(Z1), new=at(Z1 | {"disk": "ssd"})),
-    _spread.wakes("a taint of a node in a domain", NODE_TAINTED, old=at(Z1, taints=[TAINT]), new=at(Z1)),
-    _spread.rests("a taint of a node in no domain", NODE_TAINTED, old=at({}, taints=[TAINT]), new=at({})),
+    _spread.wakes("a taint of a node in a domain", NODE_TAINTED, old=at(Z1, spec={"taints": [TAINT]}), new=at(Z1)),
+    _spread.rests("a taint of a node in no domain", NODE_TAINTED, old=at({}, spec={"taints": [TAINT]}), new=at({})),
     _default.wakes("a Service that begins to select it", SERVICE_ADDED, new=service(WEB)),
     _default.wakes("a Service that selects it no more", SERVICE_CHANGED, old=service(WEB), new=service(DB)),
     _default.rests("a Service of other pods", SERVICE_CHANGED, old=service(DB), new=service({"app": "cache"})),
@@ -162,7 +162,7 @@ _picky = Rejected("InterPodAffinity", me(near(term(DB), term({"tier": "gold"})))
 _sociable = Rejected("InterPodAffinity", me(near(term(DB)), DB), placed=(on("wanted", DB),))
 _repelled = Rejected("InterPodAffinity", me(apart(term(DB))))
 _shy = Rejected("InterPodAffinity", me(apart(term(DB), term({"tier": "gold"}))))
-_shunned = Rejected("InterPodAffinity", me({}), placed=(on("wary", DB, spec=apart(term(WEB))),))
+_shunned = Rejected("InterPodAffinity", me({}), placed=(on("wary", DB, **apart(term(WEB))),))
 _barred = Rejected("InterPodAffinity", me(apart(term(DB))), placed=(on("unwanted", DB),))
 _attracted_by_team = Rejected("InterPodAffinity", me(near(term(DB) | {"namespaceSelector": {"matchLabels": RED}})))
 
@@ -186,15 +186,15 @@ AFFINITY: Final[tuple[Row, ...]] = (
     _sociable.rests("a node without a wanted pod that goes", NODE_DELETED, old=node("other", labels=Z1)),
     _sociable.wakes("a node with a wanted pod that loses the label", NODE_LABELLED, old=at(Z1), new=at({})),
     _repelled.wakes("an unwanted pod that leaves", POD_DELETED, old=on("else", DB)),
-    _repelled.wakes("an unwanted pod with a nomination that is deleted", POD_DELETED, old=nominated(pod("else", labels=DB))),
+    _repelled.wakes("an unwanted pod with a nomination that is deleted", POD_DELETED, old=nominated(pod("else", labels=DB).build())),
     _repelled.rests("an unwanted pod that had no node", POD_DELETED, old=pod("else", labels=DB)),
     _repelled.rests("another pod that leaves", POD_DELETED, old=on("else", WEB)),
     _repelled.wakes("an unwanted pod that is so no more", POD_LABELLED, old=on("else", DB), new=on("else", {})),
     _repelled.rests("a pod that becomes an unwanted one", POD_LABELLED, old=on("else", {}), new=on("else", DB)),
     _repelled.rests("an unwanted pod that appears", POD_ADDED, new=on("else", DB)),
     _shy.wakes("a pod that one of its terms does not want and that leaves", POD_DELETED, old=on("else", DB)),
-    _shunned.wakes("a pod that did not want it and leaves", POD_DELETED, old=on("wary", DB, spec=apart(term(WEB)))),
-    _shunned.rests("a pod that did not want others and leaves", POD_DELETED, old=on("wary", DB, spec=apart(term(DB)))),
+    _shunned.wakes("a pod that did not want it and leaves", POD_DELETED, old=on("wary", DB, **apart(term(WEB)))),
+    _shunned.rests("a pod that did not want others and leaves", POD_DELETED, old=on("wary", DB, **apart(term(DB)))),
     _attracted.wakes("a new node that has the label", NODE_ADDED, new=at(Z1)),
     _attracted.rests("a new node that lacks the label", NODE_ADDED, new=at({})),
     _attracted.wakes("a node that gains the label", NODE_LABELLED, old=at({}), new=at(Z1)),

@@ -8,6 +8,8 @@ from typing import Any
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEvent, EventResource
+from placewright.testing import built
+from placewright.testing.plugincase import AnyPod
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Rejected:
     """A plugin and a pod that it rejected: makes rows."""
 
     plugin: str
-    pod: PodInfo
+    pod: AnyPod
     args: Mapping[str, Any] = field(default_factory=dict)
     placed: tuple[PodInfo, ...] = ()
     known: tuple[Any, ...] = ()
@@ -61,11 +63,11 @@ class Rejected:
 
     def wakes(self, says: str, event: ClusterEvent, *, old: Any = None, new: Any = None) -> Row:
         """The pod must be tried again."""
-        return Row(self.plugin, says, True, self.pod, event, old, new, self.args, self.placed, self.known, self.gated)
+        return Row(self.plugin, says, True, built(self.pod), event, built(old), built(new), self.args, self.placed, self.known, self.gated)
 
     def rests(self, says: str, event: ClusterEvent, *, old: Any = None, new: Any = None) -> Row:
         """The pod must be left where it is."""
-        return Row(self.plugin, says, False, self.pod, event, old, new, self.args, self.placed, self.known, self.gated)
+        return Row(self.plugin, says, False, built(self.pod), event, built(old), built(new), self.args, self.placed, self.known, self.gated)
 
 
 def _event(resource: EventResource, action: Action) -> ClusterEvent:

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import pytest
 
-from framework.makers import Scene, node, pod
+from framework.makers import Scene
 from hints.rows import NODE_ADDED, NODE_LABELLED, POD_DELETED, POD_LABELLED
 from hints.waiting_room import WaitingRoom
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.plugins.catalog import in_tree
+from placewright.testing import node, pod
 
 OTHERS: Final = ("NodePorts", "TaintToleration", "VolumeRestrictions", "PodTopologySpread", "InterPodAffinity")
 MANY: Final = 50
@@ -32,11 +33,11 @@ def test_a_hint_that_raises_has_the_pod_tried_again_and_is_told_of(
         raise AttributeError("no such thing")
 
     room = room_where(monkeypatch, "NodeName", lambda: [interest(EventResource.NODE, Action.ADD, broken)])
-    room.reject(pod("me"), "NodeName")
-    room.reject(pod("other"), "NodePorts")
+    room.reject(pod("me").build(), "NodeName")
+    room.reject(pod("other").build(), "NodePorts")
     with caplog.at_level(logging.WARNING):
-        room.move(NODE_ADDED, None, node("n", pods="0"))
-    assert room.tried_again(pod("me"))
+        room.move(NODE_ADDED, None, node("n", pods="0").build())
+    assert room.tried_again(pod("me").build())
     assert "hint of NodeName failed for pod default/me" in caplog.text
 
 
@@ -48,9 +49,9 @@ def test_a_hint_that_raises_keeps_no_other_pod_waiting(monkeypatch: pytest.Monke
 
     room = room_where(monkeypatch, "NodeName", lambda: [interest(EventResource.NODE, Action.ADD, broken)])
     for name in ("first", "second", "third"):
-        room.reject(pod(name), "NodeName")
-    room.move(NODE_ADDED, None, node("n"))
-    assert [room.tried_again(pod(name)) for name in ("first", "second", "third")] == [True, False, True]
+        room.reject(pod(name).build(), "NodeName")
+    room.move(NODE_ADDED, None, node("n").build())
+    assert [room.tried_again(pod(name).build()) for name in ("first", "second", "third")] == [True, False, True]
 
 
 def test_a_plugin_is_asked_once_about_each_pod_that_it_rejected_and_about_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,11 +63,11 @@ def test_a_plugin_is_asked_once_about_each_pod_that_it_rejected_and_about_no_oth
 
     room = room_where(monkeypatch, "NodeResourcesFit", lambda: [interest(EventResource.POD, Action.DELETE, remembers)])
     for number in range(MANY):
-        room.reject(pod(f"other-{number}"), OTHERS[number % len(OTHERS)])
+        room.reject(pod(f"other-{number}").build(), OTHERS[number % len(OTHERS)])
     mine = [f"mine-{number}" for number in range(3)]
     for name in mine:
-        room.reject(pod(name), "NodeResourcesFit")
-    room.move(POD_DELETED, pod("gone", node="n"))
+        room.reject(pod(name).build(), "NodeResourcesFit")
+    room.move(POD_DELETED, pod("gone", on="n").build())
     assert sorted(asked) == mine
 
 
@@ -74,9 +75,9 @@ def test_a_plugin_without_a_table_of_events_is_helped_by_any() -> None:
     assert WaitingRoom().runtime.interests["ImageLocality"] is None
     for event in (NODE_LABELLED, POD_DELETED, NODE_ADDED):
         room = WaitingRoom()
-        room.reject(pod("me"), "ImageLocality")
-        room.move(event, pod("gone", node="n"), None)
-        assert room.tried_again(pod("me"))
+        room.reject(pod("me").build(), "ImageLocality")
+        room.move(event, pod("gone", on="n").build(), None)
+        assert room.tried_again(pod("me").build())
 
 
 def test_a_label_of_a_pod_on_a_node_is_shown_to_pods_that_keep_away_from_others_but_not_to_those_that_do_not() -> None:
@@ -85,10 +86,10 @@ def test_a_label_of_a_pod_on_a_node_is_shown_to_pods_that_keep_away_from_others_
         {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}
     ]}}}  # fmt: skip
     room = WaitingRoom()
-    room.reject(pod("wary", spec=wary), "InterPodAffinity")
-    room.reject(pod("plain"), "InterPodAffinity")
-    room.move(POD_LABELLED, pod("db", node="n", labels={"app": "db"}), pod("db", node="n"))
-    assert (room.tried_again(pod("wary")), room.tried_again(pod("plain"))) == (True, False)
+    room.reject(pod("wary", **wary).build(), "InterPodAffinity")
+    room.reject(pod("plain").build(), "InterPodAffinity")
+    room.move(POD_LABELLED, pod("db", on="n", labels={"app": "db"}).build(), pod("db", on="n").build())
+    assert (room.tried_again(pod("wary").build()), room.tried_again(pod("plain").build())) == (True, False)
 
 
 @pytest.mark.parametrize("plugin", ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "InterPodAffinity"])
@@ -96,7 +97,7 @@ def test_an_object_that_is_no_node_helps_nobody(plugin: str) -> None:
     kind = in_tree()[plugin]
     events = kind(kind.Args(), Scene().handle()).events() or ()
     [about_nodes] = [each.hint for each in events if each.event.resource is EventResource.NODE]
-    assert about_nodes(pod("me"), None, object()) is QueueingHint.SKIP
+    assert about_nodes(pod("me").build(), None, object()) is QueueingHint.SKIP
 
 
 def test_what_one_pod_kept_away_from_is_not_taken_for_what_another_did() -> None:
@@ -104,9 +105,9 @@ def test_what_one_pod_kept_away_from_is_not_taken_for_what_another_did() -> None
 
     def wary(name: str, app: str) -> PodInfo:
         term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
-        return pod(name, node="n", spec={"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
+        return pod(name, on="n", affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}).build()
 
-    web, db = pod("web", labels={"app": "web"}), pod("db", labels={"app": "db"})
+    web, db = pod("web", labels={"app": "web"}).build(), pod("db", labels={"app": "db"}).build()
     room = WaitingRoom()
     for rejected in (web, db):
         room.reject(rejected, "InterPodAffinity")

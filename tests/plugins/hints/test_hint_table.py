@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from framework.makers import Scene, node, pod
+from framework.makers import Scene
 from hints import device_rows, gang_rows, node_rows, pairwise_rows, volume_rows
 from hints.rows import NODE_TAINTED, Rejected, Row
 from hints.waiting_room import WaitingRoom
@@ -15,6 +15,7 @@ from placewright.framework.events import Action, ClusterEvent, ClusterEventWithH
 from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES
 from placewright.plugins.catalog import in_tree
 from placewright.queue.queued import SubQueue
+from placewright.testing import node, pod
 
 #: Who waits for new nodes also hears of taints that change, although its hint for nodes might not be asked: upstream issue 109437.
 HEAR_OF_TAINTS: Final = (
@@ -199,5 +200,5 @@ def test_a_gated_pod_is_not_looked_at_for_its_gate_while_it_is_tried() -> None:
     """The one row above that has no attempt: a gate holds a pod back before it is tried."""
     room = WaitingRoom()
     room.queue.add(node_rows.GATED)
-    assert room.queue.locate("me") is SubQueue.GATED
+    assert room.queue.locate("uid-me") is SubQueue.GATED
     assert room.queue.pop() is None

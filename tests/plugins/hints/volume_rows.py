@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from framework.makers import node
 from hints.rows import (
     ATTACHED,
     CAPACITY_ADDED,
@@ -38,6 +37,7 @@ from placewright import testing as kit
 from placewright.api.decode import convert
 from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from placewright.testing import node
 
 Body = dict[str, Any]
 READS: Final = {"gcePersistentDisk": {"pdName": "d", "readOnly": True}}
@@ -67,7 +67,7 @@ def away(*volumes: Body) -> PodInfo:
     return kit.pod("else", on="n").volumes(*volumes).namespace("away").build()
 
 
-def claim(name: str, namespace: str = "default") -> PersistentVolumeClaim:
+def pvc(name: str, namespace: str = "default") -> PersistentVolumeClaim:
     return kit.persistent_volume_claim(name).namespace(namespace).build()
 
 
@@ -109,10 +109,10 @@ RESTRICTIONS: Final[tuple[Row, ...]] = (
     _claimant.rests("a pod that appears", POD_ADDED, new=on(uses("c"))),
     _claimant.wakes("a new node", NODE_ADDED, new=node("n")),
     _claimant.rests("a label of a node", NODE_LABELLED, old=node("n"), new=node("n", labels={"x": ""})),
-    _claimant.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
-    _claimant.rests("another claim", CLAIM_ADDED, new=claim("d")),
-    _claimant.rests("a claim of that name elsewhere", CLAIM_ADDED, new=claim("c", "away")),
-    _claimant.rests("a change of its claim", CLAIM_CHANGED, old=claim("c"), new=claim("c")),
+    _claimant.wakes("its claim, once it is there", CLAIM_ADDED, new=pvc("c")),
+    _claimant.rests("another claim", CLAIM_ADDED, new=pvc("d")),
+    _claimant.rests("a claim of that name elsewhere", CLAIM_ADDED, new=pvc("c", "away")),
+    _claimant.rests("a change of its claim", CLAIM_CHANGED, old=pvc("c"), new=pvc("c")),
 )
 
 _attaching = Rejected("NodeVolumeLimits", me(uses("c")))
@@ -131,14 +131,14 @@ LIMITS: Final[tuple[Row, ...]] = (
     _attaching.wakes("a pod with an ephemeral volume that leaves", POD_DELETED, old=on(EPHEMERAL)),
     _attaching.wakes("a pod with a disk of a migrated kind that leaves", POD_DELETED, old=on(WRITES)),
     _attaching.rests("a pod with nothing to detach that leaves", POD_DELETED, old=on(CONFIG, ISCSI)),
-    _attaching.rests("a pod with a claim that had no node", POD_DELETED, old=kit.pod("else").volume_claims("d").build()),
+    _attaching.rests("a pod with a claim that had no node", POD_DELETED, old=kit.pod("else").volume_claims("d")),
     _attaching.wakes("a pod that brings its claim to a node", POD_ADDED, new=on(uses("c"))),
     _attaching.rests("a pod that brings another claim", POD_ADDED, new=on(uses("d"))),
     _attaching.rests("a pod of another namespace that brings a claim of that name", POD_ADDED, new=away(uses("c"))),
     _migrating.wakes("a pod that brings its disk to a node", POD_ADDED, new=away(WRITES)),
-    _attaching.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
-    _attaching.rests("another claim", CLAIM_ADDED, new=claim("d")),
-    Rejected("NodeVolumeLimits", me(EPHEMERAL)).wakes("the claim of its ephemeral volume", CLAIM_ADDED, new=claim("me-volume-0")),
+    _attaching.wakes("its claim, once it is there", CLAIM_ADDED, new=pvc("c")),
+    _attaching.rests("another claim", CLAIM_ADDED, new=pvc("d")),
+    Rejected("NodeVolumeLimits", me(EPHEMERAL)).wakes("the claim of its ephemeral volume", CLAIM_ADDED, new=pvc("me-volume-0")),
     _attaching.wakes("a class that goes, and by which claims were counted", CLASS_DELETED, old=storage_class()),
     _attaching.wakes("a volume that is detached", DETACHED, old=attachment("any")),
     _migrating.wakes("a volume of the same driver that is detached", DETACHED, old=attachment(GCE_DRIVER)),
@@ -147,18 +147,18 @@ LIMITS: Final[tuple[Row, ...]] = (
 )  # fmt: skip
 
 _binding = Rejected("VolumeBinding", me(uses("c")))
-_taken = Rejected("VolumeBinding", me(uses("c")), known=(claim("unbound"), kit.persistent_volume_claim("bound").bound_to("v").build()))
+_taken = Rejected("VolumeBinding", me(uses("c")), known=(pvc("unbound"), kit.persistent_volume_claim("bound").bound_to("v").build()))
 _inline = Rejected("VolumeBinding", me(INLINE, uses("c")))
 
 BINDING: Final[tuple[Row, ...]] = (
     _binding.wakes("a new class", CLASS_ADDED, new=storage_class()),
     _binding.wakes("a class that allows other nodes", CLASS_CHANGED, old=storage_class(zone="a"), new=storage_class(zone="b")),
     _binding.rests("a class that allows the same nodes", CLASS_CHANGED, old=storage_class(zone="a"), new=storage_class(zone="a")),
-    _binding.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
-    _binding.wakes("a change of its claim", CLAIM_CHANGED, old=claim("c"), new=claim("c")),
-    _binding.rests("another claim", CLAIM_ADDED, new=claim("d")),
-    _binding.rests("a change of another claim", CLAIM_CHANGED, old=claim("d"), new=claim("d")),
-    _binding.rests("a claim that goes", CLAIM_DELETED, old=claim("c")),
+    _binding.wakes("its claim, once it is there", CLAIM_ADDED, new=pvc("c")),
+    _binding.wakes("a change of its claim", CLAIM_CHANGED, old=pvc("c"), new=pvc("c")),
+    _binding.rests("another claim", CLAIM_ADDED, new=pvc("d")),
+    _binding.rests("a change of another claim", CLAIM_CHANGED, old=pvc("d"), new=pvc("d")),
+    _binding.rests("a claim that goes", CLAIM_DELETED, old=pvc("c")),
     _binding.wakes("a new volume", VOLUME_ADDED, new=volume()),
     _binding.wakes("a change of a volume", VOLUME_CHANGED, old=volume(), new=volume()),
     _binding.rests("a volume that goes", VOLUME_DELETED, old=volume()),
@@ -172,7 +172,7 @@ BINDING: Final[tuple[Row, ...]] = (
     _inline.rests("its inline driver that begins to count capacity", DRIVER_CHANGED, old=NOT_COUNTING, new=COUNTING),
     _inline.rests(
         "another driver that ceases to count capacity", DRIVER_CHANGED,
-        old=kit.csi_driver("other").tells_capacity().build(), new=kit.csi_driver("other").build(),
+        old=kit.csi_driver("other").tells_capacity(), new=kit.csi_driver("other"),
     ),
     _inline.rests("a new driver", DRIVER_ADDED, new=NOT_COUNTING),
     _binding.wakes("room that becomes known", CAPACITY_ADDED, new=SOME_ROOM),
@@ -187,15 +187,15 @@ BINDING: Final[tuple[Row, ...]] = (
 _zoned = Rejected("VolumeZone", me(uses("c")))
 
 ZONES: Final[tuple[Row, ...]] = (
-    _zoned.wakes("a new class whose claims wait for a pod", CLASS_ADDED, new=kit.storage_class("s").build()),
+    _zoned.wakes("a new class whose claims wait for a pod", CLASS_ADDED, new=kit.storage_class("s")),
     _zoned.rests("a new class whose claims do not wait", CLASS_ADDED, new=storage_class()),
     _zoned.wakes("a new node", NODE_ADDED, new=node("n")),
     _zoned.wakes("a label of a node", NODE_LABELLED, old=node("n"), new=node("n", labels={TOPOLOGY: "a"})),
     _zoned.rests("a node that goes", NODE_DELETED, old=node("n")),
-    _zoned.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
-    _zoned.wakes("a change of its claim", CLAIM_CHANGED, old=claim("c"), new=claim("c")),
-    _zoned.rests("another claim", CLAIM_ADDED, new=claim("d")),
-    _zoned.rests("a change of another claim", CLAIM_CHANGED, old=claim("d"), new=claim("d")),
+    _zoned.wakes("its claim, once it is there", CLAIM_ADDED, new=pvc("c")),
+    _zoned.wakes("a change of its claim", CLAIM_CHANGED, old=pvc("c"), new=pvc("c")),
+    _zoned.rests("another claim", CLAIM_ADDED, new=pvc("d")),
+    _zoned.rests("a change of another claim", CLAIM_CHANGED, old=pvc("d"), new=pvc("d")),
     _zoned.wakes("a new volume", VOLUME_ADDED, new=volume()),
     _zoned.wakes("a volume that moves", VOLUME_CHANGED, old=volume(zone="a"), new=volume(zone="b")),
     _zoned.rests("a volume that stays", VOLUME_CHANGED, old=volume(zone="a"), new=volume(zone="a")),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from framework.makers import Scene, node
+from framework.makers import Scene
 from hints.rows import Row
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import DEVICE_KINDS
@@ -16,6 +16,7 @@ from placewright.queue.check import check_invariants
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.policy import ProfilePolicy
+from placewright.testing import node
 
 TRIED_AGAIN = (SubQueue.ACTIVE, SubQueue.BACKOFF)
 
