@@ -22,12 +22,12 @@ Body = dict[str, Any]
 NODES = tuple(NodeName(name) for name in ("a", "b", "c"))
 
 
-def pod(name: str) -> PodMaker:
+def a_pod(name: str) -> PodMaker:
     """A pod whose uid is its name."""
     return kit.pod(name).uid(name)
 
 
-def node(name: str, labels: Mapping[str, str] | None = None, **offers: str) -> Node:
+def a_node(name: str, labels: Mapping[str, str] | None = None, **offers: str) -> Node:
     """A node with 4 CPUs and room for 10 pods unless it says otherwise, and no labels but these."""
     return NodeMaker(name).labels(labels).offers({**OFFERS, "pods": "10", **offers}).build()
 
@@ -48,14 +48,14 @@ C = TypeVar("C", bound=Cluster)
 def filled(found: C, *names: str) -> C:
     """The same cluster, with these nodes."""
     for name in names:
-        found.set_node(node(name))
+        found.set_node(a_node(name))
     return found
 
 
 # --- claims ------------------------------------------------------------------------------------------------------------------------
 
 
-def claim(
+def a_claim(
     version: str = "1", *, uid: str = "u", name: str = "c", allocated: AllocationResult | None = None, **metadata: Any
 ) -> ResourceClaim:
     """A ResourceClaim `ns/c` at a resourceVersion, allocated or not."""

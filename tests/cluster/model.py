@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from cluster.makers import NODES, node, pod
+from cluster.makers import NODES, a_node, a_pod
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import HostPort, PodInfo
 from placewright.api.selectors import selector_from_pairs
@@ -34,16 +34,16 @@ GPU = "example.com/gpu"
 def any_node(name: str, variant: int) -> Node:
     """The same node as it changes."""
     return (
-        node(name, {"zone": "x"}),
-        node(name, {"zone": "y", "disk": "ssd"}, cpu="8", **{"example.com/gpu": "4"}),
-        node(name, pods="0"),
+        a_node(name, {"zone": "x"}),
+        a_node(name, {"zone": "y", "disk": "ssd"}, cpu="8", **{"example.com/gpu": "4"}),
+        a_node(name, pods="0"),
     )[variant]
 
 
 @cache
 def any_pod(uid: str, variant: int, where: str) -> PodInfo:
     """The same pod as it changes."""
-    maker = pod(uid)
+    maker = a_pod(uid)
     maker = (
         lambda: maker.requests(cpu="1"),
         lambda: maker.requests(cpu="1", memory="1Gi").labels(app="web").priority(5).deleting(),

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from cluster.makers import device_class, pod
+from cluster.makers import a_pod, device_class
 from placewright.api.decode import convert
 from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from placewright.cluster.devices import DEVICE_KINDS, DeviceObjects
@@ -92,12 +92,12 @@ def test_classes_that_come_change_and_go_are_noticed() -> None:
 
 def test_a_pod_is_served_for_what_it_asks_of_classes_and_for_nothing_else() -> None:
     found = objects(device_class("gpus", serves=GPU))
-    asking = pod("p").requests(cpu="1", **{GPU: "2", f"{IMPLICIT}gpus": "1", "example.com/other": "1"}).build()
+    asking = a_pod("p").requests(cpu="1", **{GPU: "2", f"{IMPLICIT}gpus": "1", "example.com/other": "1"}).build()
     assert found.served(asking) == {GPU: "gpus", f"{IMPLICIT}gpus": "gpus"}
-    assert found.served(pod("p").requests(cpu="1").build()) == {}
-    assert found.served(pod("p").requests({"example.com/gpu": "0"}).build()) == {}, "nothing of it is asked for"
+    assert found.served(a_pod("p").requests(cpu="1").build()) == {}
+    assert found.served(a_pod("p").requests({"example.com/gpu": "0"}).build()) == {}, "nothing of it is asked for"
     assert objects().served(asking) == {}
 
 
 def test_a_name_without_a_domain_is_no_extended_resource_whatever_a_class_says() -> None:
-    assert objects(device_class("c", serves="cpu")).served(pod("p").requests(cpu="1").build()) == {}
+    assert objects(device_class("c", serves="cpu")).served(a_pod("p").requests(cpu="1").build()) == {}

@@ -20,7 +20,7 @@ from randomcases import cases
 ROWS = 5
 
 
-def pod(namespace: str, app: str, *, terminating: bool = False, carries: bool = False) -> PodInfo:
+def a_pod(namespace: str, app: str, *, terminating: bool = False, carries: bool = False) -> PodInfo:
     meta = ObjectMeta(namespace=namespace, labels={"app": app}, deletion_timestamp="2026-01-01T00:00:00Z" if terminating else None)
     affinity = Affinity(pod_affinity=PodAffinity()) if carries else None
     return PodInfo(Pod(metadata=meta, spec=PodSpec(affinity=affinity)))
@@ -34,7 +34,7 @@ def recount(placed: Iterable[tuple[PodInfo, int]], selection: PodSelection) -> l
 
 
 def any_selection(dice: random.Random) -> PodSelection:
-    carriers = frozenset({AffinityCarrier("a", pod("a", "", carries=True).pairwise_key.affinity)})
+    carriers = frozenset({AffinityCarrier("a", a_pod("a", "", carries=True).pairwise_key.affinity)})
     return PodSelection(
         dice.choice([None, frozenset({"a"}), frozenset({"a", "b"}), frozenset()]),
         selector_from_pairs(dice.choice([{}, {"app": "x"}, {"app": "y"}])),
@@ -55,7 +55,7 @@ def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
                 one, row = placed.pop(dice.randrange(len(placed)))
                 counts.add(one, row, -1)
             else:
-                one = pod(dice.choice("abc"), dice.choice("xyz"), terminating=dice.random() < 0.2, carries=dice.random() < 0.3)
+                one = a_pod(dice.choice("abc"), dice.choice("xyz"), terminating=dice.random() < 0.2, carries=dice.random() < 0.3)
                 row = dice.randrange(ROWS)
                 placed.append((one, row))
                 counts.add(one, row, 1)
@@ -71,13 +71,13 @@ def test_a_tally_grows_with_the_cluster() -> None:
     counts = PairwiseCounts()
     everywhere = PodSelection(None)
     assert counts.tally(everywhere, 1).by_row(1).tolist() == [0]
-    counts.add(pod("a", "x"), 6, 1)
+    counts.add(a_pod("a", "x"), 6, 1)
     assert counts.tally(everywhere, 7).taken().rows.tolist() == [6]
 
 
 def test_an_affinity_that_no_pod_carries_any_more_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 0)
-    counts, one = PairwiseCounts(), pod("a", "x", carries=True)
+    counts, one = PairwiseCounts(), a_pod("a", "x", carries=True)
     counts.add(one, 0, 1)
     seen = counts.carriers_version
     assert list(counts.carriers) == [AffinityCarrier("a", one.pairwise_key.affinity)]

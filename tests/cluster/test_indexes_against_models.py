@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.makers import pod
+from cluster.makers import a_pod
 from placewright.api.objects import ContainerImage
 from placewright.api.pods import HostPort
 from placewright.cluster.encoding import EncodedColumn
@@ -203,7 +203,7 @@ def conflict(one: str, other: str) -> bool:
     return same_disk and frozenset({one, other}) not in PEACEFUL
 
 
-USERS = {name: pod(name).volume(**source).build() for name, source in SOURCES.items()}
+USERS = {name: a_pod(name).volume(**source).build() for name, source in SOURCES.items()}
 
 
 @pytest.mark.parametrize("there", SOURCES)
@@ -249,7 +249,7 @@ def test_volumes_in_use_are_those_of_the_pods_that_are_there(steps: list[tuple[s
 )  # fmt: skip
 def test_a_disk_is_known_by_its_kind_and_where_it_lies(source: str, disks: list[Disk]) -> None:
     assert [disk for volume in USERS[source].volumes for disk in disks_of(volume)] == disks
-    assert list(disks_of(pod("p").volume(rbd={"image": "nowhere"}).build().volumes[0])) == []
+    assert list(disks_of(a_pod("p").volume(rbd={"image": "nowhere"}).build().volumes[0])) == []
 
 
 def test_of_no_disk_no_row_is_taken() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from cluster.makers import pod
+from cluster.makers import a_pod
 from placewright.api.objects import LabelSelector, Requirement
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, compile_label_selector
@@ -105,7 +105,7 @@ APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
 
 
 def described(namespace: str, labels: dict[str, str], *, carries: bool) -> PodInfo:
-    found = pod(f"{namespace}/{labels}/{carries}").namespace(namespace).labels(labels)
+    found = a_pod(f"{namespace}/{labels}/{carries}").namespace(namespace).labels(labels)
     return found.spec(affinity=APART if carries else None).build()
 
 

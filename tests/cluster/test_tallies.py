@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from cluster.makers import pod
+from cluster.makers import a_pod
 from placewright.api.objects import LabelSelector, Requirement
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.selectors import CompiledRequirement, Selector, compile_label_selector, selector_from_pairs
@@ -28,7 +28,7 @@ APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
 
 
 def one(namespace: str = "n", *, terminating: bool = False, carries: bool = False, **labels: str) -> PodInfo:
-    maker = pod(f"{namespace}/{hash(str(labels))}/{terminating}/{carries}").labels(**labels).metadata(namespace=namespace)
+    maker = a_pod(f"{namespace}/{hash(str(labels))}/{terminating}/{carries}").labels(**labels).metadata(namespace=namespace)
     maker = maker.deleting() if terminating else maker
     return maker.spec(affinity=APART if carries else None).build()
 
