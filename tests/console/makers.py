@@ -12,36 +12,37 @@ from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.offline.world import read_object
+from placewright.testing import pod, profile
+from placewright.testing.nodes import NodeMaker
 
 Object = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
+GPU = "example.com/gpu"
 TAKEN = "2026-11-23T12:00:00Z"
 #: A name that would run a script where names were taken for markup. No API server lets it in, and a file may have it.
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def node(name: str, *, cpu: int = 4, gpu: int = 0, cordoned: bool = False, taint: str = "", **labels: str) -> Object:
-    amounts = {"cpu": str(cpu), "memory": "16Gi", "pods": "10"} | ({"example.com/gpu": str(gpu)} if gpu else {})
-    spec: Object = {"unschedulable": True} if cordoned else {}
-    if taint:
-        spec["taints"] = [{"key": taint, "effect": "NoSchedule"}]
-    metadata = {"name": name, "uid": name, "labels": {key.replace("zone", ZONE): value for key, value in labels.items()}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": {"allocatable": amounts, "capacity": amounts}}
+def a_node(name: str, *, cpu: int = 4, gpu: int = 0, cordoned: bool = False, taint: str = "", **labels: str) -> Object:
+    """A node with room for 10 pods, in zones by the keyword `zone`."""
+    made = NodeMaker(name).uid(name).labels({key.replace("zone", ZONE): value for key, value in labels.items()})
+    made = made.offers({"cpu": str(cpu), "memory": "16Gi", "pods": "10"} | ({GPU: str(gpu)} if gpu else {})).spec()
+    made = made.taint(taint) if taint else made
+    found = (made.cordoned() if cordoned else made).manifest
+    found["status"]["capacity"] = found["status"]["allocatable"]
+    return found
 
 
-def pod(
+def a_pod(
     name: str, on: str = "", *, namespace: str = "shop", cpu: int = 1000, gpu: int = 0, created: str = "2026-11-23T11:00:00Z", **spec: Any
 ) -> Object:
-    requests = {"cpu": f"{cpu}m", "memory": "1Gi"} | ({"example.com/gpu": str(gpu)} if gpu else {})
-    content = {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
-    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "creationTimestamp": created}
-    where = {"nodeName": on} if on else {}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": content | where | spec, "status": {}}
+    """A pod of the namespace `shop`, with a time of creation, that asks for this many milli-CPUs and GPUs."""
+    made = pod(name, on=on, cpu=f"{cpu}m", memory="1Gi", **spec).namespace(namespace).uid(f"{namespace}-{name}").created(created)
+    return (made.requests({GPU: str(gpu)}) if gpu else made).manifest
 
 
 def claim_profile(name: str = "default", scheduler: str = "default-scheduler") -> Object:
-    metadata, spec = {"name": name, "uid": name}, {"schedulerName": scheduler}
-    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": metadata, "spec": spec}
+    return profile(name).scheduler(scheduler).manifest
 
 
 def put(cluster: Cluster, manifest: Object) -> None:
@@ -66,13 +67,13 @@ def file_of(path: Path, objects: Iterable[Object], changes: Iterable[tuple[float
 
 def shop(path: Path) -> Path:
     """Four nodes in two zones, one of them with GPUs, and pods that wait for four reasons."""
-    gpus = node("gpu-1", cpu=8, gpu=2, taint="example.com/gpu", zone="b")
-    nodes = [node("a-1", zone="a"), node("a-2", zone="a", cordoned=True), node("b-1", zone="b"), gpus]
-    placed = [pod("web-1", "a-1", cpu=2000), pod("web-2", "a-1"), pod("ledger", "b-1", namespace="bank", cpu=2500)]
+    gpus = a_node("gpu-1", cpu=8, gpu=2, taint="example.com/gpu", zone="b")
+    nodes = [a_node("a-1", zone="a"), a_node("a-2", zone="a", cordoned=True), a_node("b-1", zone="b"), gpus]
+    placed = [a_pod("web-1", "a-1", cpu=2000), a_pod("web-2", "a-1"), a_pod("ledger", "b-1", namespace="bank", cpu=2500)]
     tolerates = [{"key": "example.com/gpu", "operator": "Exists"}]
-    waits = [pod(f"train-{i}", namespace="ml", gpu=4, tolerations=tolerates, created=f"2026-11-23T10:0{i}:00Z") for i in range(3)]
+    waits = [a_pod(f"train-{i}", namespace="ml", gpu=4, tolerations=tolerates, created=f"2026-11-23T10:0{i}:00Z") for i in range(3)]
     others = [
-        pod("small", cpu=500), pod("held", schedulingGates=[{"name": "example.com/quota"}]), pod("lost", schedulerName="defualt-scheduler"),
-        pod(HOSTILE, cpu=64000),
+        a_pod("small", cpu=500), a_pod("held", schedulingGates=[{"name": "example.com/quota"}]),
+        a_pod("lost", schedulerName="defualt-scheduler"), a_pod(HOSTILE, cpu=64000),
     ]  # fmt: skip
     return file_of(path, [*nodes, *placed, *waits, *others, claim_profile()])

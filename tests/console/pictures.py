@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from browser import Page, running
 
 from .companymakers import group, member
-from .makers import Object, claim_profile, file_of, node, pod
+from .makers import Object, a_node, a_pod, claim_profile, file_of
 from .sights import pod_address, shadow
 from .visits import console
 
@@ -60,7 +60,7 @@ def city(path: Path) -> Path:
         name = f"ip-10-{i // 250}-{i % 250}-11"
         taint = "example.com/gpu" if pool == "gpu" else ""
         zone = f"eu-west-1{'aaabbc'[i % 6]}"
-        nodes.append(node(name, cpu=8, gpu=8 if taint else 0, cordoned=i % 131 == 5, taint=taint, zone=zone, pool=pool))
+        nodes.append(a_node(name, cpu=8, gpu=8 if taint else 0, cordoned=i % 131 == 5, taint=taint, zone=zone, pool=pool))
         nodes[-1]["status"]["allocatable"] |= {"pods": "110", "memory": "32Gi"}
         left = draw.triangular(0.2, 8.2, {"web": 5.5, "batch": 8, "memory": 3, "gpu": 7}[pool])
         while (cpu := draw.choice((250, 500, 1000, 2000)) / 1000) <= left:
@@ -69,19 +69,19 @@ def city(path: Path) -> Path:
             space, number = ("ml" if taint else "web", len(placed))
             scheduler = draw.choice(("default-scheduler", "default-scheduler", "batch-scheduler"))
             more = {"gpu": 1, "tolerations": tolerates} if taint and draw.random() < 0.7 else {}
-            placed.append(pod(f"{team}-{number:05d}", name, namespace=space, cpu=int(cpu * 1000), schedulerName=scheduler, **more))
+            placed.append(a_pod(f"{team}-{number:05d}", name, namespace=space, cpu=int(cpu * 1000), schedulerName=scheduler, **more))
     train = [
-        pod(f"train-{i}", namespace="ml", gpu=16, tolerations=tolerates, created=f"2026-11-23T{8 + i // 60:02d}:{i % 60:02d}:00Z")
+        a_pod(f"train-{i}", namespace="ml", gpu=16, tolerations=tolerates, created=f"2026-11-23T{8 + i // 60:02d}:{i % 60:02d}:00Z")
         for i in range(212)
     ]  # fmt: skip
-    waits = [*train, *(pod(f"reports-{i}", namespace="bank", cpu=12_000, created="2026-11-23T10:20:00Z") for i in range(37))]
+    waits = [*train, *(a_pod(f"reports-{i}", namespace="bank", cpu=12_000, created="2026-11-23T10:20:00Z") for i in range(37))]
     changed = claim_profile()
     changed["metadata"]["generation"] = 2
     changed["spec"]["weights"] = {"NodeResourcesFit": 5}
     held = [{"name": "example.com/quota"}]
-    waits += [pod(f"etl-{i}", namespace="data", schedulingGates=held, created="2026-11-23T11:02:00Z") for i in range(64)]
-    waits += [pod("mail-old", namespace="web", schedulerName="defualt-scheduler", created="2026-11-23T09:40:00Z")]
-    waits += [pod(f"checkout-new-{i}", namespace="web", cpu=500, created="2026-11-23T11:59:40Z") for i in range(9)]
+    waits += [a_pod(f"etl-{i}", namespace="data", schedulingGates=held, created="2026-11-23T11:02:00Z") for i in range(64)]
+    waits += [a_pod("mail-old", namespace="web", schedulerName="defualt-scheduler", created="2026-11-23T09:40:00Z")]
+    waits += [a_pod(f"checkout-new-{i}", namespace="web", cpu=500, created="2026-11-23T11:59:40Z") for i in range(9)]
     waits += [member("llm", f"llm-{i}", cpu=6000, created="2026-11-23T11:31:00Z") for i in range(24)]
     changes = [(420.0, "MODIFIED", changed)]
     for i in range(1800):
@@ -89,8 +89,8 @@ def city(path: Path) -> Path:
         at = int(0.5 * i if i % 3 else 300 + 60 * draw.random())
         born = f"2026-11-23T12:{at // 60:02d}:{at % 60:02d}Z"
         after = draw.expovariate(0.6 if at < 420 else 1.6) + 0.1
-        changes.append((float(at), "ADDED", pod(f"search-{i}", namespace="web", cpu=100, created=born)))
-        changes.append((at + after, "MODIFIED", pod(f"search-{i}", name, namespace="web", cpu=100, created=born)))
+        changes.append((float(at), "ADDED", a_pod(f"search-{i}", namespace="web", cpu=100, created=born)))
+        changes.append((at + after, "MODIFIED", a_pod(f"search-{i}", name, namespace="web", cpu=100, created=born)))
     profiles = [claim_profile(), claim_profile("batch", "batch-scheduler"), shadow("greener", "default")]
     objects = [*nodes, group("llm", 24, topology="pool"), *placed, *waits, *profiles]
     return file_of(path, objects, sorted(changes, key=lambda each: each[0]))

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from .companymakers import claim, claiming, device_class, devices, given, group, member
-from .makers import HOSTILE, Object, claim_profile, file_of, node, pod
+from .companymakers import claiming, device_claim, devices, given, gpu_class, group, member
+from .makers import HOSTILE, Object, a_node, a_pod, claim_profile, file_of
 
 
 class Sight(NamedTuple):
@@ -94,7 +94,7 @@ def shadow(name: str, of: str) -> Object:
 def town(path: Path) -> Path:
     """A recording of sixty nodes in three zones, with pods of many kinds. Some pods are placed while it plays."""
     nodes = [
-        node(
+        a_node(
             f"ip-10-{i // 20}-{i % 20}-17.eu-west-1.compute.internal", cpu=(4, 16, 64)[i % 3], gpu=0 if i % 5 else 8, cordoned=i % 11 == 3,
             taint="example.com/gpu" if i % 5 == 0 else "", zone=f"eu-west-1{'abc'[i % 3]}", pool=("web", "batch", "gpu")[i % 3],
         )
@@ -102,19 +102,19 @@ def town(path: Path) -> Path:
     ]  # fmt: skip
     names = [each["metadata"]["name"] for each in nodes]
     tolerates = [{"key": "example.com/gpu", "operator": "Exists"}]
-    placed = [pod(f"web-{i}", names[i * 7 % 60], namespace="shop", cpu=250 * (1 + i % 9)) for i in range(150)]
-    placed += [pod(f"rank-{i}", names[i * 5 % 60], namespace="ml", cpu=500, gpu=1 + i % 4, tolerations=tolerates) for i in range(24)]
-    placed += [pod(f"agent-{i}", names[i], namespace="kube-system", cpu=100, schedulerName="another") for i in range(60)]
-    waits = [pod(f"train-{i}", namespace="ml", gpu=16, tolerations=tolerates, created=f"2026-11-23T10:{i:02d}:00Z") for i in range(31)]
-    waits += [pod(f"small-{i}", namespace="shop", cpu=500, created="2026-11-23T11:59:20Z") for i in range(3)]
-    waits += [pod(f"huge-{i}", namespace="bank", cpu=200_000) for i in range(7)]
-    waits += [pod("held", namespace="bank", schedulingGates=[{"name": "example.com/quota"}])]
-    waits += [pod("lost", schedulerName="defualt-scheduler")]
-    moves = [(0.01 * i, "MODIFIED", pod(f"late-{i}", names[i * 3 % 60], namespace="shop")) for i in range(8)]
-    late = [pod(f"late-{i}", namespace="shop", created="2026-11-23T11:59:50Z") for i in range(8)]
+    placed = [a_pod(f"web-{i}", names[i * 7 % 60], namespace="shop", cpu=250 * (1 + i % 9)) for i in range(150)]
+    placed += [a_pod(f"rank-{i}", names[i * 5 % 60], namespace="ml", cpu=500, gpu=1 + i % 4, tolerations=tolerates) for i in range(24)]
+    placed += [a_pod(f"agent-{i}", names[i], namespace="kube-system", cpu=100, schedulerName="another") for i in range(60)]
+    waits = [a_pod(f"train-{i}", namespace="ml", gpu=16, tolerations=tolerates, created=f"2026-11-23T10:{i:02d}:00Z") for i in range(31)]
+    waits += [a_pod(f"small-{i}", namespace="shop", cpu=500, created="2026-11-23T11:59:20Z") for i in range(3)]
+    waits += [a_pod(f"huge-{i}", namespace="bank", cpu=200_000) for i in range(7)]
+    waits += [a_pod("held", namespace="bank", schedulingGates=[{"name": "example.com/quota"}])]
+    waits += [a_pod("lost", schedulerName="defualt-scheduler")]
+    moves = [(0.01 * i, "MODIFIED", a_pod(f"late-{i}", names[i * 3 % 60], namespace="shop")) for i in range(8)]
+    late = [a_pod(f"late-{i}", namespace="shop", created="2026-11-23T11:59:50Z") for i in range(8)]
     waits += [member("llm", f"llm-{i}", cpu=40_000, created=f"2026-11-23T11:{i:02d}:00Z") for i in range(12)]
     waits += [claiming("wisher", "wish", cpu=100)]
-    objects = [group("llm", 12, topology="pool"), device_class(), devices(names[0], "g0", "g1"), claim("wish", count=4)]
+    objects = [group("llm", 12, topology="pool"), gpu_class(), devices(names[0], "g0", "g1"), device_claim("wish", count=4)]
     profiles = [claim_profile(), claim_profile("batch", "batch-scheduler"), shadow("greener", "default")]
     return file_of(path, [*nodes, *objects, *placed, *waits, *late, *profiles], moves)
 
@@ -134,20 +134,24 @@ ROGUES: Final = tuple(
 def rogues(folder: Path) -> Path:
     """A snapshot whose file name, nodes, labels, taints, pods, namespaces, profiles, gates and resources are each chosen to do harm."""
     value = "v" * 63
-    nodes: list[Object] = [node(HOSTILE, zone=HOSTILE), node(LONG, zone=LONG, taint=LONG), node(TURNED, zone=TURNED)]
-    nodes += [node("__proto__", zone="")]
+    nodes: list[Object] = [a_node(HOSTILE, zone=HOSTILE), a_node(LONG, zone=LONG, taint=LONG), a_node(TURNED, zone=TURNED)]
+    nodes += [a_node("__proto__", zone="")]
     nodes[1]["metadata"]["labels"] |= {f"{LONG}/{value}": value, f"{HOSTILE}/{TURNED}": HOSTILE}
     for each in nodes[:2]:
         each["status"]["allocatable"] |= {f"example.com/{value}": "8", f"{LONG}/{HOSTILE}": "9"}
-    placed = [pod(HOSTILE, HOSTILE, namespace=HOSTILE), pod(LONG, LONG, namespace=LONG), pod("constructor", HOSTILE, namespace="__proto__")]
-    waits = [pod(f"{LONG}-{i}", namespace=LONG, cpu=99_000) for i in range(2)]
-    waits += [pod(TURNED, namespace=TURNED, cpu=1)]
-    waits += [pod(HOSTILE * 3, namespace=HOSTILE, schedulingGates=[{"name": LONG}, {"name": HOSTILE}])]
-    waits += [pod("stray", namespace=LONG, schedulerName=LONG), pod("toString", namespace="hasOwnProperty", schedulerName=HOSTILE)]
+    placed = [
+        a_pod(HOSTILE, HOSTILE, namespace=HOSTILE),
+        a_pod(LONG, LONG, namespace=LONG),
+        a_pod("constructor", HOSTILE, namespace="__proto__"),
+    ]
+    waits = [a_pod(f"{LONG}-{i}", namespace=LONG, cpu=99_000) for i in range(2)]
+    waits += [a_pod(TURNED, namespace=TURNED, cpu=1)]
+    waits += [a_pod(HOSTILE * 3, namespace=HOSTILE, schedulingGates=[{"name": LONG}, {"name": HOSTILE}])]
+    waits += [a_pod("stray", namespace=LONG, schedulerName=LONG), a_pod("toString", namespace="hasOwnProperty", schedulerName=HOSTILE)]
     waits += [member(HOSTILE, f"{LONG}{i}", namespace=LONG, cpu=99_000) for i in range(2)]
     waits += [claiming(HOSTILE * 2, LONG, namespace=LONG, cpu=100)]
-    objects = [group(HOSTILE, 9, namespace=LONG, topology=LONG), device_class(), devices(LONG, LONG[:60], HOSTILE)]
-    objects += [claim(LONG, namespace=LONG, has=(given(HOSTILE, LONG),), users=(HOSTILE, LONG))]
+    objects = [group(HOSTILE, 9, namespace=LONG, topology=LONG), gpu_class(), devices(LONG, LONG[:60], HOSTILE)]
+    objects += [device_claim(LONG, namespace=LONG, has=(given(HOSTILE, LONG),), users=(HOSTILE, LONG))]
     profiles = [claim_profile(), claim_profile(LONG, LONG + "-scheduler"), claim_profile("h", HOSTILE + TURNED)]
     profiles += [shadow(LONG + "-shadow", LONG), shadow(HOSTILE, HOSTILE)]
     return file_of(folder / f"{HOSTILE.replace('/', '')}\u202egnp.snapshot", [*nodes, *objects, *placed, *waits, *profiles])

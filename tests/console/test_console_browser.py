@@ -25,7 +25,7 @@ from placewright_console.pages.decisionrows import REFUSED, SeenDecision
 from placewright_lab.consolefiles.additions import open_file
 from programs import needs
 
-from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
+from .makers import HOSTILE, a_node, a_pod, claim_profile, file_of, shop
 
 pytestmark = needs("chromium")
 PAGES = ("#/cluster", "#/queue", "#/pod", "#/pod/ml/train-0", "#/pod/shop/small", "#/pod/shop/web-1", "#/pod/shop/nobody")
@@ -149,7 +149,9 @@ async def painted(page: Page) -> list[list[int]]:
 
 
 async def test_a_box_has_the_colour_of_its_load(chromium: int, tmp_path: Path) -> None:
-    path = file_of(tmp_path / "s", [node("a"), node("b"), node("c"), pod("x", "b", cpu=1000), pod("y", "c", cpu=4000), claim_profile()])
+    path = file_of(
+        tmp_path / "s", [a_node("a"), a_node("b"), a_node("c"), a_pod("x", "b", cpu=1000), a_pod("y", "c", cpu=4000), claim_profile()]
+    )
     async with console(chromium, path) as (page, _):
         empty, light, full = await painted(page)
         assert (empty, light, full) == ([0xE3, 0xE8, 0xEE], [0x86, 0xC0, 0xE3], [0xD5, 0x5E, 0x00])
@@ -186,9 +188,9 @@ async def test_a_pod_as_a_funnel_with_what_would_have_to_change(chromium: int, t
 
 async def test_names_are_text_and_nothing_else(chromium: int, tmp_path: Path) -> None:
     turned = "left\u202eright"
-    objects = [node(HOSTILE, zone=HOSTILE), node("__proto__", zone=turned, taint=HOSTILE), pod(HOSTILE, HOSTILE, namespace=HOSTILE)]
-    waits = [pod(f"{HOSTILE}{i}", namespace=HOSTILE, cpu=99000) for i in range(2)]
-    async with console(chromium, file_of(tmp_path / "s", [*objects, *waits, pod(turned), claim_profile(HOSTILE)])) as (page, server):
+    objects = [a_node(HOSTILE, zone=HOSTILE), a_node("__proto__", zone=turned, taint=HOSTILE), a_pod(HOSTILE, HOSTILE, namespace=HOSTILE)]
+    waits = [a_pod(f"{HOSTILE}{i}", namespace=HOSTILE, cpu=99000) for i in range(2)]
+    async with console(chromium, file_of(tmp_path / "s", [*objects, *waits, a_pod(turned), claim_profile(HOSTILE)])) as (page, server):
         address = f"#/pod/{'%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E'}/{'%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E'}0"
         for step in ("#/cluster", "#/queue", address):
             await visit(page, step)
@@ -221,7 +223,7 @@ async def test_no_page_is_wider_than_its_window(chromium: int, tmp_path: Path) -
 
 
 async def test_a_recording_is_seen_as_it_goes_and_a_console_that_ends_is_told(chromium: int, tmp_path: Path) -> None:
-    path = file_of(tmp_path / "r", [node("a"), claim_profile()], [(0.0, "ADDED", pod("web")), (0.5, "MODIFIED", pod("web", "a"))])
+    path = file_of(tmp_path / "r", [a_node("a"), claim_profile()], [(0.0, "ADDED", a_pod("web")), (0.5, "MODIFIED", a_pod("web", "a"))])
     async with console(chromium, path) as (page, server):
         await page.until("document.querySelector('#latest')?.textContent.includes('shop/web')")
         await page.until("document.querySelector('.facts').textContent.includes('25 %of 4 CPU')")
@@ -241,7 +243,9 @@ async def test_a_console_that_has_ended_is_told_and_the_page_stays(chromium: int
 
 
 async def test_boxes_stand_by_load_where_a_person_wants_it(chromium: int, tmp_path: Path) -> None:
-    path = file_of(tmp_path / "s", [node("a"), node("b"), node("c"), pod("x", "b", cpu=1000), pod("y", "c", cpu=4000), claim_profile()])
+    path = file_of(
+        tmp_path / "s", [a_node("a"), a_node("b"), a_node("c"), a_pod("x", "b", cpu=1000), a_pod("y", "c", cpu=4000), claim_profile()]
+    )
     async with console(chromium, path) as (page, _):
         await page.run("(() => { const it = [...document.querySelectorAll('.bar select')].at(-1); it.value = 'load';"
                        "it.dispatchEvent(new Event('change')); })()")  # fmt: skip
@@ -261,8 +265,8 @@ def test_the_command_prints_an_address_and_ends_by_a_signal(tmp_path: Path) -> N
 
 
 async def test_five_thousand_nodes_are_drawn_and_one_change_draws_one_box(chromium: int, tmp_path: Path) -> None:
-    nodes: list[Any] = [node(f"n{i:04d}", zone="abc"[i % 3], pool=f"p{i % 7}") for i in range(5000)]
-    path = file_of(tmp_path / "r", [*nodes, claim_profile()], [(1.0, "ADDED", pod("web", "n0042"))])
+    nodes: list[Any] = [a_node(f"n{i:04d}", zone="abc"[i % 3], pool=f"p{i % 7}") for i in range(5000)]
+    path = file_of(tmp_path / "r", [*nodes, claim_profile()], [(1.0, "ADDED", a_pod("web", "n0042"))])
     async with console(chromium, path) as (page, _):
         async with asyncio.timeout(60):
             await page.until("document.querySelector('.facts').textContent.includes('5,000nodes')")
@@ -275,7 +279,9 @@ async def test_five_thousand_nodes_are_drawn_and_one_change_draws_one_box(chromi
 
 
 async def test_latest_decisions_are_one_row_for_the_same_and_lead_to_nodes(chromium: int, tmp_path: Path) -> None:
-    async with console(chromium, file_of(tmp_path / "s", [node("a"), node("b", cpu=2), pod("x", "b", cpu=2500), claim_profile()])) as (
+    async with console(
+        chromium, file_of(tmp_path / "s", [a_node("a"), a_node("b", cpu=2), a_pod("x", "b", cpu=2500), claim_profile()])
+    ) as (
         page,
         server,
     ):
@@ -284,7 +290,7 @@ async def test_latest_decisions_are_one_row_for_the_same_and_lead_to_nodes(chrom
                 said = SeenDecision(f"u-{name}", "shop", name, "", "default-scheduler", float(at), REFUSED, 1, (), "Insufficient cpu")
                 server._source.world.placements.add(said)  # type: ignore[attr-defined]
         for on in ("", "a"):
-            server._source.world.put(read_object(pod("web", on, cpu=1000), "test"))  # type: ignore[attr-defined]
+            server._source.world.put(read_object(a_pod("web", on, cpu=1000), "test"))  # type: ignore[attr-defined]
         rows = "[...document.querySelectorAll('#latest tbody tr')].map((each) => each.innerText)"
         await page.until(f"{rows}.length === 3")
         assert "Insufficient cpu" in (await page.run(rows))[1]
@@ -312,8 +318,10 @@ async def test_the_table_of_nodes_sorts_by_its_headers(chromium: int, tmp_path: 
 
 async def test_every_pod_of_a_reason_is_reached_page_by_page(chromium: int, tmp_path: Path) -> None:
     created = "2026-11-23T10:{:02}:{:02}Z"
-    waits = [pod(f"w-{at:03}", namespace=("ml", "shop")[at % 2], cpu=64000, created=created.format(at // 60, at % 60)) for at in range(250)]
-    async with console(chromium, file_of(tmp_path / "s", [node("a"), *waits, claim_profile()])) as (page, _):
+    waits = [
+        a_pod(f"w-{at:03}", namespace=("ml", "shop")[at % 2], cpu=64000, created=created.format(at // 60, at % 60)) for at in range(250)
+    ]
+    async with console(chromium, file_of(tmp_path / "s", [a_node("a"), *waits, claim_profile()])) as (page, _):
         await visit(page, "#/queue")
         await page.until("document.querySelector('#reasons .count')?.textContent.startsWith('250')")
         await page.until("document.querySelector('#reasons').textContent.includes('Insufficient')")
@@ -352,7 +360,7 @@ async def test_pods_of_the_contexts_namespace_come_first(chromium: int, tmp_path
         await page.until("document.querySelectorAll('#reasons > li').length === 5")
         assert "ml: 3" in await text(page, "#reasons > li"), "the oldest, as no namespace is the reader's"
         server._source._about["own"] = "shop"  # type: ignore[attr-defined]  # as ClusterSource tells it
-        server._source.world.put(read_object(pod("one-more"), "test"))  # type: ignore[attr-defined]
+        server._source.world.put(read_object(a_pod("one-more"), "test"))  # type: ignore[attr-defined]
         await page.until("document.querySelector('#reasons > li:last-child')?.textContent.includes('ml: 3')")
         assert "namespace shop first" in await text(page, "#page")
 

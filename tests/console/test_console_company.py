@@ -20,8 +20,8 @@ from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.consolefiles.filesource import FileSource
 from randomcases import cases
 
-from .companymakers import RACK, claim, claiming, device_class, devices, given, group, laboratory, member
-from .makers import HOSTILE, Object, claim_profile, file_of, node, pod
+from .companymakers import RACK, claiming, device_claim, devices, given, gpu_class, group, laboratory, member
+from .makers import HOSTILE, Object, a_node, a_pod, claim_profile, file_of
 
 
 def opened(path: Path, objects: list[Object]) -> FileSource:
@@ -71,9 +71,9 @@ def test_the_domains_of_a_topology_are_told_in_the_order_of_trial_with_what_each
 
 def crowded(draw: random.Random, path: Path) -> tuple[FileSource, list[Object]]:
     """Nodes in racks, some of them closed, with pods of two namespaces; a group of four may fit or not."""
-    nodes = [node(f"n{i}", cpu=draw.randint(2, 6), cordoned=draw.random() < 0.2, **{RACK: f"r{draw.randrange(3)}"}) for i in range(6)]
+    nodes = [a_node(f"n{i}", cpu=draw.randint(2, 6), cordoned=draw.random() < 0.2, **{RACK: f"r{draw.randrange(3)}"}) for i in range(6)]
     placed = [
-        pod(f"{'secret' if space == 'bank' else 'open'}-{i}", f"n{draw.randrange(6)}", namespace=space, cpu=draw.randint(1, 2000))
+        a_pod(f"{'secret' if space == 'bank' else 'open'}-{i}", f"n{draw.randrange(6)}", namespace=space, cpu=draw.randint(1, 2000))
         for i in range(8)
         for space in (draw.choice(["bank", "ml"]),)
     ]
@@ -147,7 +147,7 @@ def test_among_the_random_clusters_some_have_a_shortage_with_holders_of_the_othe
 def test_a_name_that_several_kinds_of_group_have_is_the_one_with_members_and_the_others_are_noted(tmp_path: Path) -> None:
     native: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup"}
     native |= {"metadata": {"name": "train", "namespace": "ml"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
-    source = opened(tmp_path / "s", [node("a"), native, group("train", 1), member("train", "t-0")])
+    source = opened(tmp_path / "s", [a_node("a"), native, group("train", 1), member("train", "t-0")])
     page = source.company.group("ml", "train", ALL_NAMESPACES)
     assert page is not None
     assert (page["kind"], page["notes"]) == (Form.COSCHEDULING.value, [f"there is a {Form.NATIVE} of this name, too"])
@@ -155,7 +155,7 @@ def test_a_name_that_several_kinds_of_group_have_is_the_one_with_members_and_the
 
 def test_a_group_that_no_object_declares_and_one_without_members_and_an_unknown_one(tmp_path: Path) -> None:
     lost = member("lost", "l-0", schedulerName="nobody")
-    source = opened(tmp_path / "s", [node("a"), group("empty", 2), lost, member(HOSTILE, HOSTILE)])
+    source = opened(tmp_path / "s", [a_node("a"), group("empty", 2), lost, member(HOSTILE, HOSTILE)])
     page, empty = source.company.group("ml", "lost", ALL_NAMESPACES), source.company.group("ml", "empty", ALL_NAMESPACES)
     assert page is not None and empty is not None
     assert page["lines"][0].startswith(f"group {GroupRef(Form.COSCHEDULING, 'ml', 'lost')}: not declared; 0 placed; 1 waits")
@@ -167,7 +167,7 @@ def test_a_group_that_no_object_declares_and_one_without_members_and_an_unknown_
 
 def test_a_page_names_a_bounded_number_of_members_and_counts_all(tmp_path: Path) -> None:
     members = [member("many", f"m-{i}", cpu=1) for i in range(MOST_MEMBERS + 7)]
-    page = opened(tmp_path / "s", [node("a"), group("many", 3), *members]).company.group("ml", "many", ALL_NAMESPACES)
+    page = opened(tmp_path / "s", [a_node("a"), group("many", 3), *members]).company.group("ml", "many", ALL_NAMESPACES)
     assert page is not None
     assert (len(page["members"]), page["more"], sum(count for _, count in page["states"])) == (MOST_MEMBERS, 7, MOST_MEMBERS + 7)
 
@@ -210,7 +210,7 @@ def test_a_share_is_told_with_what_it_consumes_of_what_the_device_has(tmp_path: 
     shared = {"name": "big", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "80Gi"}}}
     part = given("big", "n0", shareID="0f", consumedCapacity={"memory": "20Gi"})
     old = devices("n0", "big", generation=1)
-    objects = [node("n0"), old, devices("n0", shared, generation=2), device_class(), claim("part", has=(part, given("gone", "n0")))]
+    objects = [a_node("n0"), old, devices("n0", shared, generation=2), gpu_class(), device_claim("part", has=(part, given("gone", "n0")))]
     page = opened(tmp_path / "s", objects).company.claim("ml", "part", ALL_NAMESPACES)
     assert page is not None
     share, gone = page["devices"]
@@ -220,8 +220,9 @@ def test_a_share_is_told_with_what_it_consumes_of_what_the_device_has(tmp_path: 
 
 def test_a_claim_is_for_readers_of_its_namespace_and_names_no_pod_of_another(tmp_path: Path) -> None:
     objects = [
-        node("n0"), device_class(), devices("n0", "g0"), claim("wish", count=2), claiming("open", "wish", cpu=100),
-        claim("wish", namespace="bank"), claiming("secret-job", "wish", namespace="bank", cpu=100), pod("secret", "n0", namespace="bank"),
+        a_node("n0"), gpu_class(), devices("n0", "g0"), device_claim("wish", count=2), claiming("open", "wish", cpu=100),
+        device_claim("wish", namespace="bank"), claiming("secret-job", "wish", namespace="bank", cpu=100),
+        a_pod("secret", "n0", namespace="bank"),
     ]  # fmt: skip
     source = opened(tmp_path / "s", objects)
     page = source.company.claim("ml", "wish", Rights.of(["ml"]))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lab.commands.scenarios import profile_file, scenario_file
-from lab.figures.outcomes import node, outcome, pod
+from lab.figures.outcomes import a_node, a_pod, outcome
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright.serving.rights import ALL_NAMESPACES
@@ -19,18 +19,18 @@ from placewright_lab.figures.comparison import compare
 from placewright_lab.figures.rows import rows_of
 from placewright_lab.report.content import MOST_NAMED, ReportContent, content_of
 
+from .makers import a_node as node_of
 from .makers import claim_profile, file_of
-from .makers import node as node_of
 
 
 def compared(pods: int = 3) -> ReportContent:
     """Two profiles, of which the second puts all pods elsewhere."""
-    one, two = outcome("a", node("n1"), node("n2")), outcome("b", node("n1"), node("n2"))
+    one, two = outcome("a", a_node("n1"), a_node("n2")), outcome("b", a_node("n1"), a_node("n2"))
     for number in range(pods):
-        one.placed(pod(f"p{number}"), "n1", parts={"NodeResourcesFit": 3})
-        two.placed(pod(f"p{number}"), "n2")
-    one.waits(pod("late"), "0/2 nodes are available: 2 Insufficient cpu.")
-    two.placed(pod("late"), "n1")
+        one.placed(a_pod(f"p{number}"), "n1", parts={"NodeResourcesFit": 3})
+        two.placed(a_pod(f"p{number}"), "n2")
+    one.waits(a_pod("late"), "0/2 nodes are available: 2 Insufficient cpu.")
+    two.placed(a_pod("late"), "n1")
     return content_of(compare("a trace.csv", [one.made, two.made]))
 
 
@@ -60,7 +60,7 @@ def test_the_json_of_compare_is_opened_by_the_console(written: Path) -> None:
 def test_the_content_survives_being_written_and_has_all_rows_of_the_figures() -> None:
     content = compared()
     assert msgspec.json.decode(msgspec.json.encode(content), type=ReportContent) == content
-    one, two = outcome("a", node("n1")), outcome("b", node("n1"))
+    one, two = outcome("a", a_node("n1")), outcome("b", a_node("n1"))
     comparison = compare("s", [one.made, two.made])
     shown = [(group.name, row.label, row.texts) for group in content_of(comparison).groups for row in group.rows]
     assert shown == [(row.group, row.label, row.texts) for row in rows_of(comparison) if row.group != "Pending, and why"]

@@ -19,8 +19,8 @@ from placewright_console.pages.grouplabels import MOST_LABELS, MOST_VALUES, Labe
 from placewright_console.pages.noderows import ConsoleNodes
 from randomcases import cases
 
-from .companymakers import claim, devices, given
-from .makers import ZONE, Object, node, put
+from .companymakers import device_claim, devices, given
+from .makers import ZONE, Object, a_node, put
 
 GPU, NIC = "devices:gpu.example.com", "devices:nic.example.com"
 MEMORY = f"{GPU}/memory"
@@ -47,7 +47,7 @@ def told(shown: ConsoleNodes, name: str) -> dict[str, tuple[int, int]]:
 def cluster() -> Cluster:
     made = Cluster()
     for name in ("n0", "n1"):
-        put(made, node(name))
+        put(made, a_node(name))
     return made
 
 
@@ -57,7 +57,7 @@ def test_devices_at_a_node_are_counted_by_driver_and_taken_when_a_claim_has_them
     keep(cluster, devices("n0", "x0", driver="nic.example.com"))
     assert told(shown, "n0") == {GPU: (0, 2), NIC: (0, 1)}
     assert told(shown, "n1") == {GPU: (0, 0), NIC: (0, 0)}
-    held = claim("c", has=(given("g0", "n0"),))
+    held = device_claim("c", has=(given("g0", "n0"),))
     keep(cluster, held)
     assert told(shown, "n0") == {GPU: (1, 2), NIC: (0, 1)}
     drop(cluster, held)
@@ -70,7 +70,7 @@ def test_access_for_administrators_and_devices_of_many_nodes_take_nothing(cluste
     network = devices("net", "x0", driver="nic.example.com")
     network["spec"] |= {"nodeName": None, "allNodes": True}
     keep(cluster, network)
-    keep(cluster, claim("c", has=(given("g0", "n0", adminAccess=True), given("x0", "net", "nic.example.com"))))
+    keep(cluster, device_claim("c", has=(given("g0", "n0", adminAccess=True), given("x0", "net", "nic.example.com"))))
     assert told(shown, "n0") == {GPU: (0, 1)}
 
 
@@ -88,7 +88,7 @@ def test_a_device_of_which_each_names_its_node_is_at_that_node(cluster: Cluster)
     spread = devices("rack", {"name": "a", "nodeName": "n0"}, {"name": "b", "nodeName": "n1"}, {"name": "c", "allNodes": True})
     spread["spec"] |= {"nodeName": None, "perDeviceNodeSelection": True}
     keep(cluster, spread)
-    keep(cluster, claim("c", has=(given("b", "rack"),)))
+    keep(cluster, device_claim("c", has=(given("b", "rack"),)))
     assert (told(shown, "n0"), told(shown, "n1")) == ({GPU: (0, 1)}, {GPU: (1, 1)})
 
 
@@ -96,7 +96,7 @@ def test_a_shared_device_is_taken_when_a_capacity_is_used_up_and_its_shares_are_
     shown = ConsoleNodes(cluster, [])
     keep(cluster, devices("n0", {"name": "big", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "80Gi"}}}))
     for number, part in enumerate(("20Gi", "60Gi")):
-        keep(cluster, claim(f"c{number}", has=(given("big", "n0", shareID=str(number), consumedCapacity={"memory": part}),)))
+        keep(cluster, device_claim(f"c{number}", has=(given("big", "n0", shareID=str(number), consumedCapacity={"memory": part}),)))
         taken = 20 * 2**30 if number == 0 else 80 * 2**30
         assert told(shown, "n0") == {GPU: (number, 1), MEMORY: (taken, 80 * 2**30)}
 
@@ -120,11 +120,11 @@ def test_partitions_that_no_longer_fit_beside_others_are_taken(cluster: Cluster)
     for each in partitions().values():
         keep(cluster, each)
     assert told(shown, "n0") == {GPU: (0, 7)}
-    keep(cluster, claim("c", has=(given("quarter-0", "n0"),)))
+    keep(cluster, device_claim("c", has=(given("quarter-0", "n0"),)))
     assert told(shown, "n0") == {GPU: (2, 7)}, "the quarter itself, and the whole"
-    keep(cluster, claim("d", has=(given("half-0", "n0"),)))
+    keep(cluster, device_claim("d", has=(given("half-0", "n0"),)))
     assert told(shown, "n0") == {GPU: (4, 7)}, "both, the whole, and the other half; three quarters are 2 each of 2 left"
-    keep(cluster, claim("e", has=(given("quarter-1", "n0"),)))
+    keep(cluster, device_claim("e", has=(given("quarter-1", "n0"),)))
     assert told(shown, "n0") == {GPU: (7, 7)}
 
 
@@ -145,7 +145,7 @@ class Devices:
         self.slices: dict[str, Object] = {}
         self.claims: dict[str, Object] = {}
         for i in range(4):
-            put(self.cluster, node(f"n{i}"))
+            put(self.cluster, a_node(f"n{i}"))
 
     def step(self) -> None:
         draw, on = self.draw, f"n{self.draw.randrange(5)}"
@@ -162,11 +162,11 @@ class Devices:
                 given_ = tuple(
                     given(name, on, driver, **(share if name in ("d0", "d2") else {})) for name in draw.sample(["d0", "d1", "d2", "d3"], 2)
                 )
-                self._keep(self.claims, claim(f"c{draw.randrange(6)}", has=draw.choice([given_, ()])))
+                self._keep(self.claims, device_claim(f"c{draw.randrange(6)}", has=draw.choice([given_, ()])))
             case "no claim" if self.claims:
                 drop(self.cluster, self.claims.pop(draw.choice(sorted(self.claims))))
             case "node":
-                put(self.cluster, node(on))
+                put(self.cluster, a_node(on))
             case "no node" if self.cluster.row(NodeName(on)) is not None and self.cluster.node_count > 1:
                 self.cluster.remove_node(NodeName(on))
 
@@ -220,7 +220,7 @@ def test_a_claim_changes_the_rows_of_its_nodes_alone(cluster: Cluster) -> None:
     shown = ConsoleNodes(cluster, [])
     shown.refresh()
     before = dict(shown.loads)
-    keep(cluster, claim("c", has=(given("g0", "n0"),)))
+    keep(cluster, device_claim("c", has=(given("g0", "n0"),)))
     shown.refresh()
     assert [name for name, row in shown.loads.items() if row is not before[name]] == ["n0"]
 
@@ -229,7 +229,7 @@ async def test_a_state_of_5000_nodes_with_devices_and_the_delta_of_a_claim_are_s
     cluster = Cluster()
     for i in range(5000):
         name = f"ip-10-0-{i // 256}-{i % 256}.eu-west-1.compute.internal"
-        put(cluster, node(name, zone="abc"[i % 3], pool=f"pool-{i % 5}"))
+        put(cluster, a_node(name, zone="abc"[i % 3], pool=f"pool-{i % 5}"))
         shared = [{"name": f"gpu-{j}", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "80Gi"}}} for j in range(2)]
         keep(cluster, devices(name, *shared))
     nodes = ConsoleNodes(cluster, ["default-scheduler"])
@@ -246,7 +246,7 @@ async def test_a_state_of_5000_nodes_with_devices_and_the_delta_of_a_claim_are_s
     lines = feed.join(ALL_NAMESPACES).lines(1.0)
     assert len(await anext(lines)) < 1_300_000
     on = "ip-10-0-0-1.eu-west-1.compute.internal"
-    keep(cluster, claim("c", has=(given("gpu-0", on, shareID="0", consumedCapacity={"memory": "20Gi"}),)))
+    keep(cluster, device_claim("c", has=(given("gpu-0", on, shareID="0", consumedCapacity={"memory": "20Gi"}),)))
     feed.publish()
     assert len(await anext(lines)) < 220
 

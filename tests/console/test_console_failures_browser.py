@@ -16,7 +16,7 @@ from placewright_console.local.operatorlink import _silent
 from placewright_lab.consolefiles.additions import open_file
 from programs import needs
 
-from .makers import claim_profile, file_of, node, pod
+from .makers import a_node, a_pod, claim_profile, file_of
 from .visits import console
 
 pytestmark = needs("chromium")
@@ -42,7 +42,7 @@ def failing(status: int, body: str) -> str:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return file_of(tmp_path / "s", [node("a"), pod("b", namespace="a", cpu=99_000), claim_profile()])
+    return file_of(tmp_path / "s", [a_node("a"), a_pod("b", namespace="a", cpu=99_000), claim_profile()])
 
 
 @pytest.mark.parametrize("kind", FAILURES)

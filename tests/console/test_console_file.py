@@ -12,10 +12,11 @@ from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright.explain.nearestmiss import MOST_MISSES
 from placewright.serving.rights import ALL_NAMESPACES
+from placewright.testing import VirtualTime
 from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.consolefiles.filesource import FileSource
 
-from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
+from .makers import HOSTILE, a_node, a_pod, claim_profile, file_of, shop
 
 
 def settled(source: FileSource) -> Any:
@@ -61,8 +62,8 @@ def test_a_pod_is_explained_in_the_words_of_explain_and_its_funnel_adds_up(tmp_p
 
 
 def test_the_best_ten_nodes_are_told_with_scores_that_add_up(tmp_path: Path) -> None:
-    nodes = [node(f"n{i:02d}", cpu=1 + i) for i in range(15)]
-    path = file_of(tmp_path / "many.snapshot", [*nodes, pod("web"), claim_profile()])
+    nodes = [a_node(f"n{i:02d}", cpu=1 + i) for i in range(15)]
+    path = file_of(tmp_path / "many.snapshot", [*nodes, a_pod("web"), claim_profile()])
     page = open_file(path, 2**20).pod("shop", "web")
     assert page is not None
     assert len(page["best"]) == 10
@@ -91,8 +92,8 @@ def test_explaining_leaves_the_cluster_as_it_is(tmp_path: Path) -> None:
 
 
 def test_the_pods_of_a_node_are_listed(tmp_path: Path) -> None:
-    nominated = pod("next") | {"status": {"nominatedNodeName": "a"}}
-    path = file_of(tmp_path / "one.snapshot", [node("a"), pod("web", "a"), nominated, claim_profile()])
+    nominated = a_pod("next") | {"status": {"nominatedNodeName": "a"}}
+    path = file_of(tmp_path / "one.snapshot", [a_node("a"), a_pod("web", "a"), nominated, claim_profile()])
     page = open_file(path, 2**20).node("a")
     assert page is not None
     assert [(each["namespace"], each["name"], each["cpu"]) for each in page["pods"]] == [("shop", "web", 1000)]
@@ -102,27 +103,20 @@ def test_the_pods_of_a_node_are_listed(tmp_path: Path) -> None:
 # --- recordings ---------------------------------------------------------------------------------------------------------------------
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def recording(path: Path) -> Path:
     deleted = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "old", "namespace": "shop", "uid": "shop-old"}}
     changes = [
-        (1.0, "ADDED", pod("web")),
-        (2.0, "MODIFIED", pod("web", "a")),
-        (3.0, "ADDED", node("b")),
+        (1.0, "ADDED", a_pod("web")),
+        (2.0, "MODIFIED", a_pod("web", "a")),
+        (3.0, "ADDED", a_node("b")),
         (3.0, "DELETED", deleted),
-        (9.0, "ADDED", pod("late", cpu=99000)),
+        (9.0, "ADDED", a_pod("late", cpu=99000)),
     ]
-    return file_of(path, [node("a"), pod("old", "a"), claim_profile()], changes)
+    return file_of(path, [a_node("a"), a_pod("old", "a"), claim_profile()], changes)
 
 
 def test_a_recording_goes_on_as_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
+    clock = VirtualTime(1000.0)
     monkeypatch.setattr("placewright_lab.consolefiles.additions.time.monotonic", clock)
     source = open_file(recording(tmp_path / "shop.recording"), 2**20, speed=2)
     pods = lambda state: state["loads"]["a"][0][2]  # noqa: E731
@@ -146,9 +140,9 @@ def test_a_recording_goes_on_as_it_went(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_verdict_is_made_anew_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
+    clock = VirtualTime(1000.0)
     monkeypatch.setattr("placewright_lab.consolefiles.additions.time.monotonic", clock)
-    path = file_of(tmp_path / "r", [node("a", cpu=1), pod("big", cpu=3000), claim_profile()], [(1.0, "ADDED", node("b", cpu=4))])
+    path = file_of(tmp_path / "r", [a_node("a", cpu=1), a_pod("big", cpu=3000), claim_profile()], [(1.0, "ADDED", a_node("b", cpu=4))])
     source = open_file(path, 2**20)
     assert reasons(settled(source))["big"][0] == "unschedulable"
     clock.now += 1.0
@@ -156,13 +150,13 @@ def test_a_verdict_is_made_anew_after_a_change(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_profile_that_changes_changes_the_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
+    clock = VirtualTime(1000.0)
     monkeypatch.setattr("placewright_lab.consolefiles.additions.time.monotonic", clock)
     of_others, late, bad = claim_profile(), claim_profile("late", "late"), claim_profile("late", "late")
     of_others["spec"]["pods"] = {"allowedNamespaces": ["ml"]}
     bad["spec"]["weights"] = {"NoSuchPlugin": 1}
     changes = [(1.0, "MODIFIED", of_others), (2.0, "ADDED", late), (3.0, "MODIFIED", bad), (4.0, "DELETED", late)]
-    path = file_of(tmp_path / "r", [node("a"), pod("web"), pod("new", schedulerName="late"), claim_profile()], changes)
+    path = file_of(tmp_path / "r", [a_node("a"), a_pod("web"), a_pod("new", schedulerName="late"), claim_profile()], changes)
     source = open_file(path, 2**20)
     seen = []
     for _ in range(5):
@@ -181,11 +175,11 @@ def test_a_profile_that_changes_changes_the_verdicts(tmp_path: Path, monkeypatch
 
 
 def test_an_object_that_is_not_valid_is_noted_and_the_recording_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
+    clock = VirtualTime(1000.0)
     monkeypatch.setattr("placewright_lab.consolefiles.additions.time.monotonic", clock)
-    bad = pod("bad")
+    bad = a_pod("bad")
     bad["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
-    path = file_of(tmp_path / "r", [node("a"), claim_profile()], [(1.0, "ADDED", bad), (2.0, "ADDED", pod("good"))])
+    path = file_of(tmp_path / "r", [a_node("a"), claim_profile()], [(1.0, "ADDED", bad), (2.0, "ADDED", a_pod("good"))])
     source = open_file(path, 2**20)
     clock.now += 5.0
     state = settled(source)
@@ -211,7 +205,7 @@ def test_a_file_that_is_neither_is_refused_in_a_line(text: str, tmp_path: Path, 
 
 
 def test_a_change_that_goes_back_in_time_is_refused(tmp_path: Path) -> None:
-    path = file_of(tmp_path / "r", [node("a")], [(2.0, "ADDED", node("b")), (1.0, "ADDED", node("c"))])
+    path = file_of(tmp_path / "r", [a_node("a")], [(2.0, "ADDED", a_node("b")), (1.0, "ADDED", a_node("c"))])
     with pytest.raises(InputError, match="line 4: at: found 1"):
         open_file(path, 2**20)
 
@@ -219,7 +213,7 @@ def test_a_change_that_goes_back_in_time_is_refused(tmp_path: Path) -> None:
 def test_a_profile_that_cannot_be_used_is_noted_and_the_rest_is_shown(tmp_path: Path) -> None:
     bad = claim_profile()
     bad["spec"]["weights"] = {"NoSuchPlugin": 1}
-    source = open_file(file_of(tmp_path / "s", [node("a"), pod("web"), bad]), 2**20)
+    source = open_file(file_of(tmp_path / "s", [a_node("a"), a_pod("web"), bad]), 2**20)
     state = settled(source)
     assert "NoSuchPlugin" in state["about"]["notes"][0]
     assert "default-scheduler" in reasons(state)["web"][2][0][1]

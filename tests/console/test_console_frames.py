@@ -22,7 +22,7 @@ from placewright_console.pages.statedelta import Section, Sections
 from placewright_lab.consolefiles.openedfile import OpenedFile
 from programs import needs
 
-from .makers import ZONE, claim_profile, file_of, node, pod, shop
+from .makers import ZONE, a_node, a_pod, claim_profile, file_of, shop
 from .visits import console, faults_of_layout, keep_picture
 
 pytestmark = needs("chromium")
@@ -42,8 +42,8 @@ FRAMES = f"""new Promise((done) => {{
 async def test_the_map_of_five_thousand_nodes_is_drawn_while_it_changes(
     chromium: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    nodes = [node(f"n{i:04d}", cpu=64, zone="abc"[i % 3]) for i in range(NODES)]
-    pods = [pod(f"p{i}", f"n{i * 7 % NODES:04d}") for i in range(CHANGES_A_SECOND * 60)]
+    nodes = [a_node(f"n{i:04d}", cpu=64, zone="abc"[i % 3]) for i in range(NODES)]
+    pods = [a_pod(f"p{i}", f"n{i * 7 % NODES:04d}") for i in range(CHANGES_A_SECOND * 60)]
     changes = [(i / CHANGES_A_SECOND, "ADDED", each) for i, each in enumerate(pods)]
     async with console(chromium, file_of(tmp_path / "r", [*nodes, claim_profile()], changes)) as (page, _):
         await page.until("document.getElementById('moment').textContent.includes(' of 36,000')")

@@ -10,7 +10,7 @@ from placewright_console.local.localserver import ConsoleServer
 from placewright_console.pages.decisionrows import SeenDecision
 from programs import needs
 
-from .makers import Object, claim_profile, file_of, node
+from .makers import Object, a_node, claim_profile, file_of
 from .visits import console, keep_picture
 
 pytestmark = needs("chromium")
@@ -28,7 +28,7 @@ async def choose(page: Page, label: str, value: str) -> None:
 
 
 async def test_the_area_of_a_box_is_the_capacity_of_its_node_if_a_person_wants_it(chromium: int, tmp_path: Path) -> None:
-    nodes = [node("a", cpu=4), node("b", cpu=16, gpu=1), node("c", cpu=64, gpu=9), node("d", cpu=4), node("e", cpu=4)]
+    nodes = [a_node("a", cpu=4), a_node("b", cpu=16, gpu=1), a_node("c", cpu=64, gpu=9), a_node("d", cpu=4), a_node("e", cpu=4)]
     async with console(chromium, file_of(tmp_path / "s", [*nodes, claim_profile()])) as (page, _):
         equal = await page.run(SIDES)
         assert len(equal) == 5
@@ -72,7 +72,7 @@ async def press_pause(page: Page) -> None:
 
 
 async def test_decisions_stand_still_on_a_pause_and_are_counted(chromium: int, tmp_path: Path) -> None:
-    async with console(chromium, file_of(tmp_path / "s", [node("a"), claim_profile()])) as (page, server):
+    async with console(chromium, file_of(tmp_path / "s", [a_node("a"), claim_profile()])) as (page, server):
         decide(server, "first")
         rows = "[...document.querySelectorAll('#latest tbody td:first-child')].map((each) => each.textContent)"
         pressed = "document.getElementById('pause').getAttribute('aria-pressed')"
@@ -102,7 +102,7 @@ async def test_decisions_stand_still_on_a_pause_and_are_counted(chromium: int, t
 async def test_recent_changes_stand_beside_the_map(chromium: int, tmp_path: Path) -> None:
     newer = claim_profile()
     newer["metadata"]["generation"] = 4
-    path = file_of(tmp_path / "r", [node("a"), node("b"), claim_profile()], [(0.1, "MODIFIED", newer)])
+    path = file_of(tmp_path / "r", [a_node("a"), a_node("b"), claim_profile()], [(0.1, "MODIFIED", newer)])
     async with console(chromium, path) as (page, server):
         world = server._source.world
         told = "[...document.querySelectorAll('#node tbody tr td:first-child')].map((each) => each.textContent)"
@@ -118,13 +118,13 @@ async def test_recent_changes_stand_beside_the_map(chromium: int, tmp_path: Path
 
         await page.run("void (location.hash = '#/queue')")
         await page.until("document.getElementById('reasons')")
-        world.put(read_object(node("c"), "test"))
+        world.put(read_object(a_node("c"), "test"))
         await page.run("void (location.hash = '#/cluster')")
         await after("node c came")
-        await after("node a was cordoned", node("a", cordoned=True))
-        await after("node a was uncordoned", node("a"))
-        await after("node c went", node("c"), gone=True)
-        await after("nodes n0, n1, n2 and 6 others came", *[node(f"n{i}") for i in range(9)])
+        await after("node a was cordoned", a_node("a", cordoned=True))
+        await after("node a was uncordoned", a_node("a"))
+        await after("node c went", a_node("c"), gone=True)
+        await after("nodes n0, n1, n2 and 6 others came", *[a_node(f"n{i}") for i in range(9)])
         assert await page.run(f"({told}).length") == 6, "a short list"
         links = "[...document.querySelectorAll('#node tbody tr')].map((each) => each.querySelectorAll('a').length)"
         assert await page.run(links) == [3, 0, 1, 1, 0, 0], "nodes that are there are links"
@@ -133,4 +133,4 @@ async def test_recent_changes_stand_beside_the_map(chromium: int, tmp_path: Path
         for reader in list(server.feed._classes.values()):
             for each in reader.readers:
                 each.drop()
-        await after("node n8 was cordoned", node("n7", cpu=8), node("n8", cordoned=True))
+        await after("node n8 was cordoned", a_node("n7", cpu=8), a_node("n8", cordoned=True))

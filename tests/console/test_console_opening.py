@@ -17,7 +17,7 @@ from placewright_console.pages.statedelta import Sections
 from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.consolefiles.openedfile import OpenedFile
 
-from .makers import claim_profile, file_of, node, pod, shop
+from .makers import a_node, a_pod, claim_profile, file_of, shop
 
 LARGEST = 2**28
 
@@ -27,7 +27,7 @@ def beginning(path: Path) -> OpenedFile:
 
 
 def test_pages_say_how_far_a_file_is_read_until_it_is_there(tmp_path: Path) -> None:
-    objects = [*(node(f"n{i}") for i in range(3000)), *(pod(f"p{i}", f"n{i}") for i in range(3000)), claim_profile()]
+    objects = [*(a_node(f"n{i}") for i in range(3000)), *(a_pod(f"p{i}", f"n{i}") for i in range(3000)), claim_profile()]
     source = beginning(file_of(tmp_path / "s", objects))
     seen = [source.sections(ALL_NAMESPACES)["about"]["opening"]]
     assert source.node("n0") is None, "it is not read yet"

@@ -8,7 +8,7 @@ from placewright.api.annotations import DECISION
 from programs import needs
 
 from .companymakers import group, member
-from .makers import Object, claim_profile, file_of, node, pod
+from .makers import Object, a_node, a_pod, claim_profile, file_of
 from .sights import shadow
 from .visits import console
 
@@ -17,14 +17,14 @@ TEXT = "document.querySelector({!r})?.innerText ?? ''"
 
 
 def described(name: str) -> Object:
-    made = pod(name, cpu=97_500, priority=1200, created="2026-11-23T10:00:00Z")
+    made = a_pod(name, cpu=97_500, priority=1200, created="2026-11-23T10:00:00Z")
     made["metadata"] |= {"labels": {"app": "web", "tier": "front"}, "ownerReferences": [
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7f", "uid": "u", "controller": True}]}  # fmt: skip
     return made
 
 
 async def test_a_waiting_pod_says_what_it_asks_for_and_first_that_no_node_is_large_enough(chromium: int, tmp_path: Path) -> None:
-    path = file_of(tmp_path / "s", [node("a", cpu=4), node("b", cpu=16), described("large"), claim_profile()])
+    path = file_of(tmp_path / "s", [a_node("a", cpu=4), a_node("b", cpu=16), described("large"), claim_profile()])
     async with console(chromium, path) as (page, _):
         await page.run("void (location.hash = '#/pod/shop/large')")
         await page.until("document.getElementById('changes')")
@@ -38,8 +38,8 @@ async def test_a_waiting_pod_says_what_it_asks_for_and_first_that_no_node_is_lar
 
 
 async def test_nodes_that_tie_are_counted_and_equal_scores_are_told_once(chromium: int, tmp_path: Path) -> None:
-    alike = [node(f"n{i:02d}", cpu=8) for i in range(14)]
-    path = file_of(tmp_path / "s", [*alike, node("small", cpu=2), pod("web", cpu=1000), claim_profile()])
+    alike = [a_node(f"n{i:02d}", cpu=8) for i in range(14)]
+    path = file_of(tmp_path / "s", [*alike, a_node("small", cpu=2), a_pod("web", cpu=1000), claim_profile()])
     async with console(chromium, path) as (page, _):
         await page.run("void (location.hash = '#/pod/shop/web')")
         await page.until("document.getElementById('scores')")
@@ -50,7 +50,7 @@ async def test_nodes_that_tie_are_counted_and_equal_scores_are_told_once(chromiu
 
 
 async def test_bars_have_the_parts_that_differ(chromium: int, tmp_path: Path) -> None:
-    path = file_of(tmp_path / "s", [node("a", cpu=8), node("b", cpu=2), pod("web", cpu=1000), claim_profile()])
+    path = file_of(tmp_path / "s", [a_node("a", cpu=8), a_node("b", cpu=2), a_pod("web", cpu=1000), claim_profile()])
     async with console(chromium, path) as (page, _):
         await page.run("void (location.hash = '#/pod/shop/web')")
         await page.until("document.getElementById('scores')")
@@ -61,10 +61,10 @@ async def test_bars_have_the_parts_that_differ(chromium: int, tmp_path: Path) ->
 
 
 async def test_a_placed_pod_says_why_it_has_its_node_and_what_is_not_kept(chromium: int, tmp_path: Path) -> None:
-    decided = pod("web", "a")
+    decided = a_pod("web", "a")
     made = '{"profile": "default", "score": 457, "runnerUp": 450, "plugins": {"NodeResourcesFit": 157, "TaintToleration": 300}}'
     decided["metadata"]["annotations"] = {DECISION: made}
-    async with console(chromium, file_of(tmp_path / "s", [node("a"), node("b"), decided, claim_profile()])) as (page, _):
+    async with console(chromium, file_of(tmp_path / "s", [a_node("a"), a_node("b"), decided, claim_profile()])) as (page, _):
         await page.run("void (location.hash = '#/pod/shop/web')")
         await page.until("document.getElementById('decision')")
         told = await page.run(TEXT.format("#decision"))
@@ -74,8 +74,8 @@ async def test_a_placed_pod_says_why_it_has_its_node_and_what_is_not_kept(chromi
 
 
 async def test_the_page_without_a_pod_lists_the_waiting_ones_by_namespace(chromium: int, tmp_path: Path) -> None:
-    waits = [pod(f"web-{i}", namespace="shop", cpu=99_000) for i in range(25)] + [pod("job", namespace="ml", cpu=99_000)]
-    async with console(chromium, file_of(tmp_path / "s", [node("a"), *waits, claim_profile()])) as (page, _):
+    waits = [a_pod(f"web-{i}", namespace="shop", cpu=99_000) for i in range(25)] + [a_pod("job", namespace="ml", cpu=99_000)]
+    async with console(chromium, file_of(tmp_path / "s", [a_node("a"), *waits, claim_profile()])) as (page, _):
         await page.run("void (location.hash = '#/pod')")
         await page.until("document.querySelectorAll('#waiting-pods > section').length === 2")
         heads = await page.run("[...document.querySelectorAll('#waiting-pods h2')].map((each) => each.textContent)")
@@ -85,7 +85,7 @@ async def test_the_page_without_a_pod_lists_the_waiting_ones_by_namespace(chromi
 
 
 async def test_a_group_has_a_headline_and_its_members_in_the_order_of_their_numbers(chromium: int, tmp_path: Path) -> None:
-    nodes = [node(f"{pool}-{i}", cpu=8, pool=pool) for pool in ("web", "gpu") for i in range(2 if pool == "web" else 8)]
+    nodes = [a_node(f"{pool}-{i}", cpu=8, pool=pool) for pool in ("web", "gpu") for i in range(2 if pool == "web" else 8)]
     members = [member("llm", f"llm-{i}", cpu=6000) for i in range(12)]
     for most, told in ((8, "It would go to pool gpu, which has room for all 8 members."),
                        (12, "It waits: no pool has room for all 12 members: gpu has room for 8.")):  # fmt: skip
@@ -99,7 +99,7 @@ async def test_a_group_has_a_headline_and_its_members_in_the_order_of_their_numb
 
 
 async def test_what_is_not_known_of_a_shadow_is_not_zero(chromium: int, tmp_path: Path) -> None:
-    path = file_of(tmp_path / "s", [node("a"), claim_profile(), shadow("greener", "default")])
+    path = file_of(tmp_path / "s", [a_node("a"), claim_profile(), shadow("greener", "default")])
     async with console(chromium, path) as (page, _):
         await page.run("void (location.hash = '#/shadows')")
         await page.until("document.querySelector('#shadows table')")

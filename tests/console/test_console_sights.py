@@ -19,7 +19,7 @@ from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.openedfile import OpenedFile
 from programs import needs
 
-from .makers import claim_profile, file_of, node, pod
+from .makers import a_node, a_pod, claim_profile, file_of
 from .sights import HOSTILE, ROGUES, TOWN, Sight, rogues, town
 from .visits import console, faults_of_layout, keep_picture, violations, visit
 
@@ -115,15 +115,15 @@ async def test_a_pod_is_found_and_left_by_keyboard_alone(opened: Page) -> None:
 
 
 async def test_the_focus_and_what_is_unfolded_outlive_news(chromium: int, tmp_path: Path) -> None:
-    waits = [pod(f"big-{i}", cpu=64000) for i in range(3)]
-    async with console(chromium, file_of(tmp_path / "s", [node("a"), *waits, claim_profile()])) as (page, server):
+    waits = [a_pod(f"big-{i}", cpu=64000) for i in range(3)]
+    async with console(chromium, file_of(tmp_path / "s", [a_node("a"), *waits, claim_profile()])) as (page, server):
         await visit(page, TOWN[1]._replace(steps=()))
         await page.until("document.querySelector('#reasons .count')?.textContent.startsWith('3')")
         await page.until("document.querySelector('#reasons').textContent.includes('Insufficient')")
         await page.run("document.querySelector('#reasons summary').click()")
         await page.until("document.querySelector('#reasons details').open")
         await page.run("document.querySelector('#reasons a[href$=big-1]').focus()")
-        server._source.world.put(read_object(pod("gated", schedulingGates=[{"name": "g"}]), "test"))
+        server._source.world.put(read_object(a_pod("gated", schedulingGates=[{"name": "g"}]), "test"))
         await page.until("document.querySelectorAll('#reasons > li').length === 2")
         assert str(await page.run("document.activeElement.hash")).endswith("big-1")
         assert await page.run("document.activeElement.closest('details').open")
@@ -146,7 +146,7 @@ async def test_names_that_are_meant_to_do_harm_are_text_that_fits(chromium: int,
 
 @pytest.mark.parametrize("nodes", [0, 1])
 async def test_a_cluster_of_nothing_and_of_one_node(chromium: int, tmp_path: Path, nodes: int) -> None:
-    path = file_of(tmp_path / "small.snapshot", [*[node("only")][:nodes], claim_profile()])
+    path = file_of(tmp_path / "small.snapshot", [*[a_node("only")][:nodes], claim_profile()])
     async with console(chromium, path) as (page, _):
         for number, address in enumerate(("#/cluster", "#/queue", "#/pod")):
             for width, dark in looks(number):
@@ -167,9 +167,9 @@ COUNTING = "window.asked = 0; const ask = requestAnimationFrame; window.requestA
 
 @pytest.mark.parametrize("still", [True, False], ids=["still", "moving"])
 async def test_people_who_ask_for_less_motion_see_none(chromium: int, tmp_path: Path, still: bool) -> None:
-    path = file_of(tmp_path / "s", [node("a"), node("b"), claim_profile()])
+    path = file_of(tmp_path / "s", [a_node("a"), a_node("b"), claim_profile()])
     async with console(chromium, path, still=still, before=COUNTING) as (page, server):
-        server._source.world.put(read_object(pod("web", "a"), "test"))
+        server._source.world.put(read_object(a_pod("web", "a"), "test"))
         await page.until("document.querySelector('.facts').textContent.includes('13 %')")
         await page.run("new Promise((done) => { let left = 60; const step = () => (left-- ? ask(step) : done()); step(); })")
         assert (await page.run("asked") < 5) == still

@@ -28,7 +28,7 @@ from placewright_console.pages.noderows import NO_PROFILE, ConsoleNodes
 from placewright_console.pages.statedelta import Delta, applied, difference
 from placewright_console.pages.waitingrows import MOST_GROUPS, OTHERS, PendingPod, WaitReason, waiting_rows
 
-from .makers import ZONE, node, pod, put
+from .makers import ZONE, a_node, a_pod, put
 
 KEYS = st.sampled_from(["a", "b", "c", "__proto__", "<b>"])
 ROWS = st.one_of(st.integers(0, 3), st.lists(st.integers(0, 2), max_size=2))
@@ -88,12 +88,14 @@ def test_rows_of_nodes_follow_random_changes(seed: int) -> None:
         name = f"n{draw.randrange(8)}"
         match draw.choice(["node", "node", "pod", "pod", "pod", "no node", "no pod"]):
             case "node":
-                made = node(name, cpu=draw.randint(1, 9), gpu=draw.choice([0, 0, 2]), cordoned=draw.random() < 0.3, zone=draw.choice("abc"))
+                made = a_node(
+                    name, cpu=draw.randint(1, 9), gpu=draw.choice([0, 0, 2]), cordoned=draw.random() < 0.3, zone=draw.choice("abc")
+                )
                 nodes[name] = made
                 put(cluster, made)
             case "pod":
                 scheduler = draw.choice(["default-scheduler", "text of a tenant"])
-                made = pod(f"p{step}", name, cpu=draw.randint(0, 900), gpu=draw.choice([0, 1]), schedulerName=scheduler)
+                made = a_pod(f"p{step}", name, cpu=draw.randint(0, 900), gpu=draw.choice([0, 1]), schedulerName=scheduler)
                 pods[made["metadata"]["uid"]] = made
                 put(cluster, made)
             case "no node" if name in nodes:
@@ -111,9 +113,9 @@ def test_rows_of_nodes_follow_random_changes(seed: int) -> None:
 
 def test_nodes_can_be_grouped_by_labels_that_divide_them_and_by_no_others() -> None:
     cluster = Cluster()
-    put(cluster, node("n0", zone="a", hostname="n0"))
+    put(cluster, a_node("n0", zone="a", hostname="n0"))
     for i in range(1, 6):
-        put(cluster, node(f"n{i}", zone="ab"[i % 2], arch="amd64", hostname=f"n{i}", disk="fast"))
+        put(cluster, a_node(f"n{i}", zone="ab"[i % 2], arch="amd64", hostname=f"n{i}", disk="fast"))
     shown = ConsoleNodes(cluster, [])
     shown.refresh()
     assert shown.about()["labels"] == (ZONE, "arch", "disk")
@@ -122,7 +124,7 @@ def test_nodes_can_be_grouped_by_labels_that_divide_them_and_by_no_others() -> N
 def test_the_number_of_labels_in_a_row_has_a_bound() -> None:
     cluster = Cluster()
     for i in range(4):
-        put(cluster, node(f"n{i}", **{f"label-{j}": str(i % 2) for j in range(50)}))
+        put(cluster, a_node(f"n{i}", **{f"label-{j}": str(i % 2) for j in range(50)}))
     shown = ConsoleNodes(cluster, [])
     shown.refresh()
     assert len(shown.about()["labels"]) == MOST_LABELS
@@ -131,11 +133,11 @@ def test_the_number_of_labels_in_a_row_has_a_bound() -> None:
 def test_a_change_of_one_node_makes_one_row_anew() -> None:
     cluster = Cluster()
     for i in range(20):
-        put(cluster, node(f"n{i}", zone="ab"[i % 2]))
+        put(cluster, a_node(f"n{i}", zone="ab"[i % 2]))
     shown = ConsoleNodes(cluster, [])
     shown.refresh()
     before = dict(shown.loads)
-    put(cluster, pod("web", "n3"))
+    put(cluster, a_pod("web", "n3"))
     shown.refresh()
     assert [name for name, row in shown.loads.items() if row is not before[name]] == ["n3"]
 
@@ -190,9 +192,9 @@ class Shown(Releasable):
 
     def __init__(self) -> None:
         self.cluster = Cluster()
-        put(self.cluster, node("n1"))
+        put(self.cluster, a_node("n1"))
         for namespace, name in (("bank", "secret-ledger"), ("shop", "web")):
-            put(self.cluster, pod(name, "n1", namespace=namespace, schedulerName=f"{name}-scheduler"))
+            put(self.cluster, a_pod(name, "n1", namespace=namespace, schedulerName=f"{name}-scheduler"))
         self.nodes = ConsoleNodes(self.cluster, ["default-scheduler"])
         self.placements = LastDecisions()
         for namespace, name in (("bank", "secret-ledger"), ("shop", "web")):
@@ -444,7 +446,7 @@ async def test_a_source_is_brought_forward_while_there_are_readers_and_not_witho
 async def test_a_state_of_5000_nodes_and_a_delta_of_one_are_small() -> None:
     cluster = Cluster()
     for i in range(5000):
-        put(cluster, node(f"ip-10-0-{i // 256}-{i % 256}.eu-west-1.compute.internal", gpu=i % 2, zone="abc"[i % 3], pool=f"pool-{i % 5}"))
+        put(cluster, a_node(f"ip-10-0-{i // 256}-{i % 256}.eu-west-1.compute.internal", gpu=i % 2, zone="abc"[i % 3], pool=f"pool-{i % 5}"))
     nodes = ConsoleNodes(cluster, ["default-scheduler"])
 
     class Source(Releasable):
@@ -455,7 +457,7 @@ async def test_a_state_of_5000_nodes_and_a_delta_of_one_are_small() -> None:
     feed = Feed(Source())
     lines = feed.join(ALL_NAMESPACES).lines(1.0)
     assert len(await anext(lines)) < 1_200_000
-    put(cluster, pod("web", "ip-10-0-0-1.eu-west-1.compute.internal"))
+    put(cluster, a_pod("web", "ip-10-0-0-1.eu-west-1.compute.internal"))
     feed.publish()
     assert len(await anext(lines)) < 200
 

@@ -15,7 +15,7 @@ from placewright.offline.world import read_object
 from placewright_console.local.localserver import ConsoleServer
 from programs import needs
 
-from .makers import claim_profile, file_of, node, pod
+from .makers import a_node, a_pod, claim_profile, file_of
 from .sights import Sight
 from .visits import console, visit
 
@@ -35,11 +35,11 @@ async def restless(server: ConsoleServer) -> AsyncIterator[None]:
     world = server._source.world
 
     def happens(number: int) -> Iterator[object]:
-        yield pod(f"late-{number}", namespace="shop", created="2026-11-23T11:59:50Z")
-        yield pod(f"late-{number}", "a", namespace="shop", cpu=1)
+        yield a_pod(f"late-{number}", namespace="shop", created="2026-11-23T11:59:50Z")
+        yield a_pod(f"late-{number}", "a", namespace="shop", cpu=1)
         # The same thirty pods wait for one reason after another: rows come, go and change places.
         since = f"2026-11-23T0{number % 10}:00:00Z"
-        yield pod(f"huge-{number % 30}", namespace="bank", schedulerName=f"s-{number}", created=since)
+        yield a_pod(f"huge-{number % 30}", namespace="bank", schedulerName=f"s-{number}", created=since)
 
     async def change() -> None:
         for manifest in itertools.chain.from_iterable(happens(number) for number in itertools.count()):
@@ -55,10 +55,10 @@ async def restless(server: ConsoleServer) -> AsyncIterator[None]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    waits = [pod(f"big-{i}", cpu=64_000, namespace=f"space-{i}", schedulingGates=[{"name": f"g{i}"}]) for i in range(4)]
-    moves = [(0.001 * i, "MODIFIED", pod(f"first-{i}", "a", cpu=1)) for i in range(12)]
-    firsts = [pod(f"first-{i}", cpu=1) for i in range(12)]
-    return file_of(tmp_path / "s", [node("a", cpu=64), *waits, *firsts, claim_profile()], moves)
+    waits = [a_pod(f"big-{i}", cpu=64_000, namespace=f"space-{i}", schedulingGates=[{"name": f"g{i}"}]) for i in range(4)]
+    moves = [(0.001 * i, "MODIFIED", a_pod(f"first-{i}", "a", cpu=1)) for i in range(12)]
+    firsts = [a_pod(f"first-{i}", cpu=1) for i in range(12)]
+    return file_of(tmp_path / "s", [a_node("a", cpu=64), *waits, *firsts, claim_profile()], moves)
 
 
 async def middle_of(page: Page, selector: str) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from placewright_lab.report.content import content_of
 from placewright_lab.report.page import page_of
 from programs import needs
 
-from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
+from .makers import HOSTILE, a_node, a_pod, claim_profile, file_of, shop
 from .visits import faults_of_layout, keep_picture, violations
 
 pytestmark = needs("chromium")
@@ -178,9 +178,9 @@ async def test_charts_say_what_their_tables_say_and_one_moment_is_shown_in_all(c
 
 async def test_a_recording_has_a_chart_of_the_refusals_that_pods_tell_of(chromium: int, tmp_path: Path) -> None:
     refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
-    waits = [{**pod(f"web-{i}", cpu=99_000), "status": refused} for i in range(12)]
-    changes = [(0.1 + 0.1 * i, "ADDED", each) for i, each in enumerate(waits)] + [(120.0, "ADDED", pod("late"))]
-    source = open_file(file_of(tmp_path / "r", [node("a"), claim_profile()], changes), 2**24, 1000)
+    waits = [{**a_pod(f"web-{i}", cpu=99_000), "status": refused} for i in range(12)]
+    changes = [(0.1 + 0.1 * i, "ADDED", each) for i, each in enumerate(waits)] + [(120.0, "ADDED", a_pod("late"))]
+    source = open_file(file_of(tmp_path / "r", [a_node("a"), claim_profile()], changes), 2**24, 1000)
     async with opened(chromium, source, "time") as page:
         await page.until("document.getElementById('connection').textContent === 'the recording has ended'")
         await page.until("document.querySelector('#chart-refusals .chart')")
@@ -222,11 +222,11 @@ async def test_a_comparison_is_the_only_page_and_says_what_the_report_says(chrom
     names = (HOSTILE, "packing", "spread")
     outcomes = []
     for number, name in enumerate(names):
-        made = outcome(name, *(makers.node(f"n{i}", zone=f"zone-{i % 3}", cpu=8, gpu=i % 2 * 4) for i in range(1, 9)))
+        made = outcome(name, *(makers.a_node(f"n{i}", zone=f"zone-{i % 3}", cpu=8, gpu=i % 2 * 4) for i in range(1, 9)))
         for i in range(30):
             on = f"n{number + 1}" if i == 0 else f"n{1 + i % 8}"
-            made.placed(makers.pod(f"web-{i}", cpu=1), on, created=i, bound=i + 2, parts={"NodeResourcesFit": 40, HOSTILE: 20})
-        outcomes.append(made.waits(makers.pod(HOSTILE, cpu=99), f"0/8 nodes are available: 8 {HOSTILE}.").made)
+            made.placed(makers.a_pod(f"web-{i}", cpu=1), on, created=i, bound=i + 2, parts={"NodeResourcesFit": 40, HOSTILE: 20})
+        outcomes.append(made.waits(makers.a_pod(HOSTILE, cpu=99), f"0/8 nodes are available: 8 {HOSTILE}.").made)
     comparison = compare(HOSTILE, outcomes)
     server = ConsoleServer(ComparisonSource(content_of(comparison), "c.json"), bind(LOOPBACK, 0, "--port"))
     async with server.serving(), tab(chromium) as page:

@@ -20,7 +20,7 @@ from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.consolefiles.filesource import FileSource
 from randomcases import cases
 
-from .makers import Object, claim_profile, file_of, node, pod, put, shop
+from .makers import Object, a_node, a_pod, claim_profile, file_of, put, shop
 
 
 def finished(work: Judging) -> dict[str, Any]:
@@ -109,13 +109,13 @@ def crowd(draw: random.Random) -> tuple[list[Object], Object]:
     """Nodes that are cordoned, tainted, labelled or full, and a pod that selects, tolerates and asks."""
     taints = ["", "example.com/a", "example.com/b"]
     nodes = [
-        node(f"n{i}", cpu=draw.randint(1, 8), gpu=draw.randint(0, 1), cordoned=draw.random() < 0.2, taint=draw.choice(taints),
+        a_node(f"n{i}", cpu=draw.randint(1, 8), gpu=draw.randint(0, 1), cordoned=draw.random() < 0.2, taint=draw.choice(taints),
              disk=draw.choice(["ssd", "hdd"]))
         for i in range(draw.randint(1, 30))
     ]  # fmt: skip
     selects = {"nodeSelector": {"disk": "ssd"}} if draw.random() < 0.5 else {}
     tolerates = [{"key": "example.com/a", "operator": "Exists"}] if draw.random() < 0.5 else []
-    return nodes, pod("w", cpu=draw.randint(1, 8) * 500, gpu=draw.randint(0, 1), tolerations=tolerates, **selects)
+    return nodes, a_pod("w", cpu=draw.randint(1, 8) * 500, gpu=draw.randint(0, 1), tolerations=tolerates, **selects)
 
 
 def naive(each: Object, waiting: Object) -> str:
@@ -155,8 +155,8 @@ async def test_of_random_clusters_verdicts_are_those_of_explain_and_of_a_naive_j
 def wide(tmp_path_factory: pytest.TempPathFactory) -> FileSource:
     """5,000 nodes: a fifth is closed, a fifth too small, and the others fit."""
     names = [f"ip-10-0-{i // 256}-{i % 256}.eu-west-1.compute.internal" for i in range(5000)]
-    nodes = [node(name, cpu=1 if i % 5 == 1 else 4, cordoned=i % 5 == 0) for i, name in enumerate(names)]
-    return open_file(file_of(tmp_path_factory.mktemp("wide") / "s", [*nodes, pod("w", cpu=2000), claim_profile()]), 2**24)
+    nodes = [a_node(name, cpu=1 if i % 5 == 1 else 4, cordoned=i % 5 == 0) for i, name in enumerate(names)]
+    return open_file(file_of(tmp_path_factory.mktemp("wide") / "s", [*nodes, a_pod("w", cpu=2000), claim_profile()]), 2**24)
 
 
 async def test_the_answer_about_5000_nodes_is_small_and_ranks_a_bounded_number(wide: FileSource) -> None:
@@ -172,7 +172,7 @@ async def test_others_have_their_turn_while_an_answer_is_made_and_the_cluster_ma
     world = wide.world
     work = node_verdicts(world.evaluators["default-scheduler"], world.cluster, next(iter(world.pending.values())))
     next(work)
-    put(world.cluster, node("late"))
+    put(world.cluster, a_node("late"))
     slices = 1
     while True:
         try:

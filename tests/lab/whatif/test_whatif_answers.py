@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from console.makers import ZONE, Object, claim_profile, file_of, node, pod
+from console.makers import ZONE, Object, a_node, a_pod, claim_profile, file_of
 from placewright.api.pods import PodInfo
 from placewright.api.profile import ProfileStatus
 from placewright.cluster.cluster import Cluster
@@ -20,6 +20,7 @@ from placewright.framework.registry import installed_plugins
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import read_object
 from placewright.plugins.catalog import in_tree
+from placewright.testing import VirtualTime
 from placewright.testing.devices import device_class, resource_claim, resource_slice
 from placewright.testing.podgroups import pod_group
 from placewright.testing.pods import pod as made_pod
@@ -56,16 +57,19 @@ def random_objects(dice: random.Random) -> list[Object]:
     """Nodes of a few sizes, pods on them, of which many came in the last hour, and pods that wait."""
     names = [f"n{number}" for number in range(dice.randint(3, 9))]
     nodes = [
-        node(name, cpu=dice.choice([2, 4, 8]), gpu=dice.choice([0, 0, 2]), cordoned=dice.random() < 0.2,
+        a_node(name, cpu=dice.choice([2, 4, 8]), gpu=dice.choice([0, 0, 2]), cordoned=dice.random() < 0.2,
              taint=dice.choice(["", "", "dedicated"]), zone=dice.choice("ab"))
         for name in names
     ]  # fmt: skip
     placed = [
-        bound(pod(f"w{number}", dice.choice(names), cpu=dice.choice([100, 500, 1500])), f"2026-11-23T{dice.choice(HOURS)}:{number:02d}:00Z")
+        bound(
+            a_pod(f"w{number}", dice.choice(names), cpu=dice.choice([100, 500, 1500])),
+            f"2026-11-23T{dice.choice(HOURS)}:{number:02d}:00Z",
+        )
         for number in range(dice.randint(0, 12))
     ]
     waits = [
-        pod(f"q{number}", cpu=dice.choice([100, 900, 3000, 9000]), gpu=dice.choice([0, 0, 1, 3]), priority=dice.choice([0, 0, 7]),
+        a_pod(f"q{number}", cpu=dice.choice([100, 900, 3000, 9000]), gpu=dice.choice([0, 0, 1, 3]), priority=dice.choice([0, 0, 7]),
             created=f"2026-11-23T11:{number:02d}:00Z")
         for number in range(dice.randint(1, 12))
     ]  # fmt: skip
@@ -212,17 +216,10 @@ def state_of_fresh(world: SeenWorld) -> Any:
     return state_of(fresh)
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @seeds(range(6))
 def test_a_copy_of_a_cluster_that_changed_answers_as_a_new_copy_does(seed: int, tmp_path: Path) -> None:
     dice = random.Random(seed)
-    clock = Clock()
+    clock = VirtualTime(0.0)
     kept, world = WhatIf(REGISTRY, clock), world_of(tmp_path / "w", random_objects(dice))
     for _ in range(4):
         for manifest in dice.sample(random_objects(dice), 4):
@@ -242,10 +239,10 @@ def pods_of(what_if: WhatIf) -> dict[str, set[tuple[str, str]]]:
 
 
 def test_a_copy_stands_for_some_seconds_while_its_cluster_goes_on_so_that_changes_can_be_compared(tmp_path: Path) -> None:
-    clock = Clock()
-    one, world = WhatIf(REGISTRY, clock), world_of(tmp_path / "w", [node("a"), pod("web")])
+    clock = VirtualTime(0.0)
+    one, world = WhatIf(REGISTRY, clock), world_of(tmp_path / "w", [a_node("a"), a_pod("web")])
     assert asked(one, world, {})["waiting"]["of"] == 1
-    item = read_object(pod("next"), "test")
+    item = read_object(a_pod("next"), "test")
     assert isinstance(item, PodInfo)
     world.put(item)
     clock.now += 5
@@ -255,13 +252,13 @@ def test_a_copy_stands_for_some_seconds_while_its_cluster_goes_on_so_that_change
 
 
 def test_two_waiting_pods_do_not_get_one_device(tmp_path: Path) -> None:
-    world = world_of(tmp_path / "w", [node("a")])
+    world = world_of(tmp_path / "w", [a_node("a")])
     for item in (device_class("gpu").build(), resource_slice("a").on("a").devices("gpu-0").build()):
         world.put(item)
     for name in ("one", "two"):
         world.put(resource_claim(name).request("gpu").build())
         world.put(made_pod(name).resource_claims(name).build())
-    clock = Clock()
+    clock = VirtualTime(0.0)
     one = WhatIf(REGISTRY, clock)
     told = asked(one, world, {})
     assert told["waiting"]["fits"] == [2, 2], "each by itself"
@@ -273,12 +270,12 @@ def test_two_waiting_pods_do_not_get_one_device(tmp_path: Path) -> None:
 
 
 def test_a_group_gets_nodes_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = world_of(tmp_path / "w", [node("a", cpu=2)])
+    world = world_of(tmp_path / "w", [a_node("a", cpu=2)])
     world.put(pod_group("train", 3).build())
     for number in range(3):
         world.put(made_pod(f"train-{number}").requests(cpu="1").in_group("train").build())
     assert asked(what_if(), world, {})["placing"]["before"]["placed"] == 0
-    item = read_object(node("b", cpu=1), "test")
+    item = read_object(a_node("b", cpu=1), "test")
     assert item is not None
     world.put(item)
     one = what_if()
@@ -297,7 +294,7 @@ def test_a_group_gets_nodes_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch
 
 
 def test_a_profile_that_cannot_be_used_is_told_and_the_change_that_mends_it_is_tried(tmp_path: Path) -> None:
-    world = world_of(tmp_path / "w", [node("a"), pod("web")], weights={"Nobody": 3})
+    world = world_of(tmp_path / "w", [a_node("a"), a_pod("web")], weights={"Nobody": 3})
     told = asked(what_if(), world, {"weights": {"Nobody": None}})
     assert "spec.weights.Nobody" in told["basis"]["problem"]
     assert (told["waiting"]["fits"], told["waiting"]["comes"]) == ([0, 1], 1)
@@ -308,7 +305,7 @@ def test_a_plugin_that_raises_is_told_and_the_other_parts_are_answered(tmp_path:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a plugin's own fault")
 
-    world = world_of(tmp_path / "w", [node("a"), pod("web")])
+    world = world_of(tmp_path / "w", [a_node("a"), a_pod("web")])
     monkeypatch.setattr("placewright_lab.whatif.whatifanswer.placed", broken)
     told = asked(what_if(), world, {})
     assert "ZeroDivisionError" in told["placing"]["error"]
@@ -317,13 +314,13 @@ def test_a_plugin_that_raises_is_told_and_the_other_parts_are_answered(tmp_path:
 
 
 def test_an_answer_ends_after_its_time_and_says_so(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = VirtualTime(0.0)
 
     def later() -> float:
         clock.now += MOST_SECONDS / 10
         return clock.now
 
-    world = world_of(tmp_path / "w", [node("a"), *(pod(f"w{number}", cpu=1) for number in range(40))])
+    world = world_of(tmp_path / "w", [a_node("a"), *(a_pod(f"w{number}", cpu=1) for number in range(40))])
     told = asked(WhatIf(REGISTRY, later), world, {"preset": "spread"})
     assert told["end"]["cut"] is True
     assert 0 < told["waiting"]["tried"] < 40
@@ -331,7 +328,7 @@ def test_an_answer_ends_after_its_time_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_younger_profile_of_a_schedulername_has_no_pods(tmp_path: Path) -> None:
-    world = world_of(tmp_path / "w", [node("a"), pod("web"), claim_profile("another")])
+    world = world_of(tmp_path / "w", [a_node("a"), a_pod("web"), claim_profile("another")])
     one = what_if()
     for name, claims, pods in (("another", True, 1), ("default", False, 0)):
         for _ in one.prepared(world):
@@ -341,7 +338,7 @@ def test_a_younger_profile_of_a_schedulername_has_no_pods(tmp_path: Path) -> Non
 
 
 def test_what_is_known_of_a_profile_outlives_a_new_status_and_no_new_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world, one, evaluations = world_of(tmp_path / "w", [node("a"), pod("web")]), what_if(), list[str]()
+    world, one, evaluations = world_of(tmp_path / "w", [a_node("a"), a_pod("web")]), what_if(), list[str]()
 
     def counted(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, **more: Any) -> Now:
         evaluations.append(pod.name)

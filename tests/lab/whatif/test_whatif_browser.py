@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from browser import Page, tab
-from console.makers import HOSTILE, file_of, node, pod
+from console.makers import HOSTILE, a_node, a_pod, file_of
 from console.visits import console, violations
 from handlers.stage import Stage, new_stage
 from placewright.api.profile import KIND
@@ -61,15 +61,15 @@ def as_text(value: object) -> str:
     return json.dumps(json.dumps(value))
 
 
-def profile(name: str, **spec: Any) -> Object:
+def a_profile(name: str, **spec: Any) -> Object:
     metadata, content = {"name": name, "uid": "u", "generation": 1}, {"schedulerName": "default-scheduler"} | spec
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": KIND, "metadata": metadata, "spec": content}
 
 
 def town(path: Path, **spec: Any) -> Path:
     """Nodes that are cordoned, so that pods wait which would fit if that did not count."""
-    waits = [pod(f"web-{number}") for number in range(3)] + [pod(HOSTILE, cpu=99_000)]
-    return file_of(path, [*(node(f"n{number}", cordoned=True) for number in range(3)), *waits, profile("default", **spec)])
+    waits = [a_pod(f"web-{number}") for number in range(3)] + [a_pod(HOSTILE, cpu=99_000)]
+    return file_of(path, [*(a_node(f"n{number}", cordoned=True) for number in range(3)), *waits, a_profile("default", **spec)])
 
 
 async def went(page: Page) -> None:
@@ -177,7 +177,7 @@ class Writer(FileSource):
 async def writing(chromium: int, stage: Stage, folder: Path) -> AsyncIterator[tuple[Page, ConsoleServer]]:
     async with ApiClient(load_config(str(stage.sandbox.kubeconfig))) as client:
         live = await read_profile(client, "default")
-        source = open_file(file_of(folder / "s", [node("a"), pod("web", schedulerName="placewright"), live]), 2**24)
+        source = open_file(file_of(folder / "s", [a_node("a"), a_pod("web", schedulerName="placewright"), live]), 2**24)
         source.__class__ = Writer
         assert isinstance(source, Writer)
         source.client = client
@@ -217,8 +217,8 @@ async def test_a_change_is_confirmed_with_its_difference_and_written(chromium: i
 
 async def test_it_opens_on_the_profile_of_most_pods_and_says_in_a_line_that_nothing_moves(chromium: int, tmp_path: Path) -> None:
     """A slider's scale is that of all weights and stays, so the place of its knob says how large the weight is."""
-    objects = [node("n0"), pod("web"), pod("web-1"), pod("other", schedulerName="a-scheduler")]
-    path = file_of(tmp_path / "s", [*objects, profile("a", schedulerName="a-scheduler"), profile("default")])
+    objects = [a_node("n0"), a_pod("web"), a_pod("web-1"), a_pod("other", schedulerName="a-scheduler")]
+    path = file_of(tmp_path / "s", [*objects, a_profile("a", schedulerName="a-scheduler"), a_profile("default")])
     async with console(chromium, path) as (page, _):
         await went(page)
         assert await page.run("document.querySelector('#whatif-profile').selectedOptions[0].textContent") == "default"

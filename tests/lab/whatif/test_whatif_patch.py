@@ -38,7 +38,7 @@ CERTIFICATE, KEY = (
 EXTENDER: Object = {"urlPrefix": "https://x.test", "filterVerb": "filter", "tlsConfig": {"certData": CERTIFICATE, "keyData": KEY}}
 
 
-def profile(name: str = "default", **spec: Any) -> SchedulingProfile:
+def a_profile(name: str = "default", **spec: Any) -> SchedulingProfile:
     content = {"schedulerName": "default-scheduler"} | spec
     about = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}}
     return read_manifest({**about, "spec": content})
@@ -74,7 +74,7 @@ def test_no_line_is_written_for_a_name_that_no_api_server_takes(name: str) -> No
 
 
 def test_a_patch_has_the_changed_fields_alone_and_null_for_a_field_that_goes() -> None:
-    base = profile(weights={"NodeResourcesFit": 5}, backoff={"initialSeconds": 2})
+    base = a_profile(weights={"NodeResourcesFit": 5}, backoff={"initialSeconds": 2})
     made = changed(base, {"weights": {"ImageLocality": 3}, "backoff": None}, REGISTRY)
     told = taken_along(base, made, REGISTRY)
     assert told["patch"] == {"spec": {"weights": {"ImageLocality": 3}, "backoff": None}}
@@ -83,14 +83,14 @@ def test_a_patch_has_the_changed_fields_alone_and_null_for_a_field_that_goes() -
 
 
 def test_a_change_that_changes_nothing_has_no_patch() -> None:
-    base = profile(weights={"NodeResourcesFit": 5})
+    base = a_profile(weights={"NodeResourcesFit": 5})
     for changes in ({}, {"weights": {"NodeResourcesFit": 5}}, {"preset": None}):
         told = taken_along(base, changed(base, changes, REGISTRY), REGISTRY)
         assert (told["patch"], told["yaml"], told["kubectl"], told["shadow"]) == ({}, "", "", "")
 
 
 def test_a_private_key_is_in_no_text_and_stays_where_its_extender_stays() -> None:
-    base = profile(extenders=[EXTENDER])
+    base = a_profile(extenders=[EXTENDER])
     shown = shown_spec(base)
     assert KEY not in str(shown)
     made = changed(base, {"extenders": [*shown["extenders"], {"urlPrefix": "http://y.test", "filterVerb": "f"}]}, REGISTRY)
@@ -102,14 +102,14 @@ def test_a_private_key_is_in_no_text_and_stays_where_its_extender_stays() -> Non
 
 
 def test_what_may_not_change_is_refused_as_the_operator_refuses_it() -> None:
-    base = profile()
+    base = a_profile()
     (problem,) = changed(base, {"schedulerName": "other"}, REGISTRY).problems
     assert (problem.path, "immutable" in problem.allowed) == ("spec.schedulerName", True)
     assert [each.path for each in changed(base, {"mode": "Shadow", "shadows": "x"}, REGISTRY).problems] == ["spec.mode"]
 
 
 def test_problems_are_those_of_validation() -> None:
-    base = profile()
+    base = a_profile()
     for changes in ({"weights": {"X": 1}}, {"backoff": {"maxSeconds": -1}}, {"preset": 3}, {"nonsense": 1}, {"plugins": {"score": [1]}}):
         made = changed(base, changes, REGISTRY)
         new = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "default"}, "spec": made.after}
@@ -118,7 +118,7 @@ def test_problems_are_those_of_validation() -> None:
 
 
 def test_a_shadow_tries_what_decides_and_passes_the_operators_checks() -> None:
-    base = profile("a" * 253, weights={"NodeResourcesFit": 5}, backoff={"initialSeconds": 2})
+    base = a_profile("a" * 253, weights={"NodeResourcesFit": 5}, backoff={"initialSeconds": 2})
     made = changed(base, {"preset": "spread", "paused": True}, REGISTRY)
     manifest = shadow_manifest(base, made)
     assert check_object(manifest, None, REGISTRY) == []
@@ -134,10 +134,10 @@ def test_a_default_profile_that_is_no_object_has_neither_line_nor_shadow() -> No
 
 
 def test_weights_that_can_be_set_are_those_of_plugins_that_score_or_that_a_zero_switches_off() -> None:
-    plain = settable_weights(profile(), REGISTRY)
-    assert plain == dict(resolve(profile(), REGISTRY).weights)
-    packing = settable_weights(profile(preset="bin-packing", weights={"ImageLocality": 0, "DeviceFragmentation": 0}), REGISTRY)
+    plain = settable_weights(a_profile(), REGISTRY)
+    assert plain == dict(resolve(a_profile(), REGISTRY).weights)
+    packing = settable_weights(a_profile(preset="bin-packing", weights={"ImageLocality": 0, "DeviceFragmentation": 0}), REGISTRY)
     assert (packing["NodeResourcesFit"], packing["NodeResourcesBalancedAllocation"], packing["ImageLocality"]) == (5, 0, 0)
     assert "DeviceFragmentation" not in packing, "it does not run, so a weight would be refused"
     for name in packing:
-        assert changed(profile(preset="bin-packing"), {"weights": {name: 4}}, REGISTRY).problems == ()
+        assert changed(a_profile(preset="bin-packing"), {"weights": {name: 4}}, REGISTRY).problems == ()
