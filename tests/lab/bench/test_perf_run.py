@@ -148,7 +148,7 @@ async def listed(plane: SandboxPlane, path: str) -> list[dict[str, Any]]:
         return items
 
 
-def pod(name: str, **fields: Any) -> Template:
+def a_pod(name: str, **fields: Any) -> Template:
     spec = {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 0}
     metadata = {"generateName": f"{name}-", "labels": {"app": name}}
     return Template(Path(f"{name}.yaml"), json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, **fields}}))
@@ -179,7 +179,7 @@ async def test_the_cluster_is_empty_again_after_the_warm_up(plane: SandboxPlane)
 
 
 async def test_pods_that_are_not_waited_for_may_stay_pending(plane: SandboxPlane) -> None:
-    turn = await run(plane, CreateNodes(1), CreatePods(3, pod("unschedulable"), waits=False), CreatePods(2, measured=True))
+    turn = await run(plane, CreateNodes(1), CreatePods(3, a_pod("unschedulable"), waits=False), CreatePods(2, measured=True))
     assert (turn.ended, turn.pods) == ("", 2)
     assert turn.pending == {"namespace-1": 3}
 
@@ -202,11 +202,11 @@ async def test_barriers_wait_for_pods_that_were_left_behind_bound_or_tried(plane
         plane,
         CreateNodes(1),
         StartCollectingMetrics(("a", "b"), {"app": "web"}),
-        CreatePods(2, pod("unschedulable"), "a", waits=False),
+        CreatePods(2, a_pod("unschedulable"), "a", waits=False),
         Barrier(stage=SchedulingStage.ATTEMPTED),
-        CreatePods(3, pod("web"), "b", waits=False),
+        CreatePods(3, a_pod("web"), "b", waits=False),
         Barrier(("b",), {"app": "web"}),
-        CreatePods(2, pod("other"), "c", waits=False),
+        CreatePods(2, a_pod("other"), "c", waits=False),
         Barrier(("c",)),
         StopCollectingMetrics(),
         scheduler=scheduler,
@@ -217,22 +217,22 @@ async def test_barriers_wait_for_pods_that_were_left_behind_bound_or_tried(plane
 
 
 async def test_deleted_pods_are_counted_as_such(plane: SandboxPlane) -> None:
-    operations = CreatePods(3, pod("web"), "a"), DeletePods("a", {"app": "web"}, per_second=100), CreatePods(1, measured=True)
+    operations = CreatePods(3, a_pod("web"), "a"), DeletePods("a", {"app": "web"}, per_second=100), CreatePods(1, measured=True)
     turn = await run(plane, CreateNodes(1), *operations)
     assert (turn.bound, turn.deleted) == ({"namespace-3": 1}, {"a": 3})
 
 
 async def test_churn_goes_on_beside_and_its_pods_are_not_measured(plane: SandboxPlane) -> None:
     scheduler = BindingScheduler(plane.kubeconfig, churned=2)
-    churn = Churn([pod("churned")], recreate=False, number=2, seconds=0.01)
-    turn = await run(plane, CreateNodes(1), churn, CreatePods(1, pod("last"), measured=True), scheduler=scheduler)
+    churn = Churn([a_pod("churned")], recreate=False, number=2, seconds=0.01)
+    turn = await run(plane, CreateNodes(1), churn, CreatePods(1, a_pod("last"), measured=True), scheduler=scheduler)
     assert (turn.pods, turn.bound) == (1, {"namespace-1": 2, "namespace-2": 1})
 
 
 async def test_churn_that_recreates_takes_away_what_it_made_before_it_makes_more(plane: SandboxPlane) -> None:
     scheduler = BindingScheduler(plane.kubeconfig, churned=2)
-    churn = Churn([pod("churned")], recreate=True, number=1, seconds=0.05)
-    turn = await run(plane, CreateNodes(1), churn, CreatePods(1, pod("last"), measured=True), scheduler=scheduler)
+    churn = Churn([a_pod("churned")], recreate=True, number=1, seconds=0.05)
+    turn = await run(plane, CreateNodes(1), churn, CreatePods(1, a_pod("last"), measured=True), scheduler=scheduler)
     assert turn.bound.get("namespace-1", 0) <= 1
     assert turn.deleted["namespace-1"] >= 1
 
@@ -270,17 +270,22 @@ async def test_a_kind_that_is_not_served_leaves_the_workload_out_before_it_begin
 
 
 async def test_a_workload_that_does_not_end_is_ended_and_says_how_far_it_came(plane: SandboxPlane) -> None:
-    operations = CreateNodes(1), StartCollectingMetrics(("a",)), CreatePods(2, pod("web"), "a"), CreatePods(1, pod("unschedulable"), "b")
+    operations = (
+        CreateNodes(1),
+        StartCollectingMetrics(("a",)),
+        CreatePods(2, a_pod("web"), "a"),
+        CreatePods(1, a_pod("unschedulable"), "b"),
+    )
     turn = await run(plane, *operations, limit=2.0)
     assert turn.ended == "not at its end after 2 s, 2 measured pods bound"
 
 
 async def test_a_scheduler_that_ends_by_itself_is_told_with_its_last_words(plane: SandboxPlane) -> None:
     with pytest.raises(WaveFailed, match="it ended by itself: farewell"):
-        await run(plane, CreateNodes(1), CreatePods(1, pod("deadly"), measured=True))
+        await run(plane, CreateNodes(1), CreatePods(1, a_pod("deadly"), measured=True))
 
 
 async def test_what_churn_cannot_create_ends_the_workload(plane: SandboxPlane) -> None:
     twice = Churn([named("Namespace", "one")], recreate=False, number=0, seconds=0.01)
     with pytest.raises(ApiError, match="already exists"):
-        await run(plane, CreateNodes(1), twice, CreatePods(1, pod("unschedulable"), measured=True))
+        await run(plane, CreateNodes(1), twice, CreatePods(1, a_pod("unschedulable"), measured=True))

@@ -12,7 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from lab.commands.scenarios import NODES, PODS, profile_file, scenario_file
-from lab.figures.outcomes import node, outcome, pod
+from lab.figures.outcomes import a_node, a_pod, outcome
 from placewright.cli.main import main
 from placewright.profiles.difference import Difference
 from placewright_lab.commands.review import MOST_NAMED, Named, Review, markdown
@@ -144,10 +144,10 @@ class Elements(HTMLParser):
 
 
 def hostile_review() -> Review:
-    before, after = outcome("before", node(HOSTILE, cpu=4)), outcome("after", node(HOSTILE, cpu=4))
+    before, after = outcome("before", a_node(HOSTILE, cpu=4)), outcome("after", a_node(HOSTILE, cpu=4))
     for i in range(MOST_NAMED + 3):
-        before.placed(pod(f"{i} {HOSTILE}"), HOSTILE)
-        after.waits(pod(f"{i} {HOSTILE}"), HOSTILE)
+        before.placed(a_pod(f"{i} {HOSTILE}"), HOSTILE)
+        after.waits(a_pod(f"{i} {HOSTILE}"), HOSTILE)
     found = (Named(HOSTILE, Difference(HOSTILE, HOSTILE, {HOSTILE: HOSTILE})),)
     return Review("base", "head", found, compare(HOSTILE, [before.made, after.made]))
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from lab.commands.scenarios import profile_file, scenario_file
-from lab.figures.test_group_figures import claims, groups
-from lab.simulation.scenarios import node, pod, profile, random_nodes, random_pod
+from lab.figures.test_group_figures import claims_and_pods, groups
+from lab.simulation.scenarios import a_node, a_pod, a_profile, random_nodes, random_pod
 from lab.snapshots.deviceworld import DeviceWorld
 from lab.tune.answering import plugin_that_fails
 from placewright.api.bad_input import InputError
@@ -33,7 +33,7 @@ from placewright_lab.simulation.workprocesses import WorkProcesses, usable_cores
 
 def crowded(seed: int) -> Scenario:
     rng = random.Random(seed)
-    return Scenario("crowded", [*random_nodes(rng, 5), *(random_pod(rng, f"p{index:02d}", 0) for index in range(20)), pod("large", "6")])
+    return Scenario("crowded", [*random_nodes(rng, 5), *(random_pod(rng, f"p{index:02d}", 0) for index in range(20)), a_pod("large", "6")])
 
 
 def declared(**spec: Any) -> tuple[SchedulingProfile, ...]:
@@ -43,14 +43,14 @@ def declared(**spec: Any) -> tuple[SchedulingProfile, ...]:
 SCENARIOS = {
     "pods": crowded(1),
     "groups": Scenario("groups", groups()),
-    "claims": Scenario("claims", claims()),
+    "claims": Scenario("claims", claims_and_pods()),
     "devices": Scenario("devices", DeviceWorld(3).objects()),
 }
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_an_outcome_from_another_process_counts_as_it_did_there(name: str) -> None:
-    outcome = simulate(SCENARIOS[name], profile(), in_tree())
+    outcome = simulate(SCENARIOS[name], a_profile(), in_tree())
     back = pickle.loads(pickle.dumps(outcome))
     assert repr(figures_of(back)) == repr(figures_of(outcome)), "repr, as figures hold arrays, and it has every digit"
     assert repr(figures_of(back, at=0.0)) == repr(figures_of(outcome, at=0.0))
@@ -62,7 +62,7 @@ def test_an_outcome_from_another_process_counts_as_it_did_there(name: str) -> No
 def test_the_result_does_not_depend_on_how_many_run_at_once() -> None:
     both = [("as it is", declared()), ("packing", declared(preset="bin-packing"))]
     simulations = [SimulationRun(name, profiles, seed) for seed in range(4) for name, profiles in both]
-    alike = Scenario("alike", [*(node(f"n{index}") for index in range(5)), *(pod(f"p{index}", "1") for index in range(8))])
+    alike = Scenario("alike", [*(a_node(f"n{index}") for index in range(5)), *(a_pod(f"p{index}", "1") for index in range(8))])
     sweep = Sweep(alike, in_tree(), Which.PENDING)
     comparisons = []
     for jobs in (1, 2, 3):
@@ -97,8 +97,8 @@ def test_what_a_plugin_does_wrong_in_another_process_is_one_line_here() -> None:
 
 
 def test_small_scenarios_run_one_after_the_other_and_large_ones_on_every_core() -> None:
-    small = Scenario("small", [node("n"), pod("p")])
-    large = Scenario("large", [node("n")] * 10_000)
+    small = Scenario("small", [a_node("n"), a_pod("p")])
+    large = Scenario("large", [a_node("n")] * 10_000)
     cores = usable_cores()
     assert [jobs_for(small, 9, None), jobs_for(small, 9, 3), jobs_for(small, 2, 3), jobs_for(small, 1, 8)] == [1, 3, 2, 1]
     assert [jobs_for(large, 1000, None), jobs_for(large, 1, None), jobs_for(large, 1000, 1)] == [cores, 1, 1]

@@ -10,12 +10,12 @@ from placewright.api.objects import Node, Pod, PodKey
 from placewright.testing.nodes import NodeMaker
 
 
-def node(name: str, **allocatable: str) -> Node:
+def a_node(name: str, **allocatable: str) -> Node:
     resources = {key.replace("gpu", "openb/gpu-milli"): value for key, value in allocatable.items()}
     return NodeMaker(name).offers(resources).build()
 
 
-def pod(name: str, node_name: str = "", *, generation: int | None = None, profile: str = "default", cpu: str = "1") -> Pod:
+def a_pod(name: str, node_name: str = "", *, generation: int | None = None, profile: str = "default", cpu: str = "1") -> Pod:
     made = kit.pod(name, on=node_name, cpu=cpu)
     if generation is not None:
         made = made.annotations({DECISION: msgspec.json.encode(Decision(profile=profile, generation=generation, score=10)).decode()})

@@ -8,13 +8,13 @@ from placewright.api.objects import Pod
 from placewright_lab.demo.summary import Summary, Use, summarise
 from placewright_lab.demo.tracker import State, Tracker
 
-from .makers import key, node, pod, without_place
+from .makers import a_node, a_pod, key, without_place
 
-NODES = [node("n1", cpu="4", memory="4Gi"), node("n2", cpu="2", memory="4Gi", gpu="1000")]
+NODES = [a_node("n1", cpu="4", memory="4Gi"), a_node("n2", cpu="2", memory="4Gi", gpu="1000")]
 
 
 def run_of(*seen: tuple[Pod, float], quiet: float = 0.0) -> Summary:
-    pods = {key(p.metadata.name): pod(p.metadata.name) for p, _ in seen}
+    pods = {key(p.metadata.name): a_pod(p.metadata.name) for p, _ in seen}
     tracker = Tracker(pods)
     for name in pods:
         tracker.created(name, 0.0)
@@ -24,29 +24,29 @@ def run_of(*seen: tuple[Pod, float], quiet: float = 0.0) -> Summary:
 
 
 def test_use_is_requested_over_allocatable_by_node() -> None:
-    summary = run_of((pod("a", "n1", generation=1), 1.0), (pod("b", "n2", generation=1), 1.0))
+    summary = run_of((a_pod("a", "n1", generation=1), 1.0), (a_pod("b", "n2", generation=1), 1.0))
     assert summary.use["cpu"] == Use(nodes=2, min=25.0, mean=37.5, max=50.0, deviation=12.5)
 
 
 def test_a_resource_is_counted_over_the_nodes_that_have_it() -> None:
-    use = run_of((pod("a", "n1"), 1.0)).use
+    use = run_of((a_pod("a", "n1"), 1.0)).use
     assert use["gpu"] == Use(nodes=1, min=0.0, mean=0.0, max=0.0, deviation=0.0)
 
 
 def test_each_generation_of_each_profile_has_its_own_placements_and_use() -> None:
     summary = run_of(
-        (pod("a", "n1", generation=1), 1.0),
-        (pod("b", "n1", generation=2), 1.0),
-        (pod("c", "n2", generation=2), 1.0),
-        (pod("d", "n2", generation=1, profile="other"), 1.0),
-        (pod("e", "n2"), 1.0),
+        (a_pod("a", "n1", generation=1), 1.0),
+        (a_pod("b", "n1", generation=2), 1.0),
+        (a_pod("c", "n2", generation=2), 1.0),
+        (a_pod("d", "n2", generation=1, profile="other"), 1.0),
+        (a_pod("e", "n2"), 1.0),
     )
     found = [(g.profile, g.generation, g.placed, g.use["cpu"].max) for g in summary.generations]
     assert found == [("", 0, 1, 50.0), ("default", 1, 1, 25.0), ("default", 2, 2, 50.0), ("other", 1, 1, 50.0)]
 
 
 def test_speed_is_from_the_first_creation_to_the_last_placement() -> None:
-    speed = run_of(*((pod(f"p{i}", "n1"), 0.1 * (i + 1)) for i in range(10))).speed
+    speed = run_of(*((a_pod(f"p{i}", "n1"), 0.1 * (i + 1)) for i in range(10))).speed
     assert speed is not None
     assert speed.pods_per_second == pytest.approx(10.0)
     assert (speed.p50, speed.p99) == (pytest.approx(0.55), pytest.approx(0.991))
@@ -75,11 +75,11 @@ def test_reasons_are_grouped_by_what_stood_in_the_way_most_frequent_first() -> N
 
 
 def test_a_run_is_honest_when_everybody_got_an_answer() -> None:
-    assert run_of((pod("a", "n1"), 1.0), (without_place("b", "full"), 1.0)).honest
-    assert not run_of((pod("a", "n1"), 1.0), (pod("b"), 1.0)).honest
+    assert run_of((a_pod("a", "n1"), 1.0), (without_place("b", "full"), 1.0)).honest
+    assert not run_of((a_pod("a", "n1"), 1.0), (a_pod("b"), 1.0)).honest
 
 
 def test_a_pod_on_a_node_that_we_did_not_make_counts_as_placed_and_for_no_nodes_use() -> None:
-    summary = run_of((pod("a", "elsewhere"), 1.0))
+    summary = run_of((a_pod("a", "elsewhere"), 1.0))
     assert summary.states == {State.PLACED: 1}
     assert summary.use["cpu"].max == 0.0

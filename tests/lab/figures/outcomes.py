@@ -15,7 +15,7 @@ from placewright_lab.simulation.outcome import Fate, Outcome
 NO_CPU = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. preemption: 0/2 nodes are available: 2 No victims."
 
 
-def node(
+def a_node(
     name: str, *, zone: str = "", cordoned: bool = False, pods: int = 110, labels: dict[str, str] | None = None, **offers: object
 ) -> Node:
     """`cpu="4", gpu=2` and so on; gpu stands for `nvidia.com/gpu`."""
@@ -23,7 +23,7 @@ def node(
     return (made.zone(zone) if zone else made).spec(unschedulable=cordoned).build()
 
 
-def pod(name: str, *, on: str = "", owner: str = "", selector: dict[str, str] | None = None, **asks: object) -> PodInfo:
+def a_pod(name: str, *, on: str = "", owner: str = "", selector: dict[str, str] | None = None, **asks: object) -> PodInfo:
     """A pod in the namespace `a`; `owner` is the kind of its controller."""
     made = kit.pod(name, on=on).namespace("a").uid(f"uid-{name}").requests(_resources(asks)).node_selector(selector)
     return (made.owned_by(owner, "o") if owner else made).build()

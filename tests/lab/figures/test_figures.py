@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from lab.figures.outcomes import NO_CPU, node, outcome, pod
+from lab.figures.outcomes import NO_CPU, a_node, a_pod, outcome
 from placewright_lab.figures.comparison import compare
 from placewright_lab.figures.figures import NOT_TRIED, figures_of, fullest_moment, without_counts
 from placewright_lab.figures.fragmentation import classes_of, fragmentation
@@ -18,13 +18,13 @@ GPU = "nvidia.com/gpu"
 
 def small() -> Outcome:
     """Four pods of one profile on three nodes, two zones; one pod was there before."""
-    with_gpus = node("n1", zone="a", cpu=4, memory="8Gi", gpu=2)
-    without = (node("n2", zone="b", cpu=4, memory="8Gi"), node("n3", zone="b", cpu=2, memory="8Gi"))
-    made = outcome("default", with_gpus, *without).stood(pod("old", on="n1", cpu=1))
-    made.placed(pod("w1", cpu=1, gpu=1), "n1", created=0, bound=2, parts={"Fit": 30, "Taint": 70})
-    made.placed(pod("w2", cpu=1), "n2", created=1, bound=4, parts={"Fit": 50, "Taint": 50})
-    made.placed(pod("w3", cpu=1), "n2", created=1, bound=2, left=9)
-    return made.waits(pod("w4", cpu=9), NO_CPU, created=3).waits(pod("w5"), left=5).made
+    with_gpus = a_node("n1", zone="a", cpu=4, memory="8Gi", gpu=2)
+    without = (a_node("n2", zone="b", cpu=4, memory="8Gi"), a_node("n3", zone="b", cpu=2, memory="8Gi"))
+    made = outcome("default", with_gpus, *without).stood(a_pod("old", on="n1", cpu=1))
+    made.placed(a_pod("w1", cpu=1, gpu=1), "n1", created=0, bound=2, parts={"Fit": 30, "Taint": 70})
+    made.placed(a_pod("w2", cpu=1), "n2", created=1, bound=4, parts={"Fit": 50, "Taint": 50})
+    made.placed(a_pod("w3", cpu=1), "n2", created=1, bound=2, left=9)
+    return made.waits(a_pod("w4", cpu=9), NO_CPU, created=3).waits(a_pod("w5"), left=5).made
 
 
 def test_every_pod_is_placed_pending_or_gone() -> None:
@@ -43,10 +43,10 @@ def test_use_is_counted_over_the_nodes_that_offer_the_resource_with_pods_that_we
 
 
 def test_pods_that_wait_for_the_same_are_one_reason_whatever_the_numbers_of_nodes() -> None:
-    made = outcome("p", node("n", cpu=1))
-    made.waits(pod("x"), "0/9 nodes are available: 4 Insufficient cpu, 5 node(s) had untolerated taint {k8s.io/a. b: c}.")
-    made.waits(pod("y"), "0/9 nodes are available: 6 Insufficient cpu, 3 node(s) had untolerated taint {k8s.io/a. b: c}. preemption: no.")
-    made.waits(pod("z"), "")
+    made = outcome("p", a_node("n", cpu=1))
+    made.waits(a_pod("x"), "0/9 nodes are available: 4 Insufficient cpu, 5 node(s) had untolerated taint {k8s.io/a. b: c}.")
+    made.waits(a_pod("y"), "0/9 nodes are available: 6 Insufficient cpu, 3 node(s) had untolerated taint {k8s.io/a. b: c}. preemption: no.")
+    made.waits(a_pod("z"), "")
     reasons = figures_of(made.made).reasons
     assert sum(reason.pods for reason in reasons) == 3
     assert NOT_TRIED in {reason.what for reason in reasons}
@@ -61,8 +61,8 @@ def test_preemptions_count_pods_of_the_beginning_too() -> None:
 
 
 def test_a_node_with_nothing_but_daemons_is_empty() -> None:
-    made = outcome("p", node("n1", cpu=1), node("n2", cpu=1), node("n3", cpu=1))
-    made.stood(pod("d1", on="n1", owner="DaemonSet"), pod("d2", on="n2", owner="DaemonSet"), pod("r", on="n2", owner="ReplicaSet"))
+    made = outcome("p", a_node("n1", cpu=1), a_node("n2", cpu=1), a_node("n3", cpu=1))
+    made.stood(a_pod("d1", on="n1", owner="DaemonSet"), a_pod("d2", on="n2", owner="DaemonSet"), a_pod("r", on="n2", owner="ReplicaSet"))
     figures = figures_of(made.made)
     assert (figures.nodes, figures.empty_nodes) == (3, 2)
 
@@ -70,9 +70,11 @@ def test_a_node_with_nothing_but_daemons_is_empty() -> None:
 def test_zones_count_the_pods_of_the_workload_that_stand_there_and_empty_zones_count() -> None:
     figures = figures_of(small())
     assert dict(figures.zones) == {"a": 1, "b": 1}
-    lonely = outcome("p", node("n1", zone="a", cpu=4), node("n2", zone="b", cpu=4)).placed(pod("x"), "n1").placed(pod("y"), "n1").made
+    lonely = (
+        outcome("p", a_node("n1", zone="a", cpu=4), a_node("n2", zone="b", cpu=4)).placed(a_pod("x"), "n1").placed(a_pod("y"), "n1").made
+    )
     assert figures_of(lonely).zone_skew == 2
-    assert figures_of(outcome("p", node("n", cpu=1)).made).zone_skew is None
+    assert figures_of(outcome("p", a_node("n", cpu=1)).made).zone_skew is None
 
 
 def test_score_shares_are_of_all_that_was_scored() -> None:
@@ -83,7 +85,7 @@ def test_times_are_from_creation_to_binding_and_none_without_a_placement() -> No
     times = figures_of(small()).times
     assert times is not None
     assert (times.mean, times.p50, times.max) == (2.0, 2.0, 3.0)
-    assert figures_of(outcome("p", node("n", cpu=1)).made).times is None
+    assert figures_of(outcome("p", a_node("n", cpu=1)).made).times is None
 
 
 def test_the_timeline_says_who_waits_after_each_step_and_ends_with_those_who_still_do() -> None:
@@ -100,10 +102,10 @@ def test_nothing_at_all_has_figures() -> None:
 
 def busy() -> Outcome:
     """Most pods from 2 to 5 seconds; in the end one is left, and one that was there before. One goes when the others come."""
-    made = outcome("p", node("n1", zone="a", cpu=4), node("n2", zone="b", cpu=4)).stood(pod("old", on="n1", cpu=1))
-    made.placed(pod("x", cpu=2), "n1", created=0, bound=1, left=5).placed(pod("goes", cpu=1), "n1", bound=0, left=2)
-    made.placed(pod("stays", cpu=1), "n2", bound=2)
-    return made.placed(pod("y", cpu=1), "n2", created=2, bound=2, left=7).made
+    made = outcome("p", a_node("n1", zone="a", cpu=4), a_node("n2", zone="b", cpu=4)).stood(a_pod("old", on="n1", cpu=1))
+    made.placed(a_pod("x", cpu=2), "n1", created=0, bound=1, left=5).placed(a_pod("goes", cpu=1), "n1", bound=0, left=2)
+    made.placed(a_pod("stays", cpu=1), "n2", bound=2)
+    return made.placed(a_pod("y", cpu=1), "n2", created=2, bound=2, left=7).made
 
 
 def test_where_pods_leave_again_nodes_are_looked_at_when_most_pods_stood() -> None:
@@ -118,14 +120,14 @@ def test_where_pods_leave_again_nodes_are_looked_at_when_most_pods_stood() -> No
 
 
 def test_where_nobody_leaves_the_end_is_the_fullest_moment() -> None:
-    made = outcome("p", node("n", cpu=4)).placed(pod("x"), "n", bound=1).placed(pod("y"), "n", bound=2).made
+    made = outcome("p", a_node("n", cpu=4)).placed(a_pod("x"), "n", bound=1).placed(a_pod("y"), "n", bound=2).made
     assert fullest_moment(made) is None
-    assert fullest_moment(outcome("p", node("n", cpu=4)).made) is None
+    assert fullest_moment(outcome("p", a_node("n", cpu=4)).made) is None
 
 
 def test_all_profiles_are_looked_at_in_the_same_moment() -> None:
-    later = outcome("q", node("n1", cpu=4), node("n2", cpu=4))
-    later.placed(pod("x"), "n1", bound=3, left=9).placed(pod("y"), "n1", bound=4, left=9)
+    later = outcome("q", a_node("n1", cpu=4), a_node("n2", cpu=4))
+    later.placed(a_pod("x"), "n1", bound=3, left=9).placed(a_pod("y"), "n1", bound=4, left=9)
     assert [figures.at for figures in compare("hand", [busy(), later.made]).figures] == [2, 2]
 
 
@@ -133,8 +135,8 @@ def test_all_profiles_are_looked_at_in_the_same_moment() -> None:
 
 
 def test_free_devices_are_stranded_where_no_pod_that_asks_for_one_fits() -> None:
-    made = outcome("p", node("n1", cpu=4, gpu=4), node("n2", cpu=4, gpu=4)).stood(pod("hog", on="n1", cpu=4, gpu=1)).made
-    (found,) = fragmentation(made.cluster, classes_of([pod("x", cpu=1, gpu=1), pod("y", cpu=1)]))
+    made = outcome("p", a_node("n1", cpu=4, gpu=4), a_node("n2", cpu=4, gpu=4)).stood(a_pod("hog", on="n1", cpu=4, gpu=1)).made
+    (found,) = fragmentation(made.cluster, classes_of([a_pod("x", cpu=1, gpu=1), a_pod("y", cpu=1)]))
     assert (found.resource, found.free, found.stranded) == (GPU, 7, 3)
     assert found.expected == 3 + 0.5 * 4  # on n2 only the pods without a GPU find its four useless
     assert found.rate == 5 / 7
@@ -143,24 +145,24 @@ def test_free_devices_are_stranded_where_no_pod_that_asks_for_one_fits() -> None
 @pytest.mark.parametrize(
     ("what", "blocked"),
     [
-        ("cordoned", node("n", cpu=4, gpu=2, cordoned=True, labels={"model": "A10"})),
-        ("full of pods", node("n", cpu=4, gpu=2, pods=0, labels={"model": "A10"})),
-        ("of another model", node("n", cpu=4, gpu=2, labels={"model": "T4"})),
+        ("cordoned", a_node("n", cpu=4, gpu=2, cordoned=True, labels={"model": "A10"})),
+        ("full of pods", a_node("n", cpu=4, gpu=2, pods=0, labels={"model": "A10"})),
+        ("of another model", a_node("n", cpu=4, gpu=2, labels={"model": "T4"})),
     ],
 )
 def test_devices_of_a_node_that_takes_no_pod_are_stranded(what: str, blocked: object) -> None:
     made = outcome("p", blocked).made  # type: ignore[arg-type]
-    (found,) = fragmentation(made.cluster, classes_of([pod("x", gpu=1, selector={"model": "A10"})]))
+    (found,) = fragmentation(made.cluster, classes_of([a_pod("x", gpu=1, selector={"model": "A10"})]))
     assert found.stranded == 2, what
 
 
 def test_the_measure_equals_one_that_goes_node_by_node_and_pod_by_pod() -> None:
     draw = random.Random(3)
-    made = outcome("p", *(node(f"n{i}", cpu=draw.randint(2, 16), gpu=draw.choice([0, 2, 4, 8])) for i in range(30)))
+    made = outcome("p", *(a_node(f"n{i}", cpu=draw.randint(2, 16), gpu=draw.choice([0, 2, 4, 8])) for i in range(30)))
     for i in range(60):
-        made.stood(pod(f"s{i}", on=f"n{draw.randrange(30)}", cpu=draw.randint(0, 3), gpu=draw.choice([0, 0, 1, 2])))
+        made.stood(a_pod(f"s{i}", on=f"n{draw.randrange(30)}", cpu=draw.randint(0, 3), gpu=draw.choice([0, 0, 1, 2])))
     wanted = [(draw.randint(3, 6), draw.choice([0, 1, 2, 4])) for _ in range(40)]
-    (found,) = fragmentation(made.made.cluster, classes_of(pod(f"w{i}", cpu=c, gpu=g) for i, (c, g) in enumerate(wanted)))
+    (found,) = fragmentation(made.made.cluster, classes_of(a_pod(f"w{i}", cpu=c, gpu=g) for i, (c, g) in enumerate(wanted)))
 
     expected, stranded, free = 0.0, 0, 0
     cluster = made.made.cluster
@@ -181,11 +183,11 @@ def test_the_measure_equals_one_that_goes_node_by_node_and_pod_by_pod() -> None:
 
 
 def test_pods_move_or_begin_or_cease_to_wait_against_the_first_profile() -> None:
-    nodes = (node("n1", cpu=4), node("n2", cpu=4))
-    one = outcome("a", *nodes).placed(pod("same"), "n1").placed(pod("moves"), "n1")
-    two = outcome("b", *nodes).placed(pod("same"), "n1").placed(pod("moves"), "n2")
-    one.placed(pod("loses"), "n1").waits(pod("wins"), NO_CPU)
-    two.placed(pod("wins"), "n2").waits(pod("loses"), NO_CPU)
+    nodes = (a_node("n1", cpu=4), a_node("n2", cpu=4))
+    one = outcome("a", *nodes).placed(a_pod("same"), "n1").placed(a_pod("moves"), "n1")
+    two = outcome("b", *nodes).placed(a_pod("same"), "n1").placed(a_pod("moves"), "n2")
+    one.placed(a_pod("loses"), "n1").waits(a_pod("wins"), NO_CPU)
+    two.placed(a_pod("wins"), "n2").waits(a_pod("loses"), NO_CPU)
     (change,) = compare("hand", [one.made, two.made]).changes
     assert [tuple(move) for move in change.moves] == [("a/moves", "n1", "n2")]
     assert [(each.pod, each.node) for each in change.appear] == [("a/loses", "n1")]
@@ -194,13 +196,13 @@ def test_pods_move_or_begin_or_cease_to_wait_against_the_first_profile() -> None
 
 def test_every_profile_is_judged_by_the_same_mix_of_pods() -> None:
     """A pod that one profile evicted is still of the workload."""
-    asks = pod("asks", on="n", cpu=1, gpu=1)
-    kept = outcome("a", node("n", cpu=1, gpu=2)).stood(asks).made
-    evicting = outcome("b", node("n", cpu=1, gpu=2)).made
+    asks = a_pod("asks", on="n", cpu=1, gpu=1)
+    kept = outcome("a", a_node("n", cpu=1, gpu=2)).stood(asks).made
+    evicting = outcome("b", a_node("n", cpu=1, gpu=2)).made
     first, second = compare("hand", [kept, evicting]).figures
     assert (first.fragmentations[0].stranded, second.fragmentations[0].stranded) == (1, 0)
 
 
 def test_profiles_of_one_name_are_told_apart() -> None:
-    made = [outcome(name, node("n", cpu=1)).made for name in ("web", "web", "web (2)")]
+    made = [outcome(name, a_node("n", cpu=1)).made for name in ("web", "web", "web (2)")]
     assert [figures.profile for figures in compare("hand", made).figures] == ["web", "web (2)", "web (2) (2)"]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from browser import tab
-from lab.simulation.scenarios import node, pod, profile
+from lab.simulation.scenarios import a_node, a_pod, a_profile
 from placewright.cli.main import main
 from placewright.plugins.catalog import in_tree
 from placewright_lab.figures.comparison import compare
@@ -29,25 +29,25 @@ def group(name: str, members: int, cpu: str, there: int) -> list[dict[str, Any]]
     """A PodGroup of so many members, of which some are there."""
     meta = {"labels": {"scheduling.x-k8s.io/pod-group": name}}
     declared = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": members}}
-    pods = [pod(f"{name}-{i}", cpu, meta=meta) for i in range(there)]
+    pods = [a_pod(f"{name}-{i}", cpu, meta=meta) for i in range(there)]
     return [{**declared, "metadata": {"name": name, "namespace": "default"}}, *pods]
 
 
 def groups() -> list[dict[str, Any]]:
     """One that fits, two that need three nodes, one that waits for its members; and a pod of none."""
     return [
-        node("n0"), node("n1"), *group("fits", 2, "1", 2), *group("large", 3, "3", 3), *group("as-large", 3, "3", 3),
-        *group("early", 5, "1", 1), pod("single", "100m"),
+        a_node("n0"), a_node("n1"), *group("fits", 2, "1", 2), *group("large", 3, "3", 3), *group("as-large", 3, "3", 3),
+        *group("early", 5, "1", 1), a_pod("single", "100m"),
     ]  # fmt: skip
 
 
-def claims() -> list[dict[str, Any]]:
+def claims_and_pods() -> list[dict[str, Any]]:
     """Three GPUs and a network card on a node; two pods want two GPUs each, one a card and a GPU."""
     names = [f"d{i}" for i in range(4)]
     devices = [{"name": name, "attributes": {"kind": {"string": "nic" if name == "d3" else "gpu"}}} for name in names]
     pool = {"name": "n0", "generation": 1, "resourceSliceCount": 1}
     api = {"apiVersion": "resource.k8s.io/v1"}
-    made: list[dict[str, Any]] = [node("n0")]
+    made: list[dict[str, Any]] = [a_node("n0")]
     spec = {"driver": DRIVER, "nodeName": "n0", "pool": pool, "devices": devices}
     made.append({**api, "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec})
     for name, kind in ((GPU, "gpu"), (NIC, "nic")):
@@ -58,12 +58,12 @@ def claims() -> list[dict[str, Any]]:
         requests = [{"name": "g", "exactly": {"deviceClassName": GPU, "count": gpus}}, *more]
         meta = {"name": name, "namespace": "default", "uid": f"claim-{name}"}
         made.append({**api, "kind": "ResourceClaim", "metadata": meta, "spec": {"devices": {"requests": requests}}})
-        made.append(pod(name, resourceClaims=[{"name": "x", "resourceClaimName": name}]))
+        made.append(a_pod(name, resourceClaims=[{"name": "x", "resourceClaimName": name}]))
     return made
 
 
 def played(objects: list[dict[str, Any]]) -> Outcome:
-    return simulate(Scenario("a test", objects=objects), profile(), in_tree())
+    return simulate(Scenario("a test", objects=objects), a_profile(), in_tree())
 
 
 def figures(objects: list[dict[str, Any]]) -> Figures:
@@ -85,8 +85,8 @@ def test_groups_are_placed_pending_or_incomplete() -> None:
 
 def test_a_group_of_which_too_few_have_a_node_is_not_placed() -> None:
     """A profile without GangScheduling places members one by one."""
-    singly = profile(plugins={"multiPoint": {"disabled": [{"name": "GangScheduling"}]}})
-    found = figures_of(simulate(Scenario("a test", objects=[node("n0"), *group("large", 3, "3", 3)]), singly, in_tree()))
+    singly = a_profile(plugins={"multiPoint": {"disabled": [{"name": "GangScheduling"}]}})
+    found = figures_of(simulate(Scenario("a test", objects=[a_node("n0"), *group("large", 3, "3", 3)]), singly, in_tree()))
     assert found.placed == 1
     assert found.groups is not None
     assert (found.groups.placed, found.groups.pending) == (0, 1)
@@ -94,21 +94,21 @@ def test_a_group_of_which_too_few_have_a_node_is_not_placed() -> None:
 
 
 def test_devices_are_counted_by_driver_and_class_whichever_way_the_claim_names_it() -> None:
-    found = figures(claims()).claims
+    found = figures(claims_and_pods()).claims
     assert found is not None
     assert (found.claims, found.allocated) == (3, 2)
     assert found.devices == {(DRIVER, GPU): 3, (DRIVER, NIC): 1}
 
 
 def test_where_there_are_neither_there_are_no_rows() -> None:
-    outcome = played([node("n0"), pod("p")])
+    outcome = played([a_node("n0"), a_pod("p")])
     labels = {row.group for row in rows_of(compare("x", [outcome]))}
     assert (figures_of(outcome).groups, figures_of(outcome).claims) == (None, None)
     assert not [label for label in labels if "Groups" in label or "Claims" in label]
 
 
 def test_the_comparison_has_rows_of_both_in_every_form() -> None:
-    outcome = played([*groups(), *claims()[1:]])
+    outcome = played([*groups(), *claims_and_pods()[1:]])
     comparison = compare("x", [outcome, outcome])
     rows = {(row.group, row.label): row.values for row in rows_of(comparison)}
     assert rows["Groups of pods", "placed"] == (1, 1)
@@ -122,7 +122,7 @@ def test_the_comparison_has_rows_of_both_in_every_form() -> None:
 
 @needs("chromium")
 async def test_a_browser_shows_the_rows(chromium: int, tmp_path: Path) -> None:
-    outcome = await asyncio.to_thread(played, [*groups(), *claims()[1:]])
+    outcome = await asyncio.to_thread(played, [*groups(), *claims_and_pods()[1:]])
     file = tmp_path / "report.html"
     file.write_text(page_of(compare("x", [outcome, outcome])), encoding="utf-8")
     async with tab(chromium) as page:
@@ -136,7 +136,7 @@ def test_the_command_says_how_many_groups_are_placed_and_which_devices_are_given
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "cluster.yaml"
-    file.write_text(yaml.safe_dump_all([*groups(), *claims()[1:]]), encoding="utf-8")
+    file.write_text(yaml.safe_dump_all([*groups(), *claims_and_pods()[1:]]), encoding="utf-8")
     assert main(["simulate", "-f", str(file)]) == 0
     out = capsys.readouterr().out
     assert ": 1 of 4 placed, 3 pending" in out

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from lab.simulation.scenarios import profile
+from lab.simulation.scenarios import a_profile
 from placewright.api.annotations import DOMAIN_LIMITS
 from placewright.api.bad_input import InputError
 from placewright.api.decode import convert
@@ -104,7 +104,7 @@ def test_wrong_times_and_missing_columns_are_named() -> None:
 # --- simulated ----------------------------------------------------------------------------------------------------------------
 
 
-def nodes() -> str:
+def nodes_text() -> str:
     """Two GPU nodes and a CPU node, as a List of manifests."""
 
     def node(name: str, role: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def nodes() -> str:
 
 def run(folder: Path, trace: str, *plugins: str) -> Outcome:
     """Pack the trace onto these nodes, by a profile that prefers full ones."""
-    (folder / "nodes.json").write_text(nodes())
+    (folder / "nodes.json").write_text(nodes_text())
     (folder / "trace.csv").write_text(trace)
     packing = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}}
     spec = {
@@ -126,7 +126,7 @@ def run(folder: Path, trace: str, *plugins: str) -> Outcome:
         "pluginConfig": [{"name": "NodeResourcesFit", "args": packing}, {"name": "PodTopologySpread", "args": {"defaultingType": "List"}}],
         "weights": {"NodeResourcesFit": 10, "NodeResourcesBalancedAllocation": 0},
     }
-    return simulate(read_scenario([folder / "nodes.json", folder / "trace.csv"]), profile(**spec), in_tree(), seed=1)
+    return simulate(read_scenario([folder / "nodes.json", folder / "trace.csv"]), a_profile(**spec), in_tree(), seed=1)
 
 
 def most_on_a_node(outcome: Outcome) -> int:

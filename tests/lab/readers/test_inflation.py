@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.simulation.scenarios import profile
+from lab.simulation.scenarios import a_profile
 from placewright.api.bad_input import InputError
 from placewright.plugins.catalog import in_tree
 from placewright_lab.figures.figures import Placed, figures_of
@@ -69,13 +69,13 @@ def test_what_cannot_be_inflated_is_said_in_a_line(scenario: Scenario, said: str
 
 def test_what_came_before_the_first_rejection_is_told_apart_from_what_was_placed_in_all() -> None:
     pods = [gpu_pod("a", 1000), gpu_pod("b", 600), gpu_pod("big", 4000), gpu_pod("c", 300)]
-    outcome = simulate(Scenario("test", [gpu_node("n", 4), *pods]), profile(), in_tree())
+    outcome = simulate(Scenario("test", [gpu_node("n", 4), *pods]), a_profile(), in_tree())
     assert figures_of(outcome).devices == {GPU_MILLI: Placed(before_rejection=1600, in_all=1900)}
 
 
 def test_shares_of_two_gpus_do_not_add_up_where_devices_are_told_apart() -> None:
     pods = [gpu_pod("a", 600), gpu_pod("b", 600), gpu_pod("c", 800)]
     scenario = Scenario("test", [gpu_node("n", 2), *pods])
-    by_sum, by_device = (simulate(scenario, profile(**spec), in_tree()) for spec in ({}, {"preset": "gpu-fragmentation"}))
+    by_sum, by_device = (simulate(scenario, a_profile(**spec), in_tree()) for spec in ({}, {"preset": "gpu-fragmentation"}))
     assert figures_of(by_sum).devices[GPU_MILLI].in_all == 2000
     assert figures_of(by_device).devices[GPU_MILLI].in_all == 1200

@@ -32,7 +32,7 @@ def workload(kind: str, spec: str = "", api_version: str = "apps/v1") -> str:
     return f"apiVersion: {api_version}\nkind: {kind}\n{meta}\nspec:\n{selector}{spec}{TEMPLATE}"
 
 
-def node(name: str, labels: str = "{}", taints: str = "[]") -> str:
+def node_text(name: str, labels: str = "{}", taints: str = "[]") -> str:
     return f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {labels}}}\nspec: {{taints: {taints}}}\n"
 
 
@@ -86,11 +86,11 @@ def test_a_stateful_set_has_ordinals_labels_and_a_claim_a_pod() -> None:
 
 def test_a_daemon_set_has_a_pod_on_each_node_that_its_selector_and_tolerations_allow() -> None:
     nodes = (
-        node("plain", "{os: linux}")
-        + node("tainted", "{os: linux}", "[{key: k, effect: NoSchedule}]")
-        + node("soft", "{os: linux}", "[{key: k, effect: PreferNoSchedule}]")
-        + node("cordoned", "{os: linux}", "[{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")
-        + node("other", "{os: windows}")
+        node_text("plain", "{os: linux}")
+        + node_text("tainted", "{os: linux}", "[{key: k, effect: NoSchedule}]")
+        + node_text("soft", "{os: linux}", "[{key: k, effect: PreferNoSchedule}]")
+        + node_text("cordoned", "{os: linux}", "[{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")
+        + node_text("other", "{os: windows}")
     )
     template = TEMPLATE.replace("spec: {", "spec: {nodeSelector: {os: linux}, ")
     text = workload("DaemonSet").replace(TEMPLATE, template)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from browser import Page, tab
-from lab.figures.outcomes import NO_CPU, node, outcome, pod
+from lab.figures.outcomes import NO_CPU, a_node, a_pod, outcome
 from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.figures.figures import figures_of
 from placewright_lab.figures.rows import COUNT, NOTHING, SHARE, rows_of, span
@@ -27,12 +27,12 @@ SNEAKY = "left\u202eright\nnext\x1b[2J"
 
 
 def outcome_of(profile: str, *, first: str = "n1", waiting: str = NO_CPU) -> Outcome:
-    nodes = [node(f"n{i}", zone=f"zone-{i % 3}", cpu=8, memory="16Gi", gpu=i % 2 * 4) for i in range(1, 9)]
+    nodes = [a_node(f"n{i}", zone=f"zone-{i % 3}", cpu=8, memory="16Gi", gpu=i % 2 * 4) for i in range(1, 9)]
     made = outcome(profile, *nodes)
     for i in range(30):
         parts = {"NodeResourcesFit": 40 + i, "TaintToleration": 60}
-        made.placed(pod(f"web-{i:02d}", cpu=1, gpu=i % 2), first if i == 0 else f"n{1 + i % 8}", created=i, bound=i + i % 4, parts=parts)
-    return made.waits(pod("big", cpu=99), waiting, created=4).made
+        made.placed(a_pod(f"web-{i:02d}", cpu=1, gpu=i % 2), first if i == 0 else f"n{1 + i % 8}", created=i, bound=i + i % 4, parts=parts)
+    return made.waits(a_pod("big", cpu=99), waiting, created=4).made
 
 
 def comparison(*, names: tuple[str, ...] = ("default", "packing"), waiting: str = NO_CPU) -> ProfileComparison:
@@ -41,11 +41,14 @@ def comparison(*, names: tuple[str, ...] = ("default", "packing"), waiting: str 
 
 def hostile() -> ProfileComparison:
     """Everything that has a name has a bad one."""
-    bad = [outcome(HOSTILE, node(HOSTILE, zone=HOSTILE, cpu=4)), outcome(SNEAKY, node(HOSTILE, zone=HOSTILE, cpu=4), node(SNEAKY, cpu=1))]
+    bad = [
+        outcome(HOSTILE, a_node(HOSTILE, zone=HOSTILE, cpu=4)),
+        outcome(SNEAKY, a_node(HOSTILE, zone=HOSTILE, cpu=4), a_node(SNEAKY, cpu=1)),
+    ]
     for made, on in zip(bad, (HOSTILE, SNEAKY), strict=True):
-        made.placed(pod(HOSTILE), on, created=0, bound=3, parts={HOSTILE: 3, SNEAKY: 1}).waits(pod(f"w{HOSTILE}"), HOSTILE)
-    bad[0].waits(pod("x"), SNEAKY)
-    bad[1].placed(pod("x"), SNEAKY)
+        made.placed(a_pod(HOSTILE), on, created=0, bound=3, parts={HOSTILE: 3, SNEAKY: 1}).waits(a_pod(f"w{HOSTILE}"), HOSTILE)
+    bad[0].waits(a_pod("x"), SNEAKY)
+    bad[1].placed(a_pod("x"), SNEAKY)
     return compare(HOSTILE, [made.made for made in bad])
 
 
@@ -97,10 +100,10 @@ def test_the_page_says_every_figure_that_the_table_says() -> None:
 
 
 def test_long_lists_are_cut_and_say_so() -> None:
-    one, two = outcome("a", node("n1"), node("n2")), outcome("b", node("n1"), node("n2"))
+    one, two = outcome("a", a_node("n1"), a_node("n2")), outcome("b", a_node("n1"), a_node("n2"))
     for i in range(MOST_NAMED + 7):
-        one.placed(pod(f"p{i}"), "n1")
-        two.placed(pod(f"p{i}"), "n2")
+        one.placed(a_pod(f"p{i}"), "n1")
+        two.placed(a_pod(f"p{i}"), "n2")
     page = page_of(compare("s", [one.made, two.made]))
     assert f"a/p{MOST_NAMED - 1}<" in page
     assert f"a/p{MOST_NAMED}<" not in page
@@ -130,14 +133,14 @@ def test_durations_are_in_the_largest_unit(seconds: float, text: str) -> None:
 
 
 def test_thousandths_of_gpus_are_shown_as_gpus() -> None:
-    made = outcome("p", node("n", gpu_milli=4000)).placed(pod("x", gpu_milli=500), "n").made
+    made = outcome("p", a_node("n", gpu_milli=4000)).placed(a_pod("x", gpu_milli=500), "n").made
     rows = {(row.group, row.label): row.texts for row in rows_of(compare("s", [made]))}
     assert rows["GPU left over", "free"] == ("3.5",)
     assert rows["GPU asked for", "of all of it"] == ("12.5 %",)
 
 
 def test_a_node_that_has_promised_more_than_it_has_counts_as_full() -> None:
-    made = outcome("p", node("n", cpu=1)).stood(pod("x", on="n", cpu=3)).made
+    made = outcome("p", a_node("n", cpu=1)).stood(a_pod("x", on="n", cpu=3)).made
     (one,) = distributions([figures_of(made)])
     assert [bar.label for bar in one.panels[0].bars] == [""] * 9 + ["1"]
 
@@ -156,10 +159,10 @@ def test_bars_of_a_histogram_are_as_high_as_they_have_nodes_over_all_profiles() 
 
 
 def test_a_timeline_is_drawn_only_where_time_passes_and_has_few_points() -> None:
-    assert courses([figures_of(outcome("p", node("n")).placed(pod("x"), "n").made)]) == ()
-    made = outcome("p", node("n", cpu=1))
+    assert courses([figures_of(outcome("p", a_node("n")).placed(a_pod("x"), "n").made)]) == ()
+    made = outcome("p", a_node("n", cpu=1))
     for i in range(5000):
-        made.placed(pod(f"p{i}"), "n", created=i, bound=i + 0.5)
+        made.placed(a_pod(f"p{i}"), "n", created=i, bound=i + 0.5)
     (course,) = courses([figures_of(made.made)])
     assert 100 < course.placed.count("H") < 400
 

@@ -10,7 +10,7 @@ from kubesandbox.devices.claimcontroller import ClaimController
 from kubesandbox.devices.podclaims import FINALIZER
 from kubesandbox.status import Object
 from kubesandbox.storage.writes import DeleteOptions
-from lab.sandbox.makers import Core, pod
+from lab.sandbox.makers import Core, a_pod
 
 CLAIMS = "resourceclaims"
 TURNS = 20
@@ -29,7 +29,7 @@ def claim_spec(device_class: str = "gpus") -> Object:
 
 def pod_with(name: str, *, template: str = "", claim: str = "", node: str = "", entry: str = "gpu") -> Object:
     """A pod that names a template, or a claim."""
-    body = pod(name, node=node)
+    body = a_pod(name, node=node)
     named = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim}
     body["spec"]["resourceClaims"] = [{"name": entry, **named}]
     return body

@@ -14,19 +14,10 @@ from kubesandbox.storage.reads import Reads
 from kubesandbox.storage.store import Store
 from kubesandbox.storage.watches import Watches
 from kubesandbox.storage.writes import Writes
+from placewright.testing import VirtualTime
 
 Object = dict[str, Any]
 START = 1_700_000_000.0
-
-
-@dataclass
-class Clock:
-    """Seconds since the epoch that move only when told."""
-
-    now: float = START
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
@@ -34,7 +25,7 @@ class Core:
     """Store, rules and reading of one server, with the namespace `default`."""
 
     history: int = 1000
-    clock: Clock = field(default_factory=Clock)
+    clock: VirtualTime = field(default_factory=lambda: VirtualTime(START))
 
     def __post_init__(self) -> None:
         self.store = Store(self.history)
@@ -67,7 +58,7 @@ def config_map(name: str, **data: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-def pod(name: str, *, node: str = "", labels: dict[str, str] | None = None, gates: tuple[str, ...] = ()) -> Object:
+def a_pod(name: str, *, node: str = "", labels: dict[str, str] | None = None, gates: tuple[str, ...] = ()) -> Object:
     """A pod with one container."""
     spec: Object = {"containers": [{"name": "main", "image": "example.test/main"}]}
     if node:

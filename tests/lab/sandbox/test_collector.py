@@ -10,7 +10,7 @@ import pytest
 from kubesandbox.controllers.collector import Collector
 from kubesandbox.status import ApiError
 from kubesandbox.storage.writes import DeleteOptions
-from lab.sandbox.makers import Core, Object, config_map, pod
+from lab.sandbox.makers import Core, Object, a_pod, config_map
 
 
 async def settled(done: Callable[[], bool]) -> None:
@@ -84,7 +84,7 @@ async def test_a_namespace_takes_its_contents_with_it_and_takes_in_nothing_meanw
     held = config_map("held")
     held["metadata"]["finalizers"] = ["example.test/hold"]
     core.create("configmaps", held, namespace="team")
-    core.create("pods", pod("web"), namespace="team")
+    core.create("pods", a_pod("web"), namespace="team")
     core.create("configmaps", config_map("elsewhere"))
     core.writes.delete(core.type("namespaces"), "", "team")
     await settled(lambda: core.get("pods", "web", "team") is None)

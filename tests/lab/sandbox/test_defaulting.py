@@ -15,14 +15,14 @@ def container(**resources: dict[str, str]) -> dict[str, Any]:
     return {"name": "main", "image": "app:1", "resources": resources}
 
 
-def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
+def defaulted(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
     made = {"metadata": {"name": "p"}, "spec": {"containers": list(containers) or [container()], **spec}}
     default("Pod", made)
     return made
 
 
 def test_what_is_set_stays_as_it_is() -> None:
-    spec = pod(schedulerName="mine", restartPolicy="Never", terminationGracePeriodSeconds=0)["spec"]
+    spec = defaulted(schedulerName="mine", restartPolicy="Never", terminationGracePeriodSeconds=0)["spec"]
     assert (spec["schedulerName"], spec["restartPolicy"], spec["terminationGracePeriodSeconds"]) == ("mine", "Never", 0)
 
 
@@ -36,7 +36,7 @@ def test_defaulting_twice_is_defaulting_once(kind: str) -> None:
 
 
 def test_requests_that_are_left_out_come_from_limits() -> None:
-    made = pod(container(limits={"cpu": "2", "memory": "1Gi"}, requests={"cpu": "1"}))
+    made = defaulted(container(limits={"cpu": "2", "memory": "1Gi"}, requests={"cpu": "1"}))
     assert made["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
 
 
@@ -52,15 +52,15 @@ def test_requests_that_are_left_out_come_from_limits() -> None:
     ],
 )
 def test_an_image_without_a_fixed_tag_is_always_pulled(image: str, policy: str) -> None:
-    assert pod({"name": "main", "image": image})["spec"]["containers"][0]["imagePullPolicy"] == policy
+    assert defaulted({"name": "main", "image": image})["spec"]["containers"][0]["imagePullPolicy"] == policy
 
 
 def test_a_toleration_of_ones_own_is_not_doubled() -> None:
     mine = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
-    tolerations = pod(tolerations=[mine])["spec"]["tolerations"]
+    tolerations = defaulted(tolerations=[mine])["spec"]["tolerations"]
     assert [each["key"].rpartition("/")[2] for each in tolerations] == ["not-ready", "unreachable"]
     assert tolerations[0]["tolerationSeconds"] == 5
-    assert pod(tolerations=[{"operator": "Exists"}])["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert defaulted(tolerations=[{"operator": "Exists"}])["spec"]["tolerations"] == [{"operator": "Exists"}]
 
 
 @pytest.mark.parametrize(

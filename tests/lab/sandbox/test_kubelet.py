@@ -16,7 +16,7 @@ from kubesandbox.controllers.kubelet import (
 )
 from kubesandbox.storage.writes import DeleteOptions
 from lab.sandbox.claims import Claims, pod_with, settled
-from lab.sandbox.makers import Core, Object, pod
+from lab.sandbox.makers import Core, Object, a_pod
 
 AT_ONCE = KubeletTimes(start=0.0, end=0.0)
 NEVER = KubeletTimes(start=3600.0, end=3600.0)
@@ -57,7 +57,7 @@ def phase(wanted: str) -> Callable[[Object | None], bool]:
 async def test_a_bound_pod_runs_with_an_address_and_ready_containers() -> None:
     core = Core()
     async with kubelets(core):
-        core.create("pods", pod("web", node="node-0000"))
+        core.create("pods", a_pod("web", node="node-0000"))
         found = await until(core, phase("Running"))
     assert found is not None
     status = found["status"]
@@ -71,7 +71,7 @@ async def test_pods_get_different_addresses() -> None:
     core = Core()
     async with kubelets(core):
         for name in "ab":
-            core.create("pods", pod(name, node="node-0000"))
+            core.create("pods", a_pod(name, node="node-0000"))
         found = [await until(core, phase("Running"), name) for name in "ab"]
     assert len({each["status"]["podIP"] for each in found if each}) == 2
 
@@ -80,10 +80,10 @@ async def test_a_pod_or_a_node_may_start_later_than_others() -> None:
     core = Core()
     async with kubelets(core):
         core.create("nodes", noted(simulated_node(1, "2023-11-14T22:13:20Z"), START_SECONDS, "3600"))
-        core.create("pods", pod("quick", node="node-0000"))
-        core.create("pods", pod("node-is-slow", node="node-0001"))
-        core.create("pods", noted(pod("slow", node="node-0000"), START_SECONDS, "3600"))
-        core.create("pods", noted(pod("odd", node="node-0000"), START_SECONDS, "soon"))
+        core.create("pods", a_pod("quick", node="node-0000"))
+        core.create("pods", a_pod("node-is-slow", node="node-0001"))
+        core.create("pods", noted(a_pod("slow", node="node-0000"), START_SECONDS, "3600"))
+        core.create("pods", noted(a_pod("odd", node="node-0000"), START_SECONDS, "soon"))
         await until(core, phase("Running"), "quick")
         await until(core, phase("Running"), "odd")
     assert [phase("Pending")(core.get("pods", name)) for name in ("slow", "node-is-slow")] == [True, True]
@@ -93,10 +93,10 @@ async def test_a_node_that_turns_pods_away_fails_them_with_its_reason_until_the_
     core = Core()
     async with kubelets(core):
         core.create("nodes", noted(simulated_node(1, "2023-11-14T22:13:20Z"), TURNS_AWAY, "OutOfcpu"))
-        core.create("pods", pod("web", node="node-0001"))
+        core.create("pods", a_pod("web", node="node-0001"))
         found = await until(core, phase("Failed"))
         core.writes.modify(core.type("nodes"), "", "node-0001", lambda node: node["metadata"].pop("annotations"))
-        core.create("pods", pod("next", node="node-0001"))
+        core.create("pods", a_pod("next", node="node-0001"))
         await until(core, phase("Running"), "next")
     assert found is not None
     assert found["status"]["reason"] == "OutOfcpu"
@@ -106,8 +106,8 @@ async def test_a_node_that_turns_pods_away_fails_them_with_its_reason_until_the_
 async def test_an_unbound_pod_is_nobodys() -> None:
     core = Core()
     async with kubelets(core):
-        core.create("pods", pod("waiting"))
-        core.create("pods", pod("web", node="node-0000"))
+        core.create("pods", a_pod("waiting"))
+        core.create("pods", a_pod("web", node="node-0000"))
         await until(core, phase("Running"))
     found = core.get("pods", "waiting")
     assert found is not None
@@ -117,8 +117,8 @@ async def test_an_unbound_pod_is_nobodys() -> None:
 async def test_a_pod_on_a_missing_node_waits_for_the_node() -> None:
     core = Core()
     async with kubelets(core):
-        core.create("pods", pod("web", node="node-0001"))
-        core.create("pods", pod("other", node="node-0000"))
+        core.create("pods", a_pod("web", node="node-0001"))
+        core.create("pods", a_pod("other", node="node-0000"))
         await until(core, phase("Running"), "other")
         found = core.get("pods", "web")
         assert found is not None
@@ -130,7 +130,7 @@ async def test_a_pod_on_a_missing_node_waits_for_the_node() -> None:
 async def test_a_gracefully_deleted_pod_ends_once_its_kubelet_is_done() -> None:
     core = Core()
     async with kubelets(core):
-        core.create("pods", pod("web", node="node-0000"))
+        core.create("pods", a_pod("web", node="node-0000"))
         await until(core, phase("Running"))
         assert not core.writes.delete(core.type("pods"), "default", "web")[1]
         await until(core, lambda found: found is None)
@@ -139,7 +139,7 @@ async def test_a_gracefully_deleted_pod_ends_once_its_kubelet_is_done() -> None:
 async def test_a_deleted_pod_with_a_finalizer_waits_for_it_after_its_kubelet() -> None:
     core = Core()
     async with kubelets(core):
-        held = pod("web", node="node-0000")
+        held = a_pod("web", node="node-0000")
         held["metadata"]["finalizers"] = ["example.test/hold"]
         core.create("pods", held)
         core.writes.delete(core.type("pods"), "default", "web")
@@ -151,10 +151,10 @@ async def test_a_deleted_pod_with_a_finalizer_waits_for_it_after_its_kubelet() -
 async def test_a_namesake_is_not_started_in_place_of_a_pod_that_is_gone() -> None:
     core = Core()
     async with kubelets(core):
-        core.create("pods", pod("web", node="node-0000"))
+        core.create("pods", a_pod("web", node="node-0000"))
         core.writes.delete(core.type("pods"), "default", "web", DeleteOptions(grace=0))
-        core.create("pods", pod("web"))
-        core.create("pods", pod("later", node="node-0000"))
+        core.create("pods", a_pod("web"))
+        core.create("pods", a_pod("later", node="node-0000"))
         await until(core, phase("Running"), "later")
     found = core.get("pods", "web")
     assert found is not None
@@ -164,7 +164,7 @@ async def test_a_namesake_is_not_started_in_place_of_a_pod_that_is_gone() -> Non
 async def test_a_pod_with_a_running_time_completes() -> None:
     core = Core()
     async with kubelets(core):
-        job = pod("web", node="node-0000")
+        job = a_pod("web", node="node-0000")
         job["metadata"]["annotations"] = {RUN_SECONDS: "0"}
         core.create("pods", job)
         found = await until(core, phase("Succeeded"))
@@ -175,7 +175,7 @@ async def test_a_pod_with_a_running_time_completes() -> None:
 async def test_a_running_time_that_is_none_is_passed_over() -> None:
     core = Core()
     async with kubelets(core):
-        job = pod("web", node="node-0000")
+        job = a_pod("web", node="node-0000")
         job["metadata"]["annotations"] = {RUN_SECONDS: "soon"}
         core.create("pods", job)
         found = await until(core, phase("Running"))
@@ -186,7 +186,7 @@ async def test_a_running_time_that_is_none_is_passed_over() -> None:
 async def test_nothing_starts_before_its_time() -> None:
     core = Core()
     async with kubelets(core, NEVER):
-        core.create("pods", pod("web", node="node-0000"))
+        core.create("pods", a_pod("web", node="node-0000"))
         for _ in range(20):
             await asyncio.sleep(0)
     found = core.get("pods", "web")
@@ -204,7 +204,7 @@ def phase_of(claims: Claims, name: str = "web") -> str:
 async def started(claims: Claims) -> None:
     """A second pod of no claims runs: what was due before it has been looked at."""
     core, name = claims.core, f"probe-{claims.core.store.version}"
-    core.create("pods", pod(name, node="node-0000"))
+    core.create("pods", a_pod(name, node="node-0000"))
     await until(core, phase("Running"), name)
 
 

@@ -10,7 +10,7 @@ from kubesandbox.controllers.disruptions import Disruptions
 from kubesandbox.kinds.pods import PodOperations
 from kubesandbox.status import ApiError
 from kubesandbox.storage.writes import DeleteOptions
-from lab.sandbox.makers import Core, Object, pod
+from lab.sandbox.makers import Core, Object, a_pod
 
 
 def operations(core: Core) -> PodOperations:
@@ -19,7 +19,7 @@ def operations(core: Core) -> PodOperations:
 
 
 def running(core: Core, name: str, node: str = "node-a") -> None:
-    core.create("pods", pod(name, node=node, labels={"app": "web"}))
+    core.create("pods", a_pod(name, node=node, labels={"app": "web"}))
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     core.writes.modify(core.type("pods"), "default", name, lambda found: found.update(status=ready))
 

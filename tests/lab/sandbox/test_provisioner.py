@@ -12,7 +12,7 @@ from kubesandbox.controllers.volumecontroller import VolumeController
 from kubesandbox.status import ApiError
 from kubesandbox.storage.writes import DeleteOptions, WriteOptions
 
-from .makers import Core, Object, pod
+from .makers import Core, Object, a_pod
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SELECTED, COMPLETED = "volume.kubernetes.io/selected-node", "pv.kubernetes.io/bind-completed"
@@ -294,7 +294,7 @@ async def test_a_default_class_that_comes_later_helps_claims_that_wait_for_one(c
 
 async def test_a_pod_with_an_ephemeral_volume_gets_a_claim_that_goes_with_it(cluster: Cluster) -> None:
     cluster.storage_class()
-    body = pod("web")
+    body = a_pod("web")
     template = {"metadata": {"labels": {"tier": "scratch"}}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "disks"}}
     body["spec"]["volumes"] = [{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}]
     uid = cluster.core.create("pods", body)["metadata"]["uid"]

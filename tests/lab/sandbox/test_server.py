@@ -15,7 +15,7 @@ import pytest
 
 from kubesandbox.server import Sandbox, SandboxOptions
 from lab.sandbox.http import client_of
-from lab.sandbox.makers import Object, binding, definition, pod, widget
+from lab.sandbox.makers import Object, a_pod, binding, definition, widget
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -75,7 +75,7 @@ async def test_it_starts_with_the_namespaces_and_nodes_asked_for() -> None:
 
 async def test_a_pod_goes_its_way_from_creation_to_its_end() -> None:
     async with Sandbox(SandboxOptions(nodes=1)) as sandbox, client_of(sandbox.kubeconfig) as client:
-        await client.expect(201, "POST", PODS, pod("web"))
+        await client.expect(201, "POST", PODS, a_pod("web"))
         stream = await client.session.get(f"{client.server}{PODS}?watch=1&resourceVersion={sandbox.store.version}")
         answer = await client.expect(201, "POST", f"{PODS}/web/binding", binding("web", "node-0000"))
         assert (answer["kind"], answer["status"]) == ("Status", "Success")
@@ -159,7 +159,7 @@ def _spoilt(generator: random.Random, content: Any) -> Any:
 
 
 def _elaborate_pod(name: str) -> Object:
-    content = pod(name, labels={"app": "web"}, gates=("example.test/a",))
+    content = a_pod(name, labels={"app": "web"}, gates=("example.test/a",))
     content["metadata"].update(
         annotations={"a": "b"},
         finalizers=["example.test/x"],
@@ -183,12 +183,12 @@ async def test_no_odd_object_makes_the_server_fail() -> None:
     requests = [
         ("POST", PODS, _elaborate_pod("odd")),
         ("PUT", f"{PODS}/good", _elaborate_pod("good")),
-        ("PUT", f"{PODS}/good/status", {**pod("good"), "status": {"phase": "Running", "conditions": [{"type": "Ready"}]}}),
+        ("PUT", f"{PODS}/good/status", {**a_pod("good"), "status": {"phase": "Running", "conditions": [{"type": "Ready"}]}}),
         ("POST", f"{PODS}/good/binding", binding("good", uid="x", annotations={"a": "b"})),
         ("POST", f"{PODS}/good/eviction", {"deleteOptions": {"gracePeriodSeconds": 1, "preconditions": {"uid": "x"}}}),
         ("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "spec": {"taints": [{"key": "a"}]}, "status": {"capacity": {"cpu": "1"}}}),
         ("POST", BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector}}),
-        ("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {"replicas": 1, "template": pod("t")}}),
+        ("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {"replicas": 1, "template": a_pod("t")}}),
         ("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "c"}, "value": 1, "globalDefault": False}),
         ("POST", DEFINITIONS, definition()),
         ("PUT", f"{DEFINITIONS}/widgets.example.test", definition()),
@@ -196,7 +196,7 @@ async def test_no_odd_object_makes_the_server_fail() -> None:
         ("DELETE", f"{PODS}/missing", {"preconditions": {"uid": "x"}, "gracePeriodSeconds": 1, "propagationPolicy": "Orphan"}),
     ]  # fmt: skip
     async with Sandbox(SandboxOptions(nodes=1)) as sandbox, client_of(sandbox.kubeconfig) as client:
-        await client.expect(201, "POST", PODS, pod("good"))
+        await client.expect(201, "POST", PODS, a_pod("good"))
         for number in range(1500):
             method, path, content = requests[number % len(requests)]
             sent = _spoilt(generator, content)

@@ -6,12 +6,12 @@ import pytest
 
 from kubesandbox.status import ApiError
 from kubesandbox.storage.writes import PatchRequest, WriteOptions
-from lab.sandbox.makers import Core, pod
+from lab.sandbox.makers import Core, a_pod
 
 
 def test_a_failed_write_leaves_the_stored_object_untouched() -> None:
     core = Core()
-    core.create("pods", pod("web", labels={"a": "b"}))
+    core.create("pods", a_pod("web", labels={"a": "b"}))
     before = core.store.get(("", "pods"), "default", "web")
     assert before is not None
     copy = before.encoded

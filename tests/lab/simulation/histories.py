@@ -54,9 +54,9 @@ SCHEDULERS: Final = (*anyworld.SCHEDULERS, "strict", "labelled")
 
 
 @cache
-def profiles() -> tuple[ResolvedProfile, ...]:
+def all_profiles() -> tuple[ResolvedProfile, ...]:
     more = [resolve(one, REGISTRY) for one in read_profiles(MORE_PROFILES, "profiles")]
-    return (*anyworld.profiles().values(), *more)
+    return (*anyworld.profiles_by_scheduler().values(), *more)
 
 
 class History:
@@ -277,6 +277,6 @@ def watched(scenario: Scenario, *, in_slices: bool = False) -> Watched:
     """The simulation after its end."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         loop = cast("VirtualTimeLoop", runner.get_loop())
-        simulation = Watched(loop, scenario, list(profiles()), REGISTRY, 0, Which.PENDING, in_slices=in_slices)
+        simulation = Watched(loop, scenario, list(all_profiles()), REGISTRY, 0, Which.PENDING, in_slices=in_slices)
         runner.run(simulation.run())
     return simulation

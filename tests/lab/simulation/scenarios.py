@@ -19,12 +19,12 @@ from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import Which, simulate
 
 
-def node(name: str, cpu: str = "4", memory: str = "16Gi", taint: str = "", **labels: str) -> Manifest:
+def a_node(name: str, cpu: str = "4", memory: str = "16Gi", taint: str = "", **labels: str) -> Manifest:
     made = kit.node(name, labels=labels, cpu=cpu, memory=memory).spec()
     return (made.taint(taint) if taint else made).manifest
 
 
-def pod(name: str, cpu: str = "1", *, on: str = "", priority: int = 0, meta: Mapping[str, Any] | None = None, **spec: Any) -> Manifest:
+def a_pod(name: str, cpu: str = "1", *, on: str = "", priority: int = 0, meta: Mapping[str, Any] | None = None, **spec: Any) -> Manifest:
     made = kit.pod(name, on=on, cpu=cpu).priority(priority).phase("Running" if on else "Pending")
     return made.metadata(**(meta or {})).spec(**spec).manifest
 
@@ -41,7 +41,7 @@ def goes(at: float, manifest: Manifest) -> Happening:
     return Happening(at, Act.DELETED, manifest)
 
 
-def profile(*plugins: type[Plugin], name: str = "", **spec: Any) -> ResolvedProfile:
+def a_profile(*plugins: type[Plugin], name: str = "", **spec: Any) -> ResolvedProfile:
     """With these out-of-tree plugins, all enabled."""
     enabled = {"plugins": {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}} if plugins else {}
     body = {"metadata": {"name": name}, "spec": {"schedulerName": "default-scheduler", **enabled, **spec}}
@@ -58,7 +58,7 @@ def run(
     **spec: Any,
 ) -> Outcome:
     scenario = Scenario("test", objects, happenings, durations or {})
-    return simulate(scenario, profile(*plugins, **spec), in_tree().extended(plugins), seed=seed, which=which)
+    return simulate(scenario, a_profile(*plugins, **spec), in_tree().extended(plugins), seed=seed, which=which)
 
 
 def nodes_of(outcome: Outcome) -> dict[str, str | None]:
@@ -68,7 +68,7 @@ def nodes_of(outcome: Outcome) -> dict[str, str | None]:
 
 def random_nodes(rng: random.Random, count: int) -> list[Manifest]:
     return [
-        node(
+        a_node(
             f"node-{index:02d}",
             cpu=str(rng.choice((2, 4, 8))),
             memory=f"{rng.choice((4, 8, 32))}Gi",
@@ -82,7 +82,7 @@ def random_nodes(rng: random.Random, count: int) -> list[Manifest]:
 def random_pod(rng: random.Random, name: str, priority: int, *, on: str = "", **spec: Any) -> Manifest:
     """One that may spread, choose its nodes, bear a taint, or just ask for room."""
     app = rng.choice(("web", "db", "batch"))
-    made = pod(name, f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=priority, meta={"labels": {"app": app}}, **spec)
+    made = a_pod(name, f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=priority, meta={"labels": {"app": app}}, **spec)
     made["spec"]["containers"][0]["resources"]["requests"]["memory"] = f"{rng.choice((64, 512, 2048))}Mi"
     if rng.random() < 0.2:
         made["spec"]["nodeSelector"] = {"disk": rng.choice(("ssd", "hdd"))}

@@ -28,7 +28,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright_lab.simulation.scenario import Act, Happening
 from placewright_lab.simulation.simulation import FLUSH_SECONDS, PATIENCE_SECONDS
 
-from .scenarios import node, pod
+from .scenarios import a_node, a_pod
 
 SCHEDULER: Final = "placewright"
 ZONE, HOST, GATE = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.test/wait"
@@ -82,7 +82,7 @@ class Story:
         rng = self.rng
         labels = {ZONE: rng.choice("abc"), "disk": rng.choice(("ssd", "hdd"))}
         taint = "dedicated" if rng.random() < 0.15 else ""
-        return node(f"node-{next(self._names):03d}", rng.choice("248"), f"{rng.choice((4, 8, 32))}Gi", taint, **labels)
+        return a_node(f"node-{next(self._names):03d}", rng.choice("248"), f"{rng.choice((4, 8, 32))}Gi", taint, **labels)
 
     def pod(self, on: str = "") -> Manifest:
         """With any of what decides: room, selectors, tolerations, ports, gates, spread, and whom it wants beside it."""
@@ -90,7 +90,7 @@ class Story:
         app = rng.choice(("web", "db", "batch"))
         policy = rng.choice(("Never", "PreemptLowerPriority"))
         more: dict[str, Any] = {"preemptionPolicy": policy, "terminationGracePeriodSeconds": 0, "schedulerName": SCHEDULER}
-        made = pod(f"pod-{number:03d}", f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=self._priorities[number], **more)
+        made = a_pod(f"pod-{number:03d}", f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=self._priorities[number], **more)
         made["metadata"]["labels"] = {"app": app}
         spec = made["spec"]
         spec["containers"][0]["resources"]["requests"]["memory"] = f"{rng.choice((64, 512, 2048))}Mi"

@@ -14,7 +14,7 @@ from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Act, Scenario
 from placewright_lab.simulation.simulation import Which, simulate
 
-from .scenarios import comes, goes, profile, random_nodes, random_pod
+from .scenarios import a_profile, comes, goes, random_nodes, random_pod
 
 UNITS = {"m": 0.001, "Mi": 2.0**20, "Gi": 2.0**30}
 
@@ -95,7 +95,7 @@ def crowded(seed: int) -> Scenario:
 @pytest.mark.parametrize("seed", range(12))
 def test_no_node_ever_holds_more_than_it_has_and_no_pod_is_where_it_may_not_be(seed: int) -> None:
     scenario = crowded(seed)
-    outcome = simulate(scenario, profile(), in_tree(), seed=seed)
+    outcome = simulate(scenario, a_profile(), in_tree(), seed=seed)
     assert faults(scenario, outcome) == []
 
 
@@ -103,7 +103,7 @@ def test_no_node_ever_holds_more_than_it_has_and_no_pod_is_where_it_may_not_be(s
 @pytest.mark.parametrize("seed", range(4))
 def test_every_pod_is_accounted_for_once(seed: int, which: Which) -> None:
     scenario = crowded(seed)
-    outcome = simulate(scenario, profile(), in_tree(), seed=seed, which=which)
+    outcome = simulate(scenario, a_profile(), in_tree(), seed=seed, which=which)
     at_first = {uid_of(each) for each in scenario.objects if each["kind"] == "Pod"}
     placed_before = {uid_of(each) for each in scenario.objects if each["kind"] == "Pod" and "nodeName" in each["spec"]}
     ours = at_first if which is Which.ALL else at_first - placed_before
@@ -119,14 +119,14 @@ def test_every_pod_is_accounted_for_once(seed: int, which: Which) -> None:
 
 
 def test_the_crowd_is_one_there_are_pods_that_wait_and_pods_that_must_leave() -> None:
-    outcomes = [simulate(crowded(seed), profile(), in_tree(), seed=seed) for seed in range(12)]
+    outcomes = [simulate(crowded(seed), a_profile(), in_tree(), seed=seed) for seed in range(12)]
     assert sum(len(list(outcome.pending())) for outcome in outcomes) > 10
     assert sum(len(fate.preempted_others) for outcome in outcomes for fate in outcome.fates.values()) > 10
 
 
 def test_the_audit_sees_a_node_that_holds_too_much() -> None:
     scenario = crowded(0)
-    outcome = simulate(scenario, profile(), in_tree())
+    outcome = simulate(scenario, a_profile(), in_tree())
     fullest = Counter(fate.node for fate in outcome.placed()).most_common(1)[0][0]
     for fate in outcome.placed():
         fate.node, fate.left = fullest, None

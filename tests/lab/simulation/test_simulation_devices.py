@@ -17,14 +17,14 @@ from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import simulate
 
 from .deviceledger import Ledger
-from .scenarios import profile
+from .scenarios import a_profile
 
 Body = dict[str, Any]
 DRIVER = "gpu.example.com"
-PROFILE = profile()
+PROFILE = a_profile()
 
 
-def node(name: str) -> Body:
+def a_node(name: str) -> Body:
     return kit.node(name, cpu="8").manifest
 
 
@@ -43,11 +43,11 @@ def template(name: str, count: int) -> Body:
     return {"kind": "ResourceClaimTemplate", "metadata": {"name": name, "namespace": "default"}, "spec": {"spec": {"devices": devices}}}
 
 
-def claim(name: str, count: int) -> Body:
+def a_claim(name: str, count: int) -> Body:
     return {"kind": "ResourceClaim", "metadata": {"name": name, "namespace": "default"}, "spec": request(count)}
 
 
-def pod(name: str, *claims: Body) -> Body:
+def a_pod(name: str, *claims: Body) -> Body:
     named = [{"name": f"c{number}", **each} for number, each in enumerate(claims)]
     return kit.pod(name, cpu="100m", resourceClaims=named).manifest
 
@@ -57,15 +57,15 @@ def world(seed: int) -> Scenario:
     dice = random.Random(seed)
     nodes = [f"n{number}" for number in range(dice.randint(2, 4))]
     objects: list[Body] = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), template("two", 2)]
-    objects += [each for name in nodes for each in (node(name), devices(name, dice.randint(1, 4)))]
+    objects += [each for name in nodes for each in (a_node(name), devices(name, dice.randint(1, 4)))]
     shared = [f"shared-{number}" for number in range(3)]
-    objects += [claim(name, dice.randint(1, 2)) for name in shared]
+    objects += [a_claim(name, dice.randint(1, 2)) for name in shared]
     happenings, durations = [], {}
     for number in range(dice.randint(20, 45)):
         wants = [{"resourceClaimTemplateName": dice.choice(("one", "one", "two"))} for _ in range(dice.choice((1, 1, 1, 2)))]
         if dice.random() < 0.4:
             wants = [{"resourceClaimName": dice.choice(shared)}, *wants[1:]]
-        body, at = pod(f"p{number}", *wants), dice.uniform(0, 300)
+        body, at = a_pod(f"p{number}", *wants), dice.uniform(0, 300)
         happenings.append(Happening(at, Act.ADDED, body))
         durations[body["metadata"]["uid"]] = dice.uniform(1, 60)
         if dice.random() < 0.2:
@@ -152,8 +152,8 @@ def test_no_device_is_given_away_twice_and_nothing_is_left_over(monkeypatch: pyt
 
 
 def test_pods_get_devices_as_others_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    objects = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), node("n"), devices("n", 2)]
-    pods = [pod(f"p{number}", {"resourceClaimTemplateName": "one"}) for number in range(6)]
+    objects = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), a_node("n"), devices("n", 2)]
+    pods = [a_pod(f"p{number}", {"resourceClaimTemplateName": "one"}) for number in range(6)]
     durations = {each["metadata"]["uid"]: 10.0 for each in pods}
     outcome = simulate(Scenario("test", [*objects, *pods], (), durations), PROFILE, in_tree())
     bound = sorted(fate.bound for fate in outcome.fates.values() if fate.bound is not None)
@@ -165,9 +165,9 @@ def test_pods_get_devices_as_others_leave(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_group_that_shares_a_claim_and_has_devices_of_its_own_is_placed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = kept(monkeypatch, 7)
     group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "train", "namespace": "default"}}
-    objects: list[Body] = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), claim("shared", 1)]
-    objects += [group | {"spec": {"minMember": 3}}, *(each for name in ("n0", "n1") for each in (node(name), devices(name, 4)))]
-    members = [pod(f"m{number}", {"resourceClaimName": "shared"}, {"resourceClaimTemplateName": "one"}) for number in range(3)]
+    objects: list[Body] = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), a_claim("shared", 1)]
+    objects += [group | {"spec": {"minMember": 3}}, *(each for name in ("n0", "n1") for each in (a_node(name), devices(name, 4)))]
+    members = [a_pod(f"m{number}", {"resourceClaimName": "shared"}, {"resourceClaimTemplateName": "one"}) for number in range(3)]
     for each in members:
         each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "train"}
     outcome = simulate(Scenario("test", [*objects, *members]), PROFILE, in_tree())

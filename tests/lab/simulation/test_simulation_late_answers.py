@@ -18,7 +18,7 @@ from placewright_lab.simulation.simulation import simulate
 from placewright_lab.simulation.volumewriter import InstantVolumeWriter
 
 from .deviceledger import Ledger
-from .test_simulation_devices import PROFILE, Body, claim, devices, keep_book, node, pod, template
+from .test_simulation_devices import PROFILE, Body, a_claim, a_node, a_pod, devices, keep_book, template
 
 LATE = 3.0
 GROUP = {"scheduling.x-k8s.io/pod-group": "train"}
@@ -47,7 +47,7 @@ def answer_late(monkeypatch: pytest.MonkeyPatch, writer: type[Any], name: str, f
 
 
 def one_node(*more: Body, count: int = 1) -> list[Body]:
-    return [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), node("n"), devices("n", count), *more]
+    return [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), a_node("n"), devices("n", count), *more]
 
 
 def bound_at(outcome: Any) -> dict[str, float | None]:
@@ -59,8 +59,8 @@ def test_pods_that_share_a_claim_go_on_when_the_watch_shows_it_written_not_when_
     monkeypatch: pytest.MonkeyPatch, pods: int
 ) -> None:
     make_answers_late(monkeypatch)
-    sharing = [pod(f"p{number}", {"resourceClaimName": "shared"}) for number in range(pods)]
-    outcome = simulate(Scenario("test", one_node(claim("shared", 1), *sharing)), PROFILE, in_tree())
+    sharing = [a_pod(f"p{number}", {"resourceClaimName": "shared"}) for number in range(pods)]
+    outcome = simulate(Scenario("test", one_node(a_claim("shared", 1), *sharing)), PROFILE, in_tree())
     bound = bound_at(outcome)
     assert bound["p0"] == pytest.approx(LATE)
     assert all(at is not None and at < 2 * LATE + 2 for at in bound.values()), "a pod waits for its turn and nothing else"
@@ -70,8 +70,8 @@ def test_pods_that_share_a_claim_go_on_after_a_write_that_was_done_and_answered_
     ledger = Ledger()
     keep_book(monkeypatch, ledger)
     make_answers_late(monkeypatch, fails=1)
-    sharing = [pod(f"p{number}", {"resourceClaimName": "shared"}) for number in range(2)]
-    outcome = simulate(Scenario("test", one_node(claim("shared", 1), *sharing)), PROFILE, in_tree())
+    sharing = [a_pod(f"p{number}", {"resourceClaimName": "shared"}) for number in range(2)]
+    outcome = simulate(Scenario("test", one_node(a_claim("shared", 1), *sharing)), PROFILE, in_tree())
     assert ledger.wrong == []
     assert all(at is not None and at < 6 * LATE for at in bound_at(outcome).values())
 
@@ -81,7 +81,7 @@ def test_pods_that_want_the_devices_of_a_failed_write_get_them_when_they_are_giv
     ledger = Ledger()
     keep_book(monkeypatch, ledger)
     make_answers_late(monkeypatch, fails=1)
-    first, other = pod("first", {"resourceClaimTemplateName": "one"}), pod("other", {"resourceClaimTemplateName": "one"})
+    first, other = a_pod("first", {"resourceClaimTemplateName": "one"}), a_pod("other", {"resourceClaimTemplateName": "one"})
     happenings = [Happening(1.0, Act.ADDED, other), Happening(LATE + 0.5, Act.DELETED, first)]
     outcome = simulate(Scenario("test", one_node(first), happenings), PROFILE, in_tree())
     assert ledger.wrong == []
@@ -103,9 +103,9 @@ def test_devices_that_were_taken_and_never_written_are_for_those_who_waited(monk
     reserve = InstantClaimWriter.reserve
     monkeypatch.setattr(InstantClaimWriter, "reserve", refused)
     wants = {"resourceClaimName": "shared"} if count == 1 else {"resourceClaimTemplateName": "one"}
-    first, others = pod("first", wants), [pod(f"other-{number}", wants) for number in range(count)]
+    first, others = a_pod("first", wants), [a_pod(f"other-{number}", wants) for number in range(count)]
     happenings = [*(Happening(1.0, Act.ADDED, each) for each in others), Happening(LATE + 0.1, Act.DELETED, first)]
-    outcome = simulate(Scenario("test", one_node(claim("shared", 1), first, count=1), happenings), PROFILE, in_tree())
+    outcome = simulate(Scenario("test", one_node(a_claim("shared", 1), first, count=1), happenings), PROFILE, in_tree())
     bound = bound_at(outcome)
     assert sum(at is not None and at < 5 * LATE for name, at in bound.items() if name != "first") == 1
 
@@ -116,11 +116,11 @@ def test_devices_that_were_taken_and_never_written_are_for_those_who_waited(monk
 def test_members_of_two_groups_that_share_a_claim_are_placed_one_group_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     make_answers_late(monkeypatch)
     group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "train", "namespace": "default"}}
-    members = [pod(f"m{number}", {"resourceClaimName": "shared"}) for number in range(3)]
+    members = [a_pod(f"m{number}", {"resourceClaimName": "shared"}) for number in range(3)]
     for each in members:
         each["metadata"]["labels"] = GROUP
-    alone = pod("alone", {"resourceClaimName": "shared"})
-    objects = one_node(claim("shared", 1), group | {"spec": {"minMember": 3}}, *members, alone)
+    alone = a_pod("alone", {"resourceClaimName": "shared"})
+    objects = one_node(a_claim("shared", 1), group | {"spec": {"minMember": 3}}, *members, alone)
     bound = bound_at(simulate(Scenario("test", objects), PROFILE, in_tree()))
     assert len(bound) == 4
     assert all(at is not None and at < 4 * LATE for at in bound.values())
@@ -131,11 +131,11 @@ def test_pods_get_their_shares_of_one_device(monkeypatch: pytest.MonkeyPatch) ->
     shared = {"name": "gpu-0", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "4Gi"}}}
     published = devices("n", 1)
     published["spec"]["devices"] = [shared]
-    quarter = claim("quarter", 1)["spec"]
+    quarter = a_claim("quarter", 1)["spec"]
     quarter["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"memory": "1Gi"}}
     made = {"kind": "ResourceClaimTemplate", "metadata": {"name": "quarter", "namespace": "default"}, "spec": {"spec": quarter}}
-    pods = [pod(f"p{number}", {"resourceClaimTemplateName": "quarter"}) for number in range(6)]
-    objects = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, node("n"), published, made, *pods]
+    pods = [a_pod(f"p{number}", {"resourceClaimTemplateName": "quarter"}) for number in range(6)]
+    objects = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, a_node("n"), published, made, *pods]
     durations = {each["metadata"]["uid"]: 10.0 for each in pods}
     bound = sorted(at for at in bound_at(simulate(Scenario("test", objects, (), durations), PROFILE, in_tree())).values() if at is not None)
     assert bound[:4] == [pytest.approx(LATE)] * 4
@@ -148,7 +148,7 @@ def volumes(mode: str = "WaitForFirstConsumer", *disks: str) -> list[Body]:
     late = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}, "provisioner": provisioner}
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late"}
     made = [{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "uid": name}, "spec": spec} for name in disks]
-    return [late | {"volumeBindingMode": mode}, *made, node("n")]
+    return [late | {"volumeBindingMode": mode}, *made, a_node("n")]
 
 
 def volume_claim(name: str) -> Body:
@@ -158,7 +158,7 @@ def volume_claim(name: str) -> Body:
 
 
 def pod_on(name: str, used: str) -> Body:
-    body = pod(name)
+    body = a_pod(name)
     body["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": used}}]
     return body
 

@@ -23,7 +23,7 @@ from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import simulate
 from scheduler.makers import World
 
-from .scenarios import pod, profile, random_nodes, random_pod
+from .scenarios import a_pod, a_profile, random_nodes, random_pod
 from .stories import SCHEDULER, objects_of, places, put
 
 PROFILES: dict[str, dict[str, Any]] = {
@@ -81,7 +81,7 @@ def crowd(seed: int, count: int = 70) -> tuple[list[Manifest], list[Manifest]]:
 
 
 def simulated(objects: list[Manifest], seed: int, spec: dict[str, Any], *happenings: Happening) -> dict[str, str]:
-    resolved = profile(name="default", schedulerName=SCHEDULER, **spec)
+    resolved = a_profile(name="default", schedulerName=SCHEDULER, **spec)
     outcome = simulate(Scenario("the same state", objects, happenings), resolved, in_tree(), seed=seed)
     return {fate.pod.name: fate.node or "" for fate in outcome.fates.values()}
 
@@ -131,7 +131,7 @@ def test_pods_are_placed_as_by_a_scheduler_that_is_driven_by_hand(seed: int) -> 
     rng = random.Random(seed)
     nodes = random_nodes(rng, 10)
     pods = [random_pod(rng, f"pod-{i:02d}", rng.randrange(5), preemptionPolicy="Never") for i in range(60)]
-    outcome = simulate(Scenario("the same state", [*nodes, *pods]), profile(), in_tree(), seed=7)
+    outcome = simulate(Scenario("the same state", [*nodes, *pods]), a_profile(), in_tree(), seed=7)
     assert {fate.pod.name: fate.node or "" for fate in outcome.fates.values()} == asyncio.run(in_turn_by_hand([*nodes, *pods]))
 
 
@@ -156,10 +156,10 @@ def test_the_same_victims_leave_for_the_same_pod(seed: int) -> None:
     low = []
     for i, each in enumerate(nodes):
         filling = str(int(each["status"]["allocatable"]["cpu"]) - 1)
-        low.append(pod(f"low-{i}", filling, on=each["metadata"]["name"], priority=i + 1, terminationGracePeriodSeconds=0))
-    urgent = pod("urgent", "2", priority=1000, schedulerName=SCHEDULER)
+        low.append(a_pod(f"low-{i}", filling, on=each["metadata"]["name"], priority=i + 1, terminationGracePeriodSeconds=0))
+    urgent = a_pod("urgent", "2", priority=1000, schedulerName=SCHEDULER)
     before, live = asyncio.run(live_preemption(nodes, low, urgent))
-    resolved = profile(name="default", schedulerName=SCHEDULER)
+    resolved = a_profile(name="default", schedulerName=SCHEDULER)
     outcome = simulate(Scenario("the same state", before), resolved, in_tree(), seed=3)
     assert {placement.pod.name: str(placement.node) for placement in outcome.cluster.placements()} == live
     assert len(outcome.evicted) == 1

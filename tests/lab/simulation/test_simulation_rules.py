@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .scenarios import Manifest, comes, node, pod, run
+from .scenarios import Manifest, a_node, a_pod, comes, run
 
 BUDGET: Manifest = {
     "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default", "uid": "uid-web"},
@@ -14,9 +14,9 @@ BUDGET: Manifest = {
 
 def full(*objects: Manifest, **rules: Any) -> Any:
     """Two nodes that two pods fill, and an important pod at second 10."""
-    pods = [pod("x", "2", on="a", meta={"labels": {"app": "web"}}), pod("y", "2", on="b", meta={"labels": {"app": "web"}})]
-    scenario = [node("a", cpu="2"), node("b", cpu="2"), *pods, *objects]
-    return run(scenario, [comes(10, pod("vip", "2", priority=10)), comes(11, pod("too", "2", priority=9))], preemption=rules)
+    pods = [a_pod("x", "2", on="a", meta={"labels": {"app": "web"}}), a_pod("y", "2", on="b", meta={"labels": {"app": "web"}})]
+    scenario = [a_node("a", cpu="2"), a_node("b", cpu="2"), *pods, *objects]
+    return run(scenario, [comes(10, a_pod("vip", "2", priority=10)), comes(11, a_pod("too", "2", priority=9))], preemption=rules)
 
 
 def test_a_pod_waits_before_it_displaces_another_however_long_that_is() -> None:
@@ -32,7 +32,9 @@ def test_nobody_is_displaced_in_a_profile_that_never_preempts_and_the_pod_says_w
 
 def test_pods_that_started_in_the_simulation_have_run_since_then() -> None:
     outcome = run(
-        [node("a", cpu="2")], [comes(100, pod("low", "2")), comes(110, pod("vip", "2", priority=10))], preemption={"minRunSeconds": 500}
+        [a_node("a", cpu="2")],
+        [comes(100, a_pod("low", "2")), comes(110, a_pod("vip", "2", priority=10))],
+        preemption={"minRunSeconds": 500},
     )
     assert (outcome.fates["uid-low"].left, outcome.fates["uid-vip"].bound) == (600, 600)
 

@@ -19,7 +19,7 @@ from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import simulate
 
-from .scenarios import profile
+from .scenarios import a_profile
 from .stories import SCHEDULER, Story, objects_of, places
 
 STEPS = 30
@@ -36,7 +36,7 @@ async def told(seed: int) -> tuple[Story, dict[str, str]]:
 
 
 def replayed(story: Story, seed: int) -> Outcome:
-    resolved = profile(name="default", schedulerName=SCHEDULER, **story.spec)
+    resolved = a_profile(name="default", schedulerName=SCHEDULER, **story.spec)
     return simulate(Scenario("the same story", story.before, story.happenings), resolved, in_tree(), seed=seed)
 
 

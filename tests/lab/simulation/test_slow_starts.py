@@ -12,7 +12,7 @@ from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import simulate
 
-from .scenarios import changes, node, pod, profile
+from .scenarios import a_node, a_pod, a_profile, changes
 
 
 def limited(**args: Any) -> dict[str, Any]:
@@ -21,9 +21,9 @@ def limited(**args: Any) -> dict[str, Any]:
 
 
 def simulated(pods: int, start_seconds: float, *happenings: Any, **args: Any) -> Outcome:
-    objects = [node("a"), *(pod(f"p{number}", "100m") for number in range(pods))]
+    objects = [a_node("a"), *(a_pod(f"p{number}", "100m") for number in range(pods))]
     scenario = Scenario("test", objects, happenings, start_seconds=start_seconds)
-    return simulate(scenario, profile(**(limited(**args) if args else {})), in_tree())
+    return simulate(scenario, a_profile(**(limited(**args) if args else {})), in_tree())
 
 
 def bound(outcome: Outcome) -> list[float]:
@@ -50,7 +50,7 @@ def test_pods_that_never_become_ready_give_their_places_up_however_long_that_tak
 
 
 def test_a_change_of_a_pod_by_another_writer_leaves_it_as_ready_as_it_was() -> None:
-    relabelled = pod("p0", "100m", meta={"labels": {"seen": "yes"}})
+    relabelled = a_pod("p0", "100m", meta={"labels": {"seen": "yes"}})
     assert len(bound(simulated(2, 0.0, changes(5.0, relabelled), maxStarting=1))) == 2
     moments = bound(simulated(2, 60.0, changes(5.0, relabelled), maxStarting=1))
     assert moments[1] >= 60.0

@@ -222,7 +222,7 @@ class World:
 
 
 @cache
-def profiles() -> dict[str, ResolvedProfile]:
+def profiles_by_scheduler() -> dict[str, ResolvedProfile]:
     """By schedulerName."""
     return {str(one.spec.scheduler_name): resolve(one, REGISTRY) for one in read_profiles(PROFILES, "profiles")}
 
@@ -231,6 +231,6 @@ def verdicts(objects: list[Body], registry: Registry) -> dict[str, Any]:
     """What is said of every pending pod, by its key: scores, reasons, messages, preemption."""
     world = world_from(objects, "world")
     wanted = {pod.scheduler_name for pod in world.pending.values()}
-    evaluators = {name: offline_evaluator(profiles()[name], registry, world.cluster) for name in wanted}
+    evaluators = {name: offline_evaluator(profiles_by_scheduler()[name], registry, world.cluster) for name in wanted}
     answers = ((key, evaluate_pod(evaluators[pod.scheduler_name], world.cluster, pod)) for key, pod in world.pending.items())
     return {str(key): as_expectation(verdict) for key, verdict in answers}

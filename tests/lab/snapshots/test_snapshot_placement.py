@@ -68,19 +68,19 @@ def test_the_random_clusters_are_worth_comparing() -> None:
     assert sum("nominatedNode" in one for one in said) > 3
 
 
-def node(name: str, **labels: str) -> Body:
+def a_node(name: str, **labels: str) -> Body:
     return kit.node(name, labels=labels, cpu="1", pods="9").manifest
 
 
-def pod(name: str, on: str = "", **spec: Any) -> Body:
+def a_pod(name: str, on: str = "", **spec: Any) -> Body:
     return kit.pod(name, on=on, cpu="1", **spec).namespace("home").manifest
 
 
 @pytest.mark.parametrize("key", [bytes([number]) * 32 for number in range(6)])
 def test_victims_that_cost_the_same_leave_the_same_node_under_made_up_names(key: bytes) -> None:
     """Preemption takes the first such node by name; hashes alone would mix the order up."""
-    running = [pod(f"run-{letter}", on=f"node-{letter}") for letter in "bcaed"]
-    objects = saved([*(node(f"node-{letter}") for letter in "dceab"), *running, pod("urgent", priority=9)])
+    running = [a_pod(f"run-{letter}", on=f"node-{letter}") for letter in "bcaed"]
+    objects = saved([*(a_node(f"node-{letter}") for letter in "dceab"), *running, a_pod("urgent", priority=9)])
     mask = RememberingMask(objects, key)
     found = mask.put_back(verdicts([mask.manifest(each) for each in objects], REGISTRY))
     assert found["home/urgent"]["nominatedNode"] == "node-a"
@@ -93,8 +93,8 @@ def test_a_volume_in_two_zones_is_in_both_under_made_up_names() -> None:
     spec = {"claimRef": {"namespace": "home", "name": "c"}}
     volume = {"kind": "PersistentVolume", "metadata": {"name": "pv", "labels": labels}, "spec": spec}
     claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "home", "annotations": {COMPLETED: "yes"}}}
-    uses = pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
-    nodes = [node(f"in-{letter}", **{zone: f"eu-west1-{letter}"}) for letter in "abc"]
+    uses = a_pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    nodes = [a_node(f"in-{letter}", **{zone: f"eu-west1-{letter}"}) for letter in "abc"]
     made, mask = masked(saved([*nodes, volume, claim | {"spec": {"volumeName": "pv"}}, uses]))
     assert mask.put_back(verdicts(made, REGISTRY))["home/web"]["best"] == ["in-a", "in-b"]
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from lab.simulation.scenarios import node, nodes_of, pod, profile, random_nodes, random_pod
+from lab.simulation.scenarios import a_node, a_pod, a_profile, nodes_of, random_nodes, random_pod
 from placewright.api.bad_input import InputError
 from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
@@ -32,7 +32,7 @@ def world(seed: int) -> Scenario:
     """A crowded cluster: where small pods go decides whether large ones have room."""
     rng = random.Random(seed)
     pods = [random_pod(rng, f"p{index:02d}", 0) for index in range(14)]
-    return Scenario("random", [*random_nodes(rng, 5), *pods, pod("large", "6")])
+    return Scenario("random", [*random_nodes(rng, 5), *pods, a_pod("large", "6")])
 
 
 def spec(**fields: object) -> SchedulingProfile:
@@ -69,9 +69,9 @@ def test_the_front_is_the_true_one_where_trials_cover_every_combination(seed: in
     all_: dict[tuple[object, ...], tuple[int, int]] = {}
     for fit, balanced, kind in product(range(3), range(2), strategies):
         chosen = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": kind}}}]
-        tried = profile(weights={"NodeResourcesFit": fit, "NodeResourcesBalancedAllocation": balanced}, pluginConfig=chosen)
+        tried = a_profile(weights={"NodeResourcesFit": fit, "NodeResourcesBalancedAllocation": balanced}, pluginConfig=chosen)
         all_[fit, balanced, kind] = counted(simulate(scenario, tried, in_tree()), scenario)
-    values = {*all_.values(), counted(simulate(scenario, profile(), in_tree()), scenario)}
+    values = {*all_.values(), counted(simulate(scenario, a_profile(), in_tree()), scenario)}
     true = {(p, e) for p, e in values if not any((q <= p and f >= e) and (q, f) != (p, e) for q, f in values)}
 
     knobs = (Knob("NodeResourcesFit", range(3)), Knob("NodeResourcesBalancedAllocation", range(2)), Knob(STRATEGY, strategies))
@@ -99,13 +99,13 @@ def test_trial_0_is_the_profile_as_it_is_so_that_nothing_worse_is_the_best() -> 
     base = spec(weights={"NodeResourcesFit": 7}, preset="bin-packing")
     scenario = world(0)
     search = searched(task(scenario, Knob("NodeResourcesBalancedAllocation", range(50, 53)), base=base), 3)
-    before = counted(simulate(scenario, profile(preset="bin-packing", weights={"NodeResourcesFit": 7}), in_tree()), scenario)
+    before = counted(simulate(scenario, a_profile(preset="bin-packing", weights={"NodeResourcesFit": 7}), in_tree()), scenario)
     assert (search.trials[0].settings, search.trials[0].result.values) == ({}, before)
     assert search.losses(search.best) <= search.losses(search.trials[0])
 
 
 def test_of_equals_the_profile_as_it_is_stays_the_best() -> None:
-    search = searched(task(Scenario("one", [node("n"), pod("p")]), *WEIGHTS), 16)
+    search = searched(task(Scenario("one", [a_node("n"), a_pod("p")]), *WEIGHTS), 16)
     assert (search.best.number, [trial.number for trial in search.front]) == (0, [0])
 
 
