@@ -86,19 +86,19 @@ def test_what_everybody_shares_and_what_a_value_only_knows_of_are_not_counted() 
     assert bytes_of(MappingProxyType({"a": "x" * 1000})) > 1000
 
 
-def pod(spec: Mapping[str, Any] | None = None, **meta: Any) -> bytes:
+def encoded_pod(spec: Mapping[str, Any] | None = None, **meta: Any) -> bytes:
     metadata = {"name": "web-1", "namespace": "default", "uid": "0" * 36, "labels": {"app": "web", "pod-template-hash": "abc"}, **meta}
     container = {"name": "c", "image": "registry.example.com/web:1", "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}
     return msgspec.json.encode({"metadata": metadata, "spec": {"containers": [container], **(spec or {})}})
 
 
 PODS: Mapping[str, bytes] = {
-    "usual": pod(),
-    "annotated": pod(annotations=dict.fromkeys(words(1000, 30), "x" * 200)),
-    "labelled": pod(labels={each: each for each in words(3000, 30)}),
-    "resources": pod({"containers": [{"name": "c", "resources": {"requests": dict.fromkeys(words(5000, 20), "1")}}]}),
-    "tolerant": pod({"tolerations": [{"key": each, "operator": "Exists"} for each in words(3000, 10)]}),
-    "short values": pod({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    "usual": encoded_pod(),
+    "annotated": encoded_pod(annotations=dict.fromkeys(words(1000, 30), "x" * 200)),
+    "labelled": encoded_pod(labels={each: each for each in words(3000, 30)}),
+    "resources": encoded_pod({"containers": [{"name": "c", "resources": {"requests": dict.fromkeys(words(5000, 20), "1")}}]}),
+    "tolerant": encoded_pod({"tolerations": [{"key": each, "operator": "Exists"} for each in words(3000, 10)]}),
+    "short values": encoded_pod({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "a", "operator": "In", "values": words(20_000, 3)}]}]}}}}),
 }  # fmt: skip
 

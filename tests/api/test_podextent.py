@@ -19,7 +19,7 @@ from randomcases import cases
 Body = dict[str, Any]
 
 
-def pod(labels: dict[str, str] | None = None, **spec: Any) -> PodInfo:
+def a_pod(labels: dict[str, str] | None = None, **spec: Any) -> PodInfo:
     return kit.pod("p", labels=labels, **spec).build()
 
 
@@ -48,21 +48,21 @@ def values(count: int) -> list[Body]:
 BARE = len('{"labels":{"l":""}}{}')
 #: By count, a pod that has so many of it and hardly anything else.
 WITH: dict[str, Callable[[int], PodInfo]] = {
-    "constraints": lambda n: pod(topologySpreadConstraints=[{"maxSkew": 1, "topologyKey": f"k{i}"} for i in range(n)]),
-    "pod_terms": lambda n: pod(affinity=terms(n)),
-    "pod_requirements": lambda n: pod(affinity=terms(1, labelSelector={"matchExpressions": expressions(n)})),
-    "pod_values": lambda n: pod(affinity=terms(1, namespaceSelector={"matchExpressions": values(n)})),
-    "namespaces": lambda n: pod(affinity=terms(1, namespaces=[f"n{i}" for i in range(n)])),
-    "node_terms": lambda n: pod(affinity=node_terms(n)),
-    "node_requirements": lambda n: pod(nodeSelector={f"k{i}": "v" for i in range(n)}),
-    "node_values": lambda n: pod(affinity=node_terms(1, *values(n))),
-    "tolerations": lambda n: pod(tolerations=[{"key": f"k{i}", "operator": "Exists"} for i in range(n)]),
-    "containers": lambda n: pod(containers=[{"name": "c"}], initContainers=[{"name": f"i{i}"} for i in range(n - 1)]),
-    "claims": lambda n: pod(resourceClaims=[{"name": f"c{i}", "resourceClaimName": f"c{i}"} for i in range(n)]),
-    "labels": lambda n: pod({f"k{i}": "v" for i in range(n)}),
-    "resources": lambda n: pod(containers=[requests(n)]),
-    "host_ports": lambda n: pod(containers=[{"name": "c", "ports": [{"hostPort": 1 + i} for i in range(n)]}]),
-    "volumes": lambda n: pod(volumes=[{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"c{i}"}} for i in range(n)]),
+    "constraints": lambda n: a_pod(topologySpreadConstraints=[{"maxSkew": 1, "topologyKey": f"k{i}"} for i in range(n)]),
+    "pod_terms": lambda n: a_pod(affinity=terms(n)),
+    "pod_requirements": lambda n: a_pod(affinity=terms(1, labelSelector={"matchExpressions": expressions(n)})),
+    "pod_values": lambda n: a_pod(affinity=terms(1, namespaceSelector={"matchExpressions": values(n)})),
+    "namespaces": lambda n: a_pod(affinity=terms(1, namespaces=[f"n{i}" for i in range(n)])),
+    "node_terms": lambda n: a_pod(affinity=node_terms(n)),
+    "node_requirements": lambda n: a_pod(nodeSelector={f"k{i}": "v" for i in range(n)}),
+    "node_values": lambda n: a_pod(affinity=node_terms(1, *values(n))),
+    "tolerations": lambda n: a_pod(tolerations=[{"key": f"k{i}", "operator": "Exists"} for i in range(n)]),
+    "containers": lambda n: a_pod(containers=[{"name": "c"}], initContainers=[{"name": f"i{i}"} for i in range(n - 1)]),
+    "claims": lambda n: a_pod(resourceClaims=[{"name": f"c{i}", "resourceClaimName": f"c{i}"} for i in range(n)]),
+    "labels": lambda n: a_pod({f"k{i}": "v" for i in range(n)}),
+    "resources": lambda n: a_pod(containers=[requests(n)]),
+    "host_ports": lambda n: a_pod(containers=[{"name": "c", "ports": [{"hostPort": 1 + i} for i in range(n)]}]),
+    "volumes": lambda n: a_pod(volumes=[{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"c{i}"}} for i in range(n)]),
     "nbytes": lambda n: PodInfo(convert({"metadata": {"labels": {"l": "x" * (n - BARE)}}}, Pod)),
 }
 
@@ -90,7 +90,7 @@ def test_the_limits_are_written_where_people_look_for_them(limit: ExtentLimit) -
 def test_a_selector_of_a_constraint_and_its_match_label_keys_count_as_requirements() -> None:
     selector = {"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "In", "values": ["1", "2"]}]}
     one = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": selector, "matchLabelKeys": ["c", "d"]}
-    extent = pod(topologySpreadConstraints=[one]).extent
+    extent = a_pod(topologySpreadConstraints=[one]).extent
     assert (extent.constraints, extent.pod_requirements, extent.pod_values) == (1, 4, 3)
 
 
@@ -99,14 +99,14 @@ def test_preferred_terms_count_as_required_ones() -> None:
     side = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}] * 2}
     preference = {"weight": 1, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}}
     nodes = {"preferredDuringSchedulingIgnoredDuringExecution": [preference] * 3}
-    extent = pod(affinity={"podAffinity": side, "podAntiAffinity": side, "nodeAffinity": nodes}).extent
+    extent = a_pod(affinity={"podAffinity": side, "podAntiAffinity": side, "nodeAffinity": nodes}).extent
     assert (extent.pod_terms, extent.pod_requirements, extent.namespaces) == (4, 4, 4)
     assert (extent.node_terms, extent.node_requirements, extent.node_values) == (3, 3, 3)
 
 
 def test_ordinary_pods_are_not_counted_one_by_one() -> None:
     tolerations = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}] * 2
-    ordinary = pod({"app": "web"}, tolerations=tolerations, nodeSelector={"disk": "ssd"}, containers=[requests(2)] * 3)
+    ordinary = a_pod({"app": "web"}, tolerations=tolerations, nodeSelector={"disk": "ssd"}, containers=[requests(2)] * 3)
     assert ordinary.extent is SMALL
 
 
@@ -119,7 +119,7 @@ def test_the_estimated_work_grows_with_each_count_and_with_the_nodes_and_no_fast
 
 
 def test_the_work_of_an_ordinary_pod_is_some_columns_of_all_nodes() -> None:
-    assert estimated_work(pod(), 5000) == 16 * 5000
+    assert estimated_work(a_pod(), 5000) == 16 * 5000
 
 
 def all_lists(value: Any) -> Iterator[tuple[str, int]]:
@@ -151,7 +151,7 @@ def random_affinity(rng: random.Random) -> Body:
 def test_what_terms_demand_is_what_a_walk_through_the_manifest_finds(seed: int) -> None:
     affinity = random_affinity(random.Random(seed))
     found = list(all_lists(affinity))
-    extent = pod(affinity=affinity).extent
+    extent = a_pod(affinity=affinity).extent
     of = {name: sum(number for key, number in found if key == name) for name, _ in found}
     assert extent.pod_terms == sum(number for key, number in found if key.endswith("DuringExecution"))
     assert extent.namespaces == of.get("namespaces", 0)

@@ -35,7 +35,7 @@ ANNOTATION = {"annotations": {"scheduling.k8s.io/group-name": "train"}}
 FIELD = {"schedulingGroup": {"podGroupName": "train"}}
 
 
-def pod(metadata: dict[str, Any] | None = None, **spec: Any) -> Pod:
+def a_pod(metadata: dict[str, Any] | None = None, **spec: Any) -> Pod:
     return kit.pod("web", **spec).namespace("shop").metadata(**(metadata or {})).decoded()
 
 
@@ -54,19 +54,19 @@ def pod_group(kind: type[GroupObject], spec: dict[str, Any], ref: GroupRef = CRD
 @pytest.mark.parametrize(
     ("member", "ref"),
     [
-        (pod(), None),
-        (pod(LABEL), CRD),
-        (pod(ANNOTATION), VOLCANO),
-        (pod(**FIELD), NATIVE),
-        (pod(workloadRef={"name": "job", "podGroup": "workers"}), GroupRef(Form.WORKLOAD, "shop", "job/workers")),
+        (a_pod(), None),
+        (a_pod(LABEL), CRD),
+        (a_pod(ANNOTATION), VOLCANO),
+        (a_pod(**FIELD), NATIVE),
+        (a_pod(workloadRef={"name": "job", "podGroup": "workers"}), GroupRef(Form.WORKLOAD, "shop", "job/workers")),
         (
-            pod(workloadRef={"name": "job", "podGroup": "workers", "podGroupReplicaKey": "2"}),
+            a_pod(workloadRef={"name": "job", "podGroup": "workers", "podGroupReplicaKey": "2"}),
             GroupRef(Form.WORKLOAD, "shop", "job/workers/2"),
         ),
-        (pod({"labels": {"scheduling.x-k8s.io/pod-group": ""}}), None),
-        (pod({"annotations": {"scheduling.k8s.io/group-name": ""}}), None),
-        (pod(schedulingGroup={}), None),
-        (pod(schedulingGroup={"podGroupName": None}), None),
+        (a_pod({"labels": {"scheduling.x-k8s.io/pod-group": ""}}), None),
+        (a_pod({"annotations": {"scheduling.k8s.io/group-name": ""}}), None),
+        (a_pod(schedulingGroup={}), None),
+        (a_pod(schedulingGroup={"podGroupName": None}), None),
     ],
 )
 def test_a_pod_names_its_group_in_one_of_four_ways(member: Pod, ref: GroupRef | None) -> None:
@@ -75,8 +75,8 @@ def test_a_pod_names_its_group_in_one_of_four_ways(member: Pod, ref: GroupRef | 
 
 
 def test_kubernetes_own_field_goes_before_the_label_and_the_label_before_the_annotation() -> None:
-    assert group_of(pod(LABEL | ANNOTATION, **FIELD)) == NATIVE
-    assert group_of(pod(LABEL | ANNOTATION)) == CRD
+    assert group_of(a_pod(LABEL | ANNOTATION, **FIELD)) == NATIVE
+    assert group_of(a_pod(LABEL | ANNOTATION)) == CRD
 
 
 def test_a_group_of_scheduler_plugins_is_read_with_our_topology_annotations() -> None:
@@ -181,7 +181,7 @@ def test_a_group_is_called_by_kind_namespace_and_name() -> None:
     ],
 )  # fmt: skip
 def test_a_name_that_an_annotation_made_up_is_one_printable_piece_of_a_message(name: str, shown_as: str) -> None:
-    ref = group_of(pod({"annotations": {"scheduling.k8s.io/group-name": name}}))
+    ref = group_of(a_pod({"annotations": {"scheduling.k8s.io/group-name": name}}))
     assert ref is not None
     assert str(ref) == ref.object_in_words == f"PodGroup.scheduling.volcano.sh shop/{shown_as}"
     assert ref.name == name
@@ -208,19 +208,19 @@ def test_only_a_workload_holds_groups_of_other_names_than_its_own(form: Form, na
     ],
 )  # fmt: skip
 def test_what_a_reference_to_a_workload_leaves_out_is_left_out_of_the_name(reference: dict[str, Any], name: str) -> None:
-    assert group_of(pod(LABEL | ANNOTATION, workloadRef=reference)) == GroupRef(Form.WORKLOAD, "shop", name)
+    assert group_of(a_pod(LABEL | ANNOTATION, workloadRef=reference)) == GroupRef(Form.WORKLOAD, "shop", name)
 
 
 def test_an_empty_name_in_a_better_place_leaves_the_word_to_the_next() -> None:
     empty = {"labels": {"scheduling.x-k8s.io/pod-group": ""}}
-    assert group_of(pod(LABEL | ANNOTATION, schedulingGroup={"podGroupName": ""})) == CRD
-    assert group_of(pod(empty | ANNOTATION)) == VOLCANO
-    assert group_of(pod(LABEL | ANNOTATION, schedulingGroup={"podGroupName": "train"}, workloadRef={"name": "job"})) == NATIVE
+    assert group_of(a_pod(LABEL | ANNOTATION, schedulingGroup={"podGroupName": ""})) == CRD
+    assert group_of(a_pod(empty | ANNOTATION)) == VOLCANO
+    assert group_of(a_pod(LABEL | ANNOTATION, schedulingGroup={"podGroupName": "train"}, workloadRef={"name": "job"})) == NATIVE
 
 
 def test_members_of_one_group_hold_equal_references() -> None:
-    assert group_of(pod(LABEL)) == group_of(pod(LABEL | {"name": "other"}))
-    assert len({group_of(pod(LABEL)), group_of(pod(LABEL)), group_of(pod(LABEL | {"namespace": "else"}))}) == 2
+    assert group_of(a_pod(LABEL)) == group_of(a_pod(LABEL | {"name": "other"}))
+    assert len({group_of(a_pod(LABEL)), group_of(a_pod(LABEL)), group_of(a_pod(LABEL | {"namespace": "else"}))}) == 2
 
 
 # --- what objects say --------------------------------------------------------------------------------------------------------------

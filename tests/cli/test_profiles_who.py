@@ -36,7 +36,7 @@ async def desk(capsys: pytest.CaptureFixture[str]) -> AsyncIterator[Desk]:
             yield made
 
 
-def pod(name: str = "web", namespace: str = "", **spec: Any) -> Object:
+def a_pod(name: str = "web", namespace: str = "", **spec: Any) -> Object:
     metadata = {"name": name, "labels": {"app": "web"}} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
 
@@ -48,7 +48,7 @@ def written(folder: Path, *contents: Object) -> str:
 
 
 async def test_a_manifest_gets_a_line_a_profile(desk: Desk, tmp_path: Path) -> None:
-    ran = await desk("who", written(tmp_path, pod(namespace="red")))
+    ran = await desk("who", written(tmp_path, a_pod(namespace="red")))
     assert ran.code == 0
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     assert lines == [
@@ -60,7 +60,7 @@ async def test_a_manifest_gets_a_line_a_profile(desk: Desk, tmp_path: Path) -> N
 
 
 async def test_a_namespace_that_does_not_exist_yet_has_no_labels_but_its_name(desk: Desk, tmp_path: Path) -> None:
-    ran = await desk("who", "--pod-namespace", "new", written(tmp_path, pod()))
+    ran = await desk("who", "--pod-namespace", "new", written(tmp_path, a_pod()))
     assert ran.out.splitlines()[0] == 'pod new/web: profile "low" (schedulerName "low")'
 
 
@@ -85,7 +85,7 @@ async def test_a_pod_of_the_cluster_is_asked_about_by_its_name(desk: Desk) -> No
 
 
 async def test_pods_of_the_operators_own_namespace_are_never_given_one(desk: Desk, tmp_path: Path) -> None:
-    ran = await desk("who", "--operator-namespace", "red", written(tmp_path, pod(namespace="red")))
+    ran = await desk("who", "--operator-namespace", "red", written(tmp_path, a_pod(namespace="red")))
     assert 'no profile: it keeps schedulerName "default-scheduler", as pods of namespace "red" are never given a profile' in ran.out
 
 
@@ -93,7 +93,7 @@ async def test_without_an_admission_no_pod_gets_a_profile_that_it_does_not_name(
     resource = desk.stage.sandbox.resource("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
     desk.stage.sandbox.writes.delete(resource, "", "placewright-profile-assignment", DeleteOptions())
     none = "no admission in this cluster gives profiles to pods: manifests/components/profile-assignment is not installed"
-    ran = await desk("who", "-o", "json", written(tmp_path, pod(namespace="red"), pod("named", "red", schedulerName="low")))
+    ran = await desk("who", "-o", "json", written(tmp_path, a_pod(namespace="red"), a_pod("named", "red", schedulerName="low")))
     unnamed, named = json.loads(ran.out)
     assert unnamed["said"] == f'no profile: it keeps schedulerName "default-scheduler", as {none}'
     assert not any(each["getsIt"] for each in unnamed["profiles"])

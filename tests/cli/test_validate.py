@@ -66,7 +66,7 @@ def written(folder: Path, text: str, name: str = "profiles.yaml") -> str:
     return str(folder / name)
 
 
-def profile(name: str = "p", **spec: Any) -> str:
+def profile_text(name: str = "p", **spec: Any) -> str:
     spec = {"schedulerName": "batch", **spec}
     return yaml.safe_dump({"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec})
 
@@ -90,14 +90,14 @@ def test_everything_that_is_wrong_is_named_with_its_line(bad: str, capsys: pytes
 
 
 def test_what_is_right_is_counted_and_with_quiet_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(tmp_path, profile() + "---\n" + profile("q", schedulerName="q") + "---\n{kind: ConfigMap, apiVersion: v1}\n")
+    file = written(tmp_path, profile_text() + "---\n" + profile_text("q", schedulerName="q") + "---\n{kind: ConfigMap, apiVersion: v1}\n")
     expected = "2 profiles in 1 file: nothing is wrong; 1 object of other kinds passed over\n"
     assert told(capsys, file, code=0) == expected + "not checked without --cluster: the profiles, resources and admission of a cluster\n"
     assert told(capsys, "-q", file, code=0) == ""
 
 
 def test_a_file_that_is_no_yaml_beside_a_profile_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written(tmp_path, profile())
+    written(tmp_path, profile_text())
     broken = written(tmp_path, "a: [1\n", "broken.yaml")
     summary, _ = told(capsys, str(tmp_path), code=0).splitlines()
     assert summary == f"1 profile in 2 files: nothing is wrong; passed over, as neither YAML nor JSON: {broken}"
@@ -113,15 +113,15 @@ def test_our_own_samples_are_right(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (profile(weights={"example.com/x.y": 1}), "8:5: spec.weights.example.com/x.y: "),
-        (profile().replace("name: p", "labels: {}"), "3:1: metadata.name: found nothing"),
-        (profile(pluginConfig=[{"name": "NodeResourcesFit", "args": {"ignored": []}}]), "8:7: spec.pluginConfig[0].args.ignored: "),
-        (profile(weigths={}), "7:3: spec.weigths: found an unknown field; "),
-        (profile(extenders=[{"urlPrefix": "http://x"}]), "7:5: spec.extenders[0]: found nothing to call"),
-        ("apiVersion: v1\nkind: List\nitems:\n- " + profile(paused=3).replace("\n", "\n  "), "9:13: items[0].spec.paused: "),
-        (profile() + "---\n" + profile("q"), '13:18: spec.schedulerName: found "batch"; allowed each schedulerName once'),
-        (profile() + "---\n" + profile(schedulerName="q"), '11:9: metadata.name: found "p"; allowed each name once'),
-        (profile("Bad_Name"), '4:9: metadata.name: found "Bad_Name"'),
+        (profile_text(weights={"example.com/x.y": 1}), "8:5: spec.weights.example.com/x.y: "),
+        (profile_text().replace("name: p", "labels: {}"), "3:1: metadata.name: found nothing"),
+        (profile_text(pluginConfig=[{"name": "NodeResourcesFit", "args": {"ignored": []}}]), "8:7: spec.pluginConfig[0].args.ignored: "),
+        (profile_text(weigths={}), "7:3: spec.weigths: found an unknown field; "),
+        (profile_text(extenders=[{"urlPrefix": "http://x"}]), "7:5: spec.extenders[0]: found nothing to call"),
+        ("apiVersion: v1\nkind: List\nitems:\n- " + profile_text(paused=3).replace("\n", "\n  "), "9:13: items[0].spec.paused: "),
+        (profile_text() + "---\n" + profile_text("q"), '13:18: spec.schedulerName: found "batch"; allowed each schedulerName once'),
+        (profile_text() + "---\n" + profile_text(schedulerName="q"), '11:9: metadata.name: found "p"; allowed each name once'),
+        (profile_text("Bad_Name"), '4:9: metadata.name: found "Bad_Name"'),
     ],
 )
 def test_each_problem_stands_at_its_field_or_at_what_should_hold_it(
@@ -132,7 +132,7 @@ def test_each_problem_stands_at_its_field_or_at_what_should_hold_it(
 
 
 def test_an_alias_is_followed_to_where_its_value_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = profile().replace("spec:", "spec:\n  weights: &w {NodeName: 1}\n  pluginConfig: []")
+    text = profile_text().replace("spec:", "spec:\n  weights: &w {NodeName: 1}\n  pluginConfig: []")
     (said,) = said_of(text, tmp_path, capsys)
     assert said.startswith("6:16: spec.weights.NodeName: ")
 
@@ -210,12 +210,12 @@ def test_older_configurations_are_read_as_the_operator_reads_them(tmp_path: Path
 
 def test_what_only_the_api_server_would_refuse_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     disabled = [{"name": "*"}] * 101
-    (said,) = said_of(profile(plugins={"score": {"disabled": disabled}}), tmp_path, capsys)
+    (said,) = said_of(profile_text(plugins={"score": {"disabled": disabled}}), tmp_path, capsys)
     assert said.endswith("spec.plugins.score.disabled: found 101 of them; allowed at most 100 items")
 
 
 def test_standard_input_is_a_file_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with Path(written(tmp_path, profile(paused=3))).open() as source:
+    with Path(written(tmp_path, profile_text(paused=3))).open() as source:
         monkeypatch.setattr("sys.stdin", source)
         assert told(capsys, "-", code=2).startswith("<stdin>:6:11: spec.paused: ")
 
@@ -242,7 +242,7 @@ def test_json_has_a_list_of_problems(bad: str, capsys: pytest.CaptureFixture[str
 
 
 def test_github_gets_annotations_in_which_nothing_can_break_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(tmp_path, profile(weights={"a%0A::error::b": 1}), "a,b.yaml")
+    file = written(tmp_path, profile_text(weights={"a%0A::error::b": 1}), "a,b.yaml")
     (line,) = told(capsys, "-o", "github", file, code=2).splitlines()
     head, _, message = line.removeprefix("::error ").partition("::")
     assert head == f"file={tmp_path / 'a'}%2Cb.yaml,line=8,col=5,title=Scheduling profile"
@@ -261,7 +261,7 @@ def test_sarif_names_the_place_of_each_problem(bad: str, capsys: pytest.CaptureF
 
 
 def test_without_problems_the_formats_of_programs_are_still_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(tmp_path, profile())
+    file = written(tmp_path, profile_text())
     assert json.loads(told(capsys, "-o", "json", file, code=0)) == []
     assert json.loads(told(capsys, "-o", "sarif", file, code=0))["runs"][0]["results"] == []
     assert told(capsys, "-o", "github", file, code=0) == ""
@@ -278,7 +278,7 @@ def test_a_configuration_in_the_spec_is_one_line_that_names_convert(tmp_path: Pa
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "podInitialBackoffSeconds": 2,
         "profiles": [{"schedulerName": "x"}], "leaderElection": {"leaderElect": True},
     }  # fmt: skip
-    (line,) = said_of(profile(**configuration), tmp_path, capsys)
+    (line,) = said_of(profile_text(**configuration), tmp_path, capsys)
     assert line.endswith(
         "spec: found a KubeSchedulerConfiguration; allowed the fields of one of its profiles: "
         "'placewright convert FILE' makes SchedulingProfiles of a KubeSchedulerConfiguration"
@@ -286,16 +286,16 @@ def test_a_configuration_in_the_spec_is_one_line_that_names_convert(tmp_path: Pa
 
 
 def test_a_number_with_a_unit_is_told_the_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = said_of(profile(backoff={"initialSeconds": "60s"}), tmp_path, capsys)
+    (line,) = said_of(profile_text(backoff={"initialSeconds": "60s"}), tmp_path, capsys)
     assert line.endswith('spec.backoff.initialSeconds: found "60s"; allowed a number, such as 60, without quotes and unit')
 
 
 def test_arguments_of_an_older_version_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     args = {"apiVersion": "kubescheduler.config.k8s.io/v1beta2", "kind": "NodeResourcesFitArgs"}
-    (line,) = said_of(profile(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]), tmp_path, capsys)
+    (line,) = said_of(profile_text(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]), tmp_path, capsys)
     assert line.endswith("allowed kubescheduler.config.k8s.io/v1 (placewright convert translates older versions)")
     args["apiVersion"] = "kubescheduler.config.k8s.io/v1"
-    assert said_of(profile(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]), tmp_path, capsys) == []
+    assert said_of(profile_text(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]), tmp_path, capsys) == []
 
 
 # --- files as one set ------------------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def together(capsys: pytest.CaptureFixture[str], folder: Path, texts: dict[str, 
 
 
 def test_two_files_with_one_scheduler_name_are_refused_with_the_other_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, lines = together(capsys, tmp_path, {"a.yaml": profile("one"), "b.yaml": profile("two")})
+    code, lines = together(capsys, tmp_path, {"a.yaml": profile_text("one"), "b.yaml": profile_text("two")})
     (line,) = lines
     assert code == 2
     assert line.startswith("b.yaml:")
@@ -322,16 +322,16 @@ def test_two_files_with_one_scheduler_name_are_refused_with_the_other_file(tmp_p
 
 def test_two_files_that_select_the_same_pods_with_one_priority_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pods = {"podSelector": {"matchLabels": {"app": "web"}}}
-    texts = {"a.yaml": profile("one", schedulerName="one", pods=pods), "b.yaml": profile("two", schedulerName="two", pods=pods)}
+    texts = {"a.yaml": profile_text("one", schedulerName="one", pods=pods), "b.yaml": profile_text("two", schedulerName="two", pods=pods)}
     code, (line,) = together(capsys, tmp_path, texts)
     assert code == 2
     assert f'another priority than profile "one" has ({tmp_path}/a.yaml), or selectors that exclude each other' in line
-    texts["b.yaml"] = profile("two", schedulerName="two", pods={**pods, "priority": 1})
+    texts["b.yaml"] = profile_text("two", schedulerName="two", pods={**pods, "priority": 1})
     assert together(capsys, tmp_path, texts)[0] == 0
 
 
 def test_one_name_in_two_files_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, lines = together(capsys, tmp_path, {"a.yaml": profile("one"), "b.yaml": profile("one", schedulerName="other")})
+    code, lines = together(capsys, tmp_path, {"a.yaml": profile_text("one"), "b.yaml": profile_text("one", schedulerName="other")})
     assert code == 2
     assert [f'metadata.name: found "one"; allowed each name once ({tmp_path}/a.yaml)' in line for line in lines] == [True]
 
@@ -388,9 +388,9 @@ async def test_profiles_are_checked_beside_those_of_the_cluster_and_replace_thei
     async with new_stage() as stage:
         stage.profile("theirs", schedulerName="batch")
         words = ["--cluster", "--kubeconfig", str(stage.sandbox.kubeconfig)]
-        file = written(tmp_path, profile("mine"))
+        file = written(tmp_path, profile_text("mine"))
         assert await asyncio.to_thread(main, ["validate", file, *words]) == 2
         assert "(in the cluster)" in capsys.readouterr().out
-        file = written(tmp_path, profile("theirs"))
+        file = written(tmp_path, profile_text("theirs"))
         assert await asyncio.to_thread(main, ["validate", file, *words]) == 0
         assert main(["validate", file]) == 0

@@ -30,7 +30,7 @@ def claim_spec(*requests: Object, **devices: Any) -> Object:
     return {"devices": {"requests": list(requests) or [request()], **devices}}
 
 
-def claim(name: str, *requests: Object, **devices: Any) -> Object:
+def a_claim(name: str, *requests: Object, **devices: Any) -> Object:
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "ResourceClaim",

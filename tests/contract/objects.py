@@ -26,7 +26,7 @@ def lease(name: str, holder: str = "nobody", **metadata: object) -> Object:
     }
 
 
-def pod(name: str, labels: dict[str, str] | None = None, **spec: object) -> Object:
+def a_pod(name: str, labels: dict[str, str] | None = None, **spec: object) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -49,7 +49,7 @@ def binding(name: str, node: str, **metadata: object) -> Object:
     }
 
 
-def node(name: str, **spec: object) -> Object:
+def a_node(name: str, **spec: object) -> Object:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contract.client import MERGE, Answer, Object
 from contract.cluster import Cluster
-from contract.objects import binding, pod
+from contract.objects import a_pod, binding
 from programs import not_on_this_server
 
 
@@ -13,7 +13,7 @@ async def bind(cluster: Cluster, name: str, body: Object, **query: str) -> Answe
 
 
 async def test_a_bound_pod_has_its_node_and_is_scheduled(cluster: Cluster) -> None:
-    made = await cluster.create("pods", pod("p"))
+    made = await cluster.create("pods", a_pod("p"))
     assert "nodeName" not in made["spec"]
     answer = (await bind(cluster, "p", binding("p", "some-node"))).expect(201)
     assert (answer["kind"], answer["status"]) == ("Status", "Success")
@@ -25,7 +25,7 @@ async def test_a_bound_pod_has_its_node_and_is_scheduled(cluster: Cluster) -> No
 
 
 async def test_the_annotations_of_a_binding_become_the_pods(cluster: Cluster) -> None:
-    made = pod("p")
+    made = a_pod("p")
     made["metadata"]["annotations"] = {"kept": "yes", "changed": "old"}
     await cluster.create("pods", made)
     body = binding("p", "some-node", annotations={"changed": "new", "decision": "42"})
@@ -35,7 +35,7 @@ async def test_the_annotations_of_a_binding_become_the_pods(cluster: Cluster) ->
 
 
 async def test_a_pod_is_bound_once(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     (await bind(cluster, "p", binding("p", "first"))).expect(201)
     answer = await bind(cluster, "p", binding("p", "second"))
     why = 'pod p is already assigned to node "first"'
@@ -46,7 +46,7 @@ async def test_a_pod_is_bound_once(cluster: Cluster) -> None:
 
 
 async def test_a_pod_that_is_being_deleted_is_not_bound(cluster: Cluster) -> None:
-    made = pod("p")
+    made = a_pod("p")
     made["metadata"]["finalizers"] = ["example.com/hold"]
     await cluster.create("pods", made)
     (await cluster.client.delete(cluster.path("pods", "p"))).expect(200)
@@ -58,21 +58,21 @@ async def test_a_pod_that_is_being_deleted_is_not_bound(cluster: Cluster) -> Non
 
 async def test_a_gated_pod_is_not_bound(cluster: Cluster) -> None:
     cluster.needs(27, "scheduling gates by default")
-    await cluster.create("pods", pod("p", schedulingGates=[{"name": "example.com/wait"}]))
+    await cluster.create("pods", a_pod("p", schedulingGates=[{"name": "example.com/wait"}]))
     message = (await bind(cluster, "p", binding("p", "some-node"))).refused(409, "Conflict")
     assert "has non-empty .spec.schedulingGates" in message
 
 
 async def test_a_gated_pod_says_so_in_its_condition(cluster: Cluster) -> None:
     cluster.needs(27, "scheduling gates by default")
-    made = await cluster.create("pods", pod("p", schedulingGates=[{"name": "example.com/wait"}]))
+    made = await cluster.create("pods", a_pod("p", schedulingGates=[{"name": "example.com/wait"}]))
     condition = next(each for each in made["status"]["conditions"] if each["type"] == "PodScheduled")
     assert (condition["status"], condition["reason"]) == ("False", "SchedulingGated")
 
 
 async def test_gates_may_go_and_not_come(cluster: Cluster) -> None:
     cluster.needs(27, "scheduling gates by default")
-    await cluster.create("pods", pod("p", schedulingGates=[{"name": "example.com/wait"}]))
+    await cluster.create("pods", a_pod("p", schedulingGates=[{"name": "example.com/wait"}]))
     path, merge = cluster.path("pods", "p"), "application/merge-patch+json"
     more = {"spec": {"schedulingGates": [{"name": "example.com/wait"}, {"name": "example.com/more"}]}}
     assert "schedulingGates" in (await cluster.client.patch(path, more, merge)).refused(422, "Invalid")
@@ -84,9 +84,9 @@ async def test_gates_may_go_and_not_come(cluster: Cluster) -> None:
 async def test_a_binding_for_a_predecessor_of_the_same_name_is_refused(cluster: Cluster) -> None:
     if cluster.minor in (25, 26):
         not_on_this_server("1.25 lost the preconditions of bindings, which 1.27 and some late patch releases have again")
-    first = await cluster.create("pods", pod("p"))
+    first = await cluster.create("pods", a_pod("p"))
     (await cluster.client.delete(cluster.path("pods", "p"), {"gracePeriodSeconds": 0})).expect(200)
-    second = await cluster.create("pods", pod("p"))
+    second = await cluster.create("pods", a_pod("p"))
     stale = binding("p", "some-node", uid=first["metadata"]["uid"])
     if cluster.minor < 23:  # bindings know no preconditions: the namesake is bound
         (await bind(cluster, "p", stale)).expect(201)
@@ -101,7 +101,7 @@ async def test_a_binding_for_a_predecessor_of_the_same_name_is_refused(cluster: 
 async def test_a_binding_for_an_older_version_of_the_pod_is_refused(cluster: Cluster) -> None:
     if cluster.minor in (25, 26):
         not_on_this_server("1.25 lost the preconditions of bindings, which 1.27 and some late patch releases have again")
-    made = await cluster.create("pods", pod("p"))
+    made = await cluster.create("pods", a_pod("p"))
     (await cluster.client.patch(cluster.path("pods", "p"), {"metadata": {"labels": {"a": "b"}}}, MERGE)).expect(200)
     stale = await bind(cluster, "p", binding("p", "some-node", resourceVersion=made["metadata"]["resourceVersion"]))
     if cluster.minor < 23:  # bindings know no preconditions
@@ -117,13 +117,13 @@ async def test_a_pod_that_is_not_there_is_not_bound(cluster: Cluster) -> None:
 
 
 async def test_a_binding_of_another_name_is_refused(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     message = (await bind(cluster, "p", binding("q", "some-node"))).refused(400, "BadRequest")
     assert message == "name in URL does not match name in Binding object"
 
 
 async def test_a_binding_without_a_node_is_refused(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     # Real servers never gave this check a status of its own: it comes out as an error of theirs, without a reason.
     for target in ({"kind": "Node"}, {"name": ""}, None):
         answer = await bind(cluster, "p", {**binding("p", ""), "target": target})
@@ -132,14 +132,14 @@ async def test_a_binding_without_a_node_is_refused(cluster: Cluster) -> None:
 
 
 async def test_a_binding_to_something_else_than_a_node_is_refused(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     other = {**binding("p", "x"), "target": {"kind": "Pod", "name": "x"}}
     assert (await bind(cluster, "p", other)).refused(500).startswith('target.kind: Unsupported value: "Pod"')
     assert "nodeName" not in (await cluster.read("pods", "p"))["spec"]
 
 
 async def test_what_is_no_binding_is_refused(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     other: tuple[object, ...] = (
         *("{half", "null", "[]"),
         *({**binding("p", "x"), **wrong} for wrong in ({"kind": "Pod"}, {"apiVersion": "v9"}, {"metadata": ["p"]})),
@@ -153,7 +153,7 @@ async def test_what_is_no_binding_is_refused(cluster: Cluster) -> None:
 
 
 async def test_a_binding_of_another_namespace_is_refused(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     answer = await bind(cluster, "p", binding("p", "x", namespace="default"))
     if cluster.minor == 20:  # looks at the path only
         answer.expect(201)
@@ -162,14 +162,14 @@ async def test_a_binding_of_another_namespace_is_refused(cluster: Cluster) -> No
 
 
 async def test_a_node_that_does_not_exist_is_bound_to_all_the_same(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     node = cluster.unique("no-such-node")
     (await bind(cluster, "p", binding("p", node))).expect(201)
     assert (await cluster.read("pods", "p"))["spec"]["nodeName"] == node
 
 
 async def test_a_binding_posted_to_the_bindings_of_a_namespace_works_too(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     (await cluster.client.post(cluster.path("bindings"), binding("p", "some-node"))).expect(201)
     assert (await cluster.read("pods", "p"))["spec"]["nodeName"] == "some-node"
     assert (await cluster.client.post(cluster.path("bindings"), binding("p", "other"))).refused(409, "Conflict")
@@ -178,7 +178,7 @@ async def test_a_binding_posted_to_the_bindings_of_a_namespace_works_too(cluster
 
 
 async def test_a_dry_run_binds_nothing(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     (await bind(cluster, "p", binding("p", "some-node"), dryRun="All")).expect(201)
     assert "nodeName" not in (await cluster.read("pods", "p"))["spec"]
     (await bind(cluster, "p", binding("p", "some-node"))).expect(201)
@@ -186,7 +186,7 @@ async def test_a_dry_run_binds_nothing(cluster: Cluster) -> None:
 
 
 async def test_the_node_cannot_be_set_by_an_update(cluster: Cluster) -> None:
-    made = await cluster.create("pods", pod("p"))
+    made = await cluster.create("pods", a_pod("p"))
     made["spec"]["nodeName"] = "some-node"
     assert (await cluster.client.put(cluster.path("pods", "p"), made)).refused(422, "Invalid")
     assert "nodeName" not in (await cluster.read("pods", "p"))["spec"]

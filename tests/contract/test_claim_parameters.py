@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from contract.cluster import Cluster
-from contract.devices import DRIVER, FINALIZER, VERSION, allocation, claim, claims_path
-from contract.objects import pod
+from contract.devices import DRIVER, FINALIZER, VERSION, a_claim, allocation, claims_path
+from contract.objects import a_pod
 from placewright.api.devices import AllocationResult
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
@@ -23,7 +23,7 @@ PARAMETERS = (
 
 
 async def using(cluster: Cluster, name: str) -> PodInfo:
-    made = await cluster.create("pods", pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": "it"}]))
+    made = await cluster.create("pods", a_pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": "it"}]))
     return PodInfo(msgspec.convert(made, Pod))
 
 
@@ -32,7 +32,7 @@ async def test_a_claim_gets_devices_and_pods_and_is_freed_whatever_the_text_of_i
     cluster.needs(VERSION, "resource.k8s.io/v1")
     opaque = {"opaque": {"driver": DRIVER, "parameters": msgspec.Raw(parameters)}}
     path = claims_path(cluster)
-    (await cluster.client.post(path, msgspec.json.encode(claim("it", config=[opaque])))).expect(201)
+    (await cluster.client.post(path, msgspec.json.encode(a_claim("it", config=[opaque])))).expect(201)
     given = msgspec.json.decode(msgspec.json.encode(allocation(config=[{"source": "FromClaim", **opaque}])), type=AllocationResult)
     first, second = await using(cluster, "first"), await using(cluster, "second")
     access = ClusterAccess(cluster.client.server, cluster.client._context, authorization=cluster.client._headers.get("Authorization", ""))

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from contract.client import MERGE, Answer, Object
 from contract.cluster import Cluster
-from contract.devices import DRIVER, GROUP, allocation, claim, claims_path
+from contract.devices import DRIVER, GROUP, a_claim, allocation, claims_path
 from contract.robots import Robot, made_robot, rule
 
 STATUS = rule(["resourceclaims/status"], ["patch", "update"], group=GROUP)
@@ -21,7 +21,7 @@ SAID = {"devices": [{"driver": DRIVER, "pool": "node-a", "device": "gpu-0", "dat
 async def robot(cluster: Cluster) -> AsyncIterator[Robot]:
     """A claim is there too."""
     cluster.needs(36, "rights to the parts of a claim's status")
-    (await cluster.client.post(claims_path(cluster), claim("it"))).expect(201)
+    (await cluster.client.post(claims_path(cluster), a_claim("it"))).expect(201)
     async with made_robot(cluster) as made:
         yield made
 

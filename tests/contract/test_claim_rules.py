@@ -15,10 +15,10 @@ from contract.devices import (
     DRIVER,
     GROUP,
     VERSION,
+    a_claim,
     allocation,
     alternative,
     alternatives,
-    claim,
     claims_path,
     request,
     result,
@@ -106,14 +106,14 @@ def begun(said: dict[str, str], wanted: dict[str, str]) -> dict[str, str]:
 async def test_a_claim_is_refused_for_each_of_its_faults(cluster: Cluster) -> None:
     wanted = of("requests", REQUESTS.values()) | of("constraints", CONSTRAINTS)
     devices = {"constraints": [each for each, _, _ in CONSTRAINTS]}
-    said = causes(await cluster.client.post(claims_path(cluster), claim("it", *(each for each, _, _ in REQUESTS.values()), **devices)))
+    said = causes(await cluster.client.post(claims_path(cluster), a_claim("it", *(each for each, _, _ in REQUESTS.values()), **devices)))
     assert begun(said, wanted) == wanted
     assert any("undeclared reference to 'pod' (in container '')" in message for message in said.values())
 
 
 async def test_a_claim_in_an_ordinary_namespace_asks_for_no_devices_in_use(cluster: Cluster) -> None:
     why = "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace"
-    assert why in await refusal(cluster, claims_path(cluster), claim("it", request(adminAccess=True)))
+    assert why in await refusal(cluster, claims_path(cluster), a_claim("it", request(adminAccess=True)))
 
 
 async def test_a_template_is_refused_for_what_a_claim_would_be(cluster: Cluster) -> None:
@@ -122,7 +122,7 @@ async def test_a_template_is_refused_for_what_a_claim_would_be(cluster: Cluster)
 
 
 async def test_every_fault_of_an_object_is_named(cluster: Cluster) -> None:
-    answer = await cluster.client.post(claims_path(cluster), claim("it", request("A", count=-1), {"name": "b"}))
+    answer = await cluster.client.post(claims_path(cluster), a_claim("it", request("A", count=-1), {"name": "b"}))
     causes = answer.expect(422)["details"]["causes"]
     assert [each["field"] for each in causes] == [
         "spec.devices.requests[0].name",
@@ -135,11 +135,11 @@ async def test_every_fault_of_an_object_is_named(cluster: Cluster) -> None:
 async def test_administrators_say_so_on_their_namespace(cluster: Cluster) -> None:
     label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
     (await cluster.client.patch(f"/api/v1/namespaces/{cluster.namespace}", label, MERGE)).expect(200)
-    found = (await cluster.client.post(claims_path(cluster), claim("it", request(adminAccess=True)))).expect(201)
+    found = (await cluster.client.post(claims_path(cluster), a_claim("it", request(adminAccess=True)))).expect(201)
     assert found["spec"]["devices"]["requests"][0]["exactly"]["adminAccess"] is True
 
 
-@pytest.mark.parametrize(("plural", "body"), [("resourceclaims", claim("it")), ("resourceclaimtemplates", template("it"))])
+@pytest.mark.parametrize(("plural", "body"), [("resourceclaims", a_claim("it")), ("resourceclaimtemplates", template("it"))])
 async def test_what_a_claim_asks_for_is_fixed(cluster: Cluster, plural: str, body: Object) -> None:
     path = cluster.path(plural, group=GROUP)
     (await cluster.client.post(path, body)).expect(201)
@@ -161,7 +161,7 @@ async def test_what_a_claim_asks_for_is_fixed(cluster: Cluster, plural: str, bod
     ],
 )
 async def test_what_has_another_shape_is_no_claim(cluster: Cluster, spec: Object) -> None:
-    answer = await cluster.client.post(claims_path(cluster), {**claim("it"), "spec": spec})
+    answer = await cluster.client.post(claims_path(cluster), {**a_claim("it"), "spec": spec})
     assert answer.refused(400, "BadRequest")
 
 
@@ -182,13 +182,13 @@ NO_NAME = f'name: Invalid value: "": {LABEL}'
     ],
 )
 async def test_null_in_a_claim_stands_for_nothing_said(cluster: Cluster, devices: Object, why: str) -> None:
-    answer = await cluster.client.post(claims_path(cluster), {**claim("it"), "spec": {"devices": devices}})
+    answer = await cluster.client.post(claims_path(cluster), {**a_claim("it"), "spec": {"devices": devices}})
     assert why in answer.refused(422, "Invalid")
 
 
 @pytest.mark.parametrize("spec", [None, {"devices": None}, {"devices": {"requests": None}}])
 async def test_a_claim_may_ask_for_nothing_by_null(cluster: Cluster, spec: Object | None) -> None:
-    (await cluster.client.post(claims_path(cluster), {**claim("it"), "spec": spec})).expect(201)
+    (await cluster.client.post(claims_path(cluster), {**a_claim("it"), "spec": spec})).expect(201)
 
 
 # --- the status of claims ----------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ TOLD = {
 
 
 async def refused_status(cluster: Cluster, status: Object) -> Answer:
-    (await cluster.client.post(claims_path(cluster), claim("it"))).expect(201)
+    (await cluster.client.post(claims_path(cluster), a_claim("it"))).expect(201)
     answer = await cluster.client.patch(claims_path(cluster, "it", "status"), {"status": status}, MERGE)
     assert answer.refused(422, "Invalid")
     assert not (await cluster.read("resourceclaims", "it", group=GROUP)).get("status"), "nothing of it is kept"
@@ -234,7 +234,7 @@ async def test_a_status_is_refused_for(cluster: Cluster, status: Object, why: st
 
 
 async def test_alternatives_are_named_with_their_request(cluster: Cluster) -> None:
-    (await cluster.client.post(claims_path(cluster), claim("it", alternatives("a", alternative("b"))))).expect(201)
+    (await cluster.client.post(claims_path(cluster), a_claim("it", alternatives("a", alternative("b"))))).expect(201)
     status = {"status": {"allocation": allocation(result("a/b"))}}
     found = (await cluster.client.patch(claims_path(cluster, "it", "status"), status, MERGE)).expect(200)
     assert found["status"]["allocation"]["devices"]["results"][0]["request"] == "a/b"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contract.client import MERGE, STRATEGIC
 from contract.cluster import Cluster
-from contract.objects import config_map, lease, pod
+from contract.objects import a_pod, config_map, lease
 
 
 async def test_an_update_of_an_outdated_copy_is_refused(cluster: Cluster) -> None:
@@ -79,10 +79,10 @@ async def test_a_deletion_of_an_outdated_version_is_refused(cluster: Cluster) ->
 
 async def test_a_patch_meant_for_a_predecessor_is_refused(cluster: Cluster) -> None:
     """As schedulers and kubelets write the status of a pod that may have been replaced meanwhile."""
-    first = await cluster.create("pods", pod("p"))
+    first = await cluster.create("pods", a_pod("p"))
     path = cluster.path("pods", "p")
     (await cluster.client.delete(path, {"gracePeriodSeconds": 0})).expect(200)
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     stale = {"metadata": {"uid": first["metadata"]["uid"]}, "status": {"nominatedNodeName": "n"}}
     message = (await cluster.client.patch(f"{path}/status", stale, STRATEGIC)).refused(422, "Invalid")
     assert "metadata.uid: Invalid value" in message

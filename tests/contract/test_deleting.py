@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contract.client import JSON_PATCH, MERGE, Answer, Object
 from contract.cluster import Cluster
-from contract.objects import binding, config_map, pod, running
+from contract.objects import a_pod, binding, config_map, running
 
 
 async def run(cluster: Cluster, name: str, **labels: str) -> Object:
     """A pod that a kubelet would report as running and ready."""
-    await cluster.create("pods", pod(name, labels))
+    await cluster.create("pods", a_pod(name, labels))
     path = cluster.path("pods", name)
     (await cluster.client.post(f"{path}/binding", binding(name, "contract-node"))).expect(201)
     return (await cluster.client.patch(f"{path}/status", running(), "application/strategic-merge-patch+json")).expect(200)
@@ -37,14 +37,14 @@ async def test_the_grace_period_may_be_shortened_and_not_extended(cluster: Clust
 
 
 async def test_the_grace_period_of_the_pod_is_the_default(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p", terminationGracePeriodSeconds=7))
+    await cluster.create("pods", a_pod("p", terminationGracePeriodSeconds=7))
     path = cluster.path("pods", "p")
     (await cluster.client.post(f"{path}/binding", binding("p", "contract-node"))).expect(201)
     assert (await cluster.client.delete(path)).expect(200)["metadata"]["deletionGracePeriodSeconds"] == 7
 
 
 async def test_a_pod_without_a_node_goes_at_once(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     gone = (await cluster.client.delete(cluster.path("pods", "p"))).expect(200)
     assert (gone["kind"], gone["metadata"]["deletionGracePeriodSeconds"]) == ("Pod", 0)
     assert (await cluster.client.get(cluster.path("pods", "p"))).refused(404, "NotFound")
@@ -186,7 +186,7 @@ async def test_a_budget_allows_as_many_evictions_as_it_has_room_for(cluster: Clu
 
 
 async def test_a_pod_that_does_not_run_is_evicted_whatever_the_budget(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("web-1", {"app": "web"}))
+    await cluster.create("pods", a_pod("web-1", {"app": "web"}))
     await budget(cluster, minimum=1, healthy=0)
     (await evict(cluster, "web-1")).expect(200, 201)
     assert (await cluster.client.get(cluster.path("pods", "web-1"))).refused(404, "NotFound")

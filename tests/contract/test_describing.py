@@ -6,7 +6,7 @@ import json
 
 from contract.client import Object
 from contract.cluster import Cluster
-from contract.objects import binding, config_map, pod
+from contract.objects import a_pod, binding, config_map
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
@@ -19,7 +19,7 @@ def cells(table: Object, number: int = 0) -> dict[str, object]:
 
 
 async def test_a_table_of_pods_has_the_columns_that_users_know(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     (await cluster.client.post(cluster.path("pods", "p", "binding"), binding("p", "some-node"))).expect(201)
     table = (await cluster.client.get(cluster.path("pods"), accept=TABLE)).expect(200)
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
@@ -32,7 +32,7 @@ async def test_a_table_of_pods_has_the_columns_that_users_know(cluster: Cluster)
 
 
 async def test_the_rows_of_a_table_carry_metadata_by_default_and_the_object_if_asked(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     path = cluster.path("pods")
     row = (await cluster.client.get(path, accept=TABLE)).expect(200)["rows"][0]["object"]
     assert (row["kind"], row["metadata"]["name"]) == ("PartialObjectMetadata", "p")
@@ -64,7 +64,7 @@ async def test_a_watch_can_print_tables(cluster: Cluster) -> None:
 
 async def test_a_gated_and_a_dying_pod_say_so(cluster: Cluster) -> None:
     cluster.needs(27, "scheduling gates by default")
-    await cluster.create("pods", pod("p", schedulingGates=[{"name": "example.com/wait"}]))
+    await cluster.create("pods", a_pod("p", schedulingGates=[{"name": "example.com/wait"}]))
     path = cluster.path("pods", "p")
     assert cells((await cluster.client.get(path, accept=TABLE)).body)["Status"] == "SchedulingGated"
     await cluster.client.patch(path, {"metadata": {"finalizers": ["example.com/a"]}}, "application/merge-patch+json")

@@ -16,10 +16,10 @@ from contract.devices import (
     FINALIZER,
     GROUP,
     VERSION,
+    a_claim,
     allocation,
     alternative,
     alternatives,
-    claim,
     claims_path,
     device,
     device_class,
@@ -30,10 +30,10 @@ from contract.devices import (
     template,
     user,
 )
-from contract.objects import pod
+from contract.objects import a_pod
 
 Maker = Callable[[str], Object]
-NAMESPACED: dict[str, Maker] = {"resourceclaims": claim, "resourceclaimtemplates": template}
+NAMESPACED: dict[str, Maker] = {"resourceclaims": a_claim, "resourceclaimtemplates": template}
 SHARED: dict[str, Maker] = {"deviceclasses": device_class, "resourceslices": resource_slice}
 KINDS = [*NAMESPACED, *SHARED]
 
@@ -131,7 +131,7 @@ async def test_each_kind_can_be_applied_by_the_server(cluster: Cluster, plural: 
 
 
 async def test_a_stale_write_of_a_claim_is_refused(cluster: Cluster) -> None:
-    first = (await cluster.client.post(claims_path(cluster), claim("it"))).expect(201)
+    first = (await cluster.client.post(claims_path(cluster), a_claim("it"))).expect(201)
     path = claims_path(cluster, "it")
     (await cluster.client.patch(path, {"metadata": {"labels": {"a": "b"}}}, MERGE)).expect(200)
     assert "has been modified" in (await cluster.client.put(path, first)).refused(409, "Conflict")
@@ -152,7 +152,7 @@ async def test_requests_are_for_one_device_unless_they_say_otherwise(cluster: Cl
         request("all", allocationMode="All"),
         alternatives("any", alternative("big"), alternative("small", count=4)),
     ]
-    spec = (await cluster.client.post(claims_path(cluster), claim("it", *requests))).expect(201)["spec"]
+    spec = (await cluster.client.post(claims_path(cluster), a_claim("it", *requests))).expect(201)["spec"]
     one, two, every, either = spec["devices"]["requests"]
     assert (one["exactly"]["allocationMode"], one["exactly"]["count"]) == ("ExactCount", 1)
     assert (two["exactly"]["allocationMode"], two["exactly"]["count"]) == ("ExactCount", 2)
@@ -168,7 +168,7 @@ async def test_templates_are_filled_in_like_claims(cluster: Cluster) -> None:
 
 
 async def test_a_toleration_means_equality_unless_it_says_otherwise(cluster: Cluster) -> None:
-    body = claim("it", request(tolerations=[{"key": "example.com/broken", "value": "x"}]))
+    body = a_claim("it", request(tolerations=[{"key": "example.com/broken", "value": "x"}]))
     spec = (await cluster.client.post(claims_path(cluster), body)).expect(201)["spec"]
     assert spec["devices"]["requests"][0]["exactly"]["tolerations"][0]["operator"] == "Equal"
 
@@ -180,7 +180,7 @@ async def test_a_taint_knows_since_when_it_is_there(cluster: Cluster) -> None:
 
 
 async def test_a_new_claim_has_no_status_whatever_was_sent(cluster: Cluster) -> None:
-    body = {**claim("it"), "status": {"allocation": allocation(), "reservedFor": [user()]}}
+    body = {**a_claim("it"), "status": {"allocation": allocation(), "reservedFor": [user()]}}
     found = (await cluster.client.post(claims_path(cluster), body)).expect(201)
     assert not found.get("status")
 
@@ -210,7 +210,7 @@ async def table(cluster: Cluster, path: str) -> tuple[list[str], list[list[Any]]
 
 
 async def test_claims_are_shown_with_their_state(cluster: Cluster) -> None:
-    body = claim("it")
+    body = a_claim("it")
     body["metadata"]["finalizers"] = [FINALIZER]
     (await cluster.client.post(claims_path(cluster), body)).expect(201)
     path, using, seen = claims_path(cluster, "it"), await pod_that_uses(cluster, "web"), []
@@ -235,13 +235,13 @@ async def test_slices_are_shown_with_where_they_are(cluster: Cluster) -> None:
 
 async def pod_that_uses(cluster: Cluster, name: str, claim: str = "it") -> Object:
     """A pod that is there and names the claim, as the claim names it: a cluster with controllers forgets any other."""
-    made = await cluster.create("pods", pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": claim}]))
+    made = await cluster.create("pods", a_pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": claim}]))
     return user(name, made["metadata"]["uid"])
 
 
 async def allocated(cluster: Cluster) -> tuple[str, Object]:
     """A claim with a device that one pod may use: its path, and the pod."""
-    (await cluster.client.post(claims_path(cluster), claim("it"))).expect(201)
+    (await cluster.client.post(claims_path(cluster), a_claim("it"))).expect(201)
     path, using = claims_path(cluster, "it"), await pod_that_uses(cluster, "web")
     status = {"status": {"allocation": allocation(), "reservedFor": [using]}}
     (await cluster.client.patch(f"{path}/status", status, MERGE)).expect(200)
@@ -249,7 +249,7 @@ async def allocated(cluster: Cluster) -> tuple[str, Object]:
 
 
 async def test_a_status_write_leaves_everything_else_alone(cluster: Cluster) -> None:
-    (await cluster.client.post(claims_path(cluster), claim("it"))).expect(201)
+    (await cluster.client.post(claims_path(cluster), a_claim("it"))).expect(201)
     change = {
         "metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": [FINALIZER]},
         "spec": {"devices": {"requests": None}},
@@ -315,7 +315,7 @@ async def test_a_protected_claim_outlives_its_deletion_until_it_is_free(cluster:
 
 
 async def test_a_pod_keeps_what_it_says_of_claims_and_groups(cluster: Cluster) -> None:
-    body = pod("it", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
+    body = a_pod("it", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
     body["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu", "request": "gpu"}]}
     found = (await cluster.client.post(cluster.path("pods"), body)).expect(201)
     assert found["spec"]["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]

@@ -6,7 +6,7 @@ import pytest
 
 from contract.client import Object
 from contract.cluster import Cluster
-from contract.objects import binding, config_map, lease, node, pod
+from contract.objects import a_node, a_pod, binding, config_map, lease
 from programs import not_on_this_server
 
 GROUP = "coordination.k8s.io"
@@ -163,8 +163,8 @@ async def test_a_label_selector_that_makes_no_sense_is_refused(cluster: Cluster,
 
 async def test_pods_are_selected_by_node_scheduler_phase_and_name(cluster: Cluster) -> None:
     for name in ("free", "bound"):
-        await cluster.create("pods", pod(name))
-    await cluster.create("pods", pod("theirs", schedulerName="contract-other"))
+        await cluster.create("pods", a_pod(name))
+    await cluster.create("pods", a_pod("theirs", schedulerName="contract-other"))
     (await cluster.client.post(cluster.path("pods", "bound", "binding"), binding("bound", "some-node"))).expect(201)
     assert await selected(cluster, "pods", fieldSelector="spec.nodeName=") == ["free", "theirs"]
     assert await selected(cluster, "pods", fieldSelector="spec.nodeName=some-node") == ["bound"]
@@ -190,7 +190,7 @@ async def test_a_field_selector_on_a_field_that_is_not_indexed_is_refused(cluste
 
 async def test_fields_that_are_no_text_are_selected_by_what_they_look_like(cluster: Cluster) -> None:
     name = cluster.unique("closed")
-    (await cluster.client.post("/api/v1/nodes", node(name, unschedulable=True))).expect(201)
+    (await cluster.client.post("/api/v1/nodes", a_node(name, unschedulable=True))).expect(201)
     try:
         for value, found in (("true", [name]), ("false", [])):
             query = {"fieldSelector": f"metadata.name={name},spec.unschedulable={value}"}

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from contract.client import APPLY, MERGE, STRATEGIC, Object
 from contract.cluster import Cluster
-from contract.objects import pod
+from contract.objects import a_pod
 from programs import not_on_this_server
 
 GROUP, VERSION = "scheduling.k8s.io", "v1alpha2"
@@ -89,7 +89,7 @@ async def test_what_a_group_asks_for_is_fixed(groups: Cluster) -> None:
 
 
 async def test_a_pod_keeps_the_name_of_its_group(groups: Cluster) -> None:
-    found = (await groups.client.post(groups.path("pods"), pod("it", schedulingGroup={"podGroupName": "gang"}))).expect(201)
+    found = (await groups.client.post(groups.path("pods"), a_pod("it", schedulingGroup={"podGroupName": "gang"}))).expect(201)
     assert found["spec"]["schedulingGroup"] == {"podGroupName": "gang"}
     change = {"spec": {"schedulingGroup": {"podGroupName": "other"}}}
     assert (await groups.client.patch(groups.path("pods", "it"), change, MERGE)).refused(422, "Invalid")

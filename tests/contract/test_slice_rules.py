@@ -19,7 +19,7 @@ from contract.devices import (
     resource_slice,
     shared_path,
 )
-from contract.objects import pod
+from contract.objects import a_pod
 from programs import not_on_this_server
 
 LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
@@ -198,6 +198,6 @@ async def test_a_taint_rule_is_made_changed_and_reported_on(gated: Cluster) -> N
     ],
 )
 async def test_a_pod_is_refused_for(cluster: Cluster, claims: list[Object], uses: list[Object], why: str) -> None:
-    body = pod("it", resourceClaims=claims)
+    body = a_pod("it", resourceClaims=claims)
     body["spec"]["containers"][0]["resources"] = {"claims": uses}
     assert why in (await cluster.client.post(cluster.path("pods"), body)).refused(422, "Invalid")

@@ -6,7 +6,7 @@ import pytest
 
 from contract.client import MERGE, STRATEGIC, Answer, Object
 from contract.cluster import Cluster
-from contract.objects import config_map, node, pod
+from contract.objects import a_node, a_pod, config_map
 
 MAIN, SIDE = ({"name": name, "image": f"{name}:1"} for name in ("main", "side"))
 
@@ -124,7 +124,7 @@ async def test_values_join_and_leave_a_list_of_strings_and_new_ones_come_first(c
 
 async def test_the_taints_of_a_node_are_replaced(cluster: Cluster) -> None:
     name = cluster.unique("it")
-    body = node(name, taints=[{"key": "a", "effect": "NoSchedule"}])
+    body = a_node(name, taints=[{"key": "a", "effect": "NoSchedule"}])
     (await cluster.client.post("/api/v1/nodes", body)).expect(201)
     try:
         patch = {"spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}}
@@ -136,7 +136,7 @@ async def test_the_taints_of_a_node_are_replaced(cluster: Cluster) -> None:
 
 
 async def test_conditions_of_a_status_merge_by_type(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("it"))
+    await cluster.create("pods", a_pod("it"))
     path = cluster.path("pods", "it", "status")
     for kind, status in (("PodScheduled", "False"), ("example.com/Mine", "True"), ("PodScheduled", "True")):
         patch = {"status": {"conditions": [{"type": kind, "status": status}]}}
@@ -168,7 +168,7 @@ async def test_what_is_new_comes_first(cluster: Cluster, before: str, patched_ty
     def conditions(types: str) -> list[Object]:
         return [{"type": each, "status": "True"} for each in types]
 
-    await cluster.create("pods", pod("it"))
+    await cluster.create("pods", a_pod("it"))
     path = cluster.path("pods", "it", "status")
     (await cluster.client.patch(path, {"status": {"conditions": conditions(before)}}, MERGE)).expect(200)
     patch: Object = {"conditions": conditions(patched_types)} if patched_types else {}

@@ -6,7 +6,7 @@ import pytest
 
 from contract.client import MERGE, Object
 from contract.cluster import Cluster
-from contract.objects import pod
+from contract.objects import a_pod
 from programs import not_on_this_server
 
 TAKEN = [
@@ -39,7 +39,7 @@ NO_NUMBERS: list[tuple[Object, str, str]] = [
 
 async def comparing(gated: Cluster) -> None:
     """Skips where values are not compared: the feature is behind a gate."""
-    answer = await gated.client.post(gated.path("pods"), pod("probe", tolerations=COMPARED), dryRun="All")
+    answer = await gated.client.post(gated.path("pods"), a_pod("probe", tolerations=COMPARED), dryRun="All")
     if gated.real and answer.status == 422:
         not_on_this_server("TaintTolerationComparisonOperators is off")
 
@@ -48,7 +48,7 @@ async def comparing(gated: Cluster) -> None:
 async def test_tolerations_that_are_right_are_taken(gated: Cluster, tolerations: list[Object]) -> None:
     if tolerations is COMPARED:
         await comparing(gated)
-    made = await gated.create("pods", pod("it", tolerations=tolerations))
+    made = await gated.create("pods", a_pod("it", tolerations=tolerations))
     found = [{key: value for key, value in each.items() if (key, value) != ("operator", "Equal")} for each in made["spec"]["tolerations"]]
     assert [each for each in tolerations if each not in found] == []
 
@@ -59,9 +59,9 @@ async def test_a_toleration_that_is_wrong_is_refused_at_creation_and_at_change(
 ) -> None:
     if (toleration, field, why) in NO_NUMBERS:
         await comparing(gated)
-    message = (await gated.client.post(gated.path("pods"), pod("it", tolerations=[toleration]))).refused(422, "Invalid")
+    message = (await gated.client.post(gated.path("pods"), a_pod("it", tolerations=[toleration]))).refused(422, "Invalid")
     assert f"spec.tolerations[0].{field}: " in message
     assert why in message
-    stored = await gated.create("pods", pod("it"))
+    stored = await gated.create("pods", a_pod("it"))
     change = {"spec": {"tolerations": [*stored["spec"]["tolerations"], toleration]}}
     assert why in (await gated.client.patch(gated.path("pods", "it"), change, MERGE)).refused(422, "Invalid")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from contract.client import DEADLINE, JSON_PATCH, MERGE, Object
 from contract.cluster import Cluster
-from contract.objects import binding, node, pod
+from contract.objects import a_node, a_pod, binding
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 SINCE = 35
@@ -20,7 +20,7 @@ async def node_with(cluster: Cluster, **labels: str) -> AsyncIterator[str]:
     """A node with these labels (`zone`, `region` or others) that the server's admission has heard of."""
     name = cluster.unique("labelled")
     keys = {"zone": ZONE, "region": REGION}
-    made = node(name)
+    made = a_node(name)
     made["metadata"]["labels"] = {keys.get(key, key): value for key, value in labels.items()} | {ZONE: labels.get("zone", "none")}
     (await cluster.client.post("/api/v1/nodes", made)).expect(201)
     try:
@@ -42,7 +42,7 @@ async def _until_known(cluster: Cluster, name: str, zone: bool = True) -> None:
 
 async def created_on(cluster: Cluster, name: str, labels: dict[str, str] | None = None) -> dict[str, str]:
     """The labels of a pod that was created on the node."""
-    body = pod("", labels, nodeName=name)
+    body = a_pod("", labels, nodeName=name)
     body["metadata"] |= {"name": None, "generateName": "placed-"}
     made = await cluster.create("pods", body)
     found: dict[str, str] = made["metadata"].get("labels") or {}
@@ -57,7 +57,7 @@ async def _without_zone(cluster: Cluster, name: str) -> None:
 
 async def bound(cluster: Cluster, body: Object, labels: dict[str, str] | None = None, at: str = "pods/p/binding") -> Object:
     """The pod `p` after it was created with these labels and this Binding was posted."""
-    await cluster.create("pods", pod("p", labels))
+    await cluster.create("pods", a_pod("p", labels))
     (await cluster.client.post(cluster.path(at), body)).expect(201)
     return await cluster.read("pods", "p")
 
@@ -114,7 +114,7 @@ async def test_a_binding_posted_to_the_namespace_brings_its_own_labels_only(clus
 
 
 async def test_labels_of_a_binding_that_are_no_text_are_refused(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     body = binding("p", "some-node", labels={"a": 1})
     assert (await cluster.client.post(cluster.path("pods", "p", "binding"), body)).refused(400, "BadRequest")
     assert "nodeName" not in (await cluster.read("pods", "p"))["spec"]
@@ -137,13 +137,13 @@ async def test_a_bound_pod_keeps_its_labels_when_its_nodes_change(cluster: Clust
 
 async def test_a_dry_run_gives_no_labels(cluster: Cluster) -> None:
     async with node_with(cluster, zone="a", region="north") as name:
-        await cluster.create("pods", pod("p", {"app": "web"}))
+        await cluster.create("pods", a_pod("p", {"app": "web"}))
         (await cluster.client.post(cluster.path("pods", "p", "binding"), binding("p", name), dryRun="All")).expect(201)
         assert (await cluster.read("pods", "p"))["metadata"]["labels"] == {"app": "web"}
 
 
 async def test_a_binding_ends_the_nomination(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     nominated = {"status": {"nominatedNodeName": "some-node"}}
     (await cluster.client.patch(cluster.path("pods", "p", "status"), nominated, MERGE)).expect(200)
     (await cluster.client.post(cluster.path("pods", "p", "binding"), binding("p", "some-node"))).expect(201)
@@ -152,7 +152,7 @@ async def test_a_binding_ends_the_nomination(cluster: Cluster) -> None:
 
 
 async def test_the_condition_of_a_bound_pod_takes_the_place_of_the_one_before(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     tried = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
     conditions = [{"type": "example.com/Before", "status": "True"}, tried, {"type": "example.com/After", "status": "True"}]
     (await cluster.client.patch(cluster.path("pods", "p", "status"), {"status": {"conditions": conditions}}, MERGE)).expect(200)
@@ -164,7 +164,7 @@ async def test_the_condition_of_a_bound_pod_takes_the_place_of_the_one_before(cl
 
 
 async def test_generations_of_a_pod_count_changes_of_its_spec_and_its_deletion_and_not_its_binding(cluster: Cluster) -> None:
-    made = await cluster.create("pods", pod("p"))
+    made = await cluster.create("pods", a_pod("p"))
     path = cluster.path("pods", "p")
     (await cluster.client.post(f"{path}/binding", binding("p", "some-node"))).expect(201)
     after_binding = await cluster.read("pods", "p")

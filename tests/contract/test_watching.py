@@ -6,7 +6,7 @@ import pytest
 
 from contract.client import MERGE, STRATEGIC, Object
 from contract.cluster import Cluster
-from contract.objects import binding, config_map, pod
+from contract.objects import a_pod, binding, config_map
 from programs import not_on_this_server
 
 
@@ -57,7 +57,7 @@ def _lease(name: str) -> Object:
 async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watcher(cluster: Cluster) -> None:
     path, start = cluster.path("pods"), await list_version(cluster, "pods")
     async with cluster.client.watch(path, resourceVersion=start, fieldSelector="spec.nodeName=") as watch:
-        await cluster.create("pods", pod("p"))
+        await cluster.create("pods", a_pod("p"))
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -81,7 +81,7 @@ async def test_a_pod_that_is_bound_leaves_one_watch_and_enters_the_other(cluster
         cluster.client.watch(path, resourceVersion=start, fieldSelector=f"spec.nodeName=,{unfinished}") as free,
         cluster.client.watch(path, resourceVersion=start, fieldSelector=f"spec.nodeName!=,{unfinished}") as placed,
     ):
-        await cluster.create("pods", pod("p"))
+        await cluster.create("pods", a_pod("p"))
         (await cluster.client.post(f"{path}/p/binding", binding("p", "n"))).expect(201)
         for phase in ("Running", "Succeeded"):
             (await cluster.client.patch(f"{path}/p/status", {"status": {"phase": phase}}, STRATEGIC)).expect(200)
@@ -96,7 +96,7 @@ async def test_a_pod_that_is_bound_leaves_one_watch_and_enters_the_other(cluster
 async def test_a_pod_is_seen_dying_before_it_is_gone(cluster: Cluster, bound: bool, steps: list[int]) -> None:
     """Also where no time lies between the two: the mark is a change of its own."""
     path = cluster.path("pods")
-    made = await cluster.create("pods", pod("p"))
+    made = await cluster.create("pods", a_pod("p"))
     if bound:
         (await cluster.client.post(f"{path}/p/binding", binding("p", "n"))).expect(201)
         made = await cluster.read("pods", "p")
@@ -115,7 +115,7 @@ async def test_a_pod_is_seen_dying_before_it_is_gone(cluster: Cluster, bound: bo
 @pytest.mark.parametrize("query", [{}, {"resourceVersion": 0}])
 async def test_a_watch_from_nowhere_selects_what_it_begins_with(cluster: Cluster, query: dict[str, int]) -> None:
     for name in ("one", "two"):
-        await cluster.create("pods", pod(name))
+        await cluster.create("pods", a_pod(name))
     path = cluster.path("pods")
     async with cluster.client.watch(path, fieldSelector="metadata.name=two", **query) as watch:
         assert await watch.names(1) == [("ADDED", "two")]

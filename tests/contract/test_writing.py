@@ -9,7 +9,7 @@ import pytest
 
 from contract.client import MERGE, STRATEGIC, Answer, Object
 from contract.cluster import Cluster
-from contract.objects import binding, config_map, lease, node, pod, running
+from contract.objects import a_node, a_pod, binding, config_map, lease, running
 
 
 async def test_a_name_is_generated_from_a_prefix(cluster: Cluster) -> None:
@@ -73,7 +73,7 @@ async def test_a_body_may_be_yaml(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(("containers", "code"), [([], 422), ([{}], 422), (None, 422), (["x"], 400)])
 async def test_a_pod_needs_a_container_with_a_name(cluster: Cluster, containers: object, code: int) -> None:
-    answer = await cluster.client.post(cluster.path("pods"), pod("p", containers=containers))
+    answer = await cluster.client.post(cluster.path("pods"), a_pod("p", containers=containers))
     assert "containers" in answer.refused(code)
 
 
@@ -107,13 +107,13 @@ async def test_a_dry_run_of_another_sort_is_refused(cluster: Cluster) -> None:
 
 
 async def test_a_pod_begins_pending_whatever_status_is_sent(cluster: Cluster) -> None:
-    made = await cluster.create("pods", {**pod("p"), **running()})
+    made = await cluster.create("pods", {**a_pod("p"), **running()})
     assert made["status"]["phase"] == "Pending"
     assert "containerStatuses" not in made["status"]
 
 
 async def test_status_is_written_through_its_subresource_only(cluster: Cluster) -> None:
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     path = cluster.path("pods", "p")
     (await cluster.client.patch(path, running(), MERGE)).expect(200)
     assert (await cluster.read("pods", "p"))["status"]["phase"] == "Pending"
@@ -126,7 +126,7 @@ async def test_status_is_written_through_its_subresource_only(cluster: Cluster) 
 
 async def test_the_status_of_a_pod_brings_labels_along(cluster: Cluster) -> None:
     """For built-in types the status subresource guards the spec only."""
-    await cluster.create("pods", pod("p"))
+    await cluster.create("pods", a_pod("p"))
     both = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "status": {"nominatedNodeName": "n"}}
     found = (await cluster.client.patch(cluster.path("pods", "p", "status"), both, STRATEGIC)).expect(200)
     assert found["status"]["nominatedNodeName"] == "n"
@@ -134,7 +134,7 @@ async def test_the_status_of_a_pod_brings_labels_along(cluster: Cluster) -> None
 
 
 async def test_a_failed_attempt_to_schedule_is_written_into_the_status(cluster: Cluster) -> None:
-    made = await cluster.create("pods", pod("p"))
+    made = await cluster.create("pods", a_pod("p"))
     path = cluster.path("pods", "p")
     failed = {
         "type": "PodScheduled",
@@ -171,12 +171,12 @@ async def test_generations_are_counted_only_where_somebody_reads_them(cluster: C
 
 
 async def test_gates_are_dropped_by_a_server_that_does_not_know_them(cluster: Cluster) -> None:
-    made = await cluster.create("pods", pod("p", schedulingGates=[{"name": "example.com/wait"}]))
+    made = await cluster.create("pods", a_pod("p", schedulingGates=[{"name": "example.com/wait"}]))
     assert ("schedulingGates" in made["spec"]) == (cluster.minor >= 27)
 
 
 async def test_a_pod_gets_its_defaults(cluster: Cluster) -> None:
-    body = pod("p", containers=[{"name": "main", "image": "app:1", "resources": {"limits": {"cpu": "1"}}}])
+    body = a_pod("p", containers=[{"name": "main", "image": "app:1", "resources": {"limits": {"cpu": "1"}}}])
     del body["spec"]["schedulerName"]
     made = (await cluster.client.post(cluster.path("pods"), body, dryRun="All")).expect(201)
     spec = made["spec"]
@@ -188,14 +188,14 @@ async def test_a_pod_gets_its_defaults(cluster: Cluster) -> None:
 
 
 async def test_a_pod_tolerates_node_problems_for_five_minutes(cluster: Cluster) -> None:
-    made = await cluster.create("pods", pod("p"))
+    made = await cluster.create("pods", a_pod("p"))
     tolerated = {each["key"]: each["tolerationSeconds"] for each in made["spec"]["tolerations"]}
     assert tolerated == {"node.kubernetes.io/not-ready": 300, "node.kubernetes.io/unreachable": 300}
 
 
 @pytest.mark.parametrize("change", [{"schedulerName": "another"}, {"nodeSelector": {"a": "b"}}, {"priority": 100}, {"nodeName": "n"}])
 async def test_the_scheduling_of_a_pod_cannot_be_changed_later(cluster: Cluster, change: Object) -> None:
-    made = await cluster.create("pods", pod("p"))
+    made = await cluster.create("pods", a_pod("p"))
     path = cluster.path("pods", "p")
     assert (await cluster.client.put(path, {**made, "spec": {**made["spec"], **change}})).refused(422, "Invalid")
     assert (await cluster.client.patch(path, {"spec": change}, MERGE)).refused(422, "Invalid")
@@ -217,7 +217,7 @@ async def test_a_priority_class_becomes_a_number(cluster: Cluster) -> None:
     try:
 
         async def admitted() -> Object | None:
-            answer = await cluster.client.post(cluster.path("pods"), pod("p", priorityClassName=name), dryRun="All")
+            answer = await cluster.client.post(cluster.path("pods"), a_pod("p", priorityClassName=name), dryRun="All")
             return answer.body if answer.status == 201 else None
 
         # A real server looks classes up in a cache that follows a moment later.
@@ -234,24 +234,24 @@ async def test_a_priority_class_becomes_a_number(cluster: Cluster) -> None:
 
 
 async def test_a_pod_without_a_class_has_priority_0(cluster: Cluster) -> None:
-    assert (await cluster.create("pods", pod("p")))["spec"]["priority"] == 0
+    assert (await cluster.create("pods", a_pod("p")))["spec"]["priority"] == 0
 
 
 async def test_a_priority_class_that_is_not_there_is_forbidden(cluster: Cluster) -> None:
-    answer = await cluster.client.post(cluster.path("pods"), pod("p", priorityClassName="no-such-class"))
+    answer = await cluster.client.post(cluster.path("pods"), a_pod("p", priorityClassName="no-such-class"))
     message = answer.refused(403, "Forbidden")
     assert message == 'pods "p" is forbidden: no PriorityClass with name no-such-class was found'
 
 
 async def test_the_system_classes_are_always_there(cluster: Cluster) -> None:
-    body = pod("p", priorityClassName="system-cluster-critical")
+    body = a_pod("p", priorityClassName="system-cluster-critical")
     answer = await cluster.client.post(cluster.path("pods"), body, dryRun="All")
     assert answer.expect(201)["spec"]["priority"] == 2_000_000_000
 
 
 async def test_the_status_of_a_node_can_be_set_when_it_is_registered(cluster: Cluster) -> None:
     name = cluster.unique("node")
-    body = {**node(name), "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}}}
+    body = {**a_node(name), "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}}}
     made = (await cluster.client.post("/api/v1/nodes", body)).expect(201)
     try:
         assert made["status"]["capacity"]["cpu"] == "4"

@@ -12,7 +12,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 
 from .installation import apply
-from .makers import pod
+from .makers import a_pod
 from .stage import Stage
 
 _DEFINITION: Final = Path(__file__).parents[2] / "crds" / "groups" / "podgroups.yaml"
@@ -51,7 +51,7 @@ async def group_of(stage: Stage, name: str, count: int, *, cpu: str) -> list[str
     await stage.client.post(f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{stage.namespace}/podgroups", group)
     names = [f"{name}-{number}" for number in range(count)]
     for each in names:
-        member = pod(each, stage.namespace, stage.namespace, cpu=cpu)
+        member = a_pod(each, stage.namespace, stage.namespace, cpu=cpu)
         member["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": name}
         await stage.client.post(f"/api/v1/namespaces/{stage.namespace}/pods", member)
     return [f"{stage.namespace}/{each}" for each in names]

@@ -9,7 +9,7 @@ STAGE: Final = "e2e.placewright.dev/stage"
 _READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
 
 
-def node(name: str, stage: str, *, cpu: str = "4", pods: int = 110, taint: str = "") -> Object:
+def a_node(name: str, stage: str, *, cpu: str = "4", pods: int = 110, taint: str = "") -> Object:
     """A node that is ready."""
     amounts = {"cpu": cpu, "memory": "16Gi", "pods": str(pods)}
     return {
@@ -32,7 +32,7 @@ def restricted_container(name: str) -> Object:
     return {"name": name, "image": f"example.test/{name}", "securityContext": security}
 
 
-def pod(name: str, namespace: str, stage: str, *, cpu: str = "100m", on: str = "", priority_class: str = "", grace: int = 30) -> Object:
+def a_pod(name: str, namespace: str, stage: str, *, cpu: str = "100m", on: str = "", priority_class: str = "", grace: int = 30) -> Object:
     """A pod for Placewright; `on` names the only node that it wants."""
     wanted = {STAGE: stage} | ({"kubernetes.io/hostname": on} if on else {})
     spec: Object = {

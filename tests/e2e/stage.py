@@ -77,7 +77,7 @@ class Stage:
     async def node(self, name: str, **wanted: Any) -> str:
         """A node; names are the stage's own, as nodes live outside namespaces."""
         full = f"{self.namespace}-{name}"
-        await self._create("/api/v1/nodes", makers.node(full, self.namespace, **wanted))
+        await self._create("/api/v1/nodes", makers.a_node(full, self.namespace, **wanted))
         return full
 
     async def nodes(self, count: int, **wanted: Any) -> list[str]:
@@ -86,7 +86,7 @@ class Stage:
     async def pods(self, count: int, *, namespace: str = "", **wanted: Any) -> list[str]:
         """Create pods and return their keys; goes on through a server that is away."""
         where = namespace or self.namespace
-        manifests = [makers.pod(f"web-{next(self._names)}", where, self.namespace, **wanted) for _ in range(count)]
+        manifests = [makers.a_pod(f"web-{next(self._names)}", where, self.namespace, **wanted) for _ in range(count)]
         await self._feed.create_pods(manifests, lambda _key: None, _not_refused)
         return [f"{where}/{each['metadata']['name']}" for each in manifests]
 

@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.1
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/placewright-e2e"
 
 
-def profile(name: str, **spec: Any) -> dict[str, Any]:
+def a_profile(name: str, **spec: Any) -> dict[str, Any]:
     spec = {"schedulerName": name, **spec}
     spec = {"schedulerName": "default-scheduler", **spec}
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
@@ -85,16 +85,16 @@ async def test_the_api_server_asks_the_webhook_before_it_stores_a_profile(instal
         not_on_this_server("it is that of KUBECONFIG_E2E and cannot call this machine")
     options = AdmissionOptions(address="127.0.0.1", port=reserved_port(), configuration="placewright-e2e")
     async with cluster(installation, "asked-bad", "asked-good") as client, operator(installation, options):
-        said = await refused(client, profile("asked-bad", weights={"NodeResourceFit": 1}))
+        said = await refused(client, a_profile("asked-bad", weights={"NodeResourceFit": 1}))
         assert f'{DENIED}spec.weights.NodeResourceFit: found "NodeResourceFit"' in said
-        said = await said_of(client, profile("asked-bad", backoff=BAD))
+        said = await said_of(client, a_profile("asked-bad", backoff=BAD))
         if installation.control_plane.assets.minor >= CEL:
             assert "spec.backoff: Invalid value: " in said
             assert "maxSeconds is at least initialSeconds" in said
             assert DENIED not in said, "the rule of the definition comes before the webhook"
         else:
             assert f"{DENIED}spec.backoff.maxSeconds: found 2; allowed" in said
-        assert await said_of(client, profile("asked-good")) == ""
+        assert await said_of(client, a_profile("asked-good")) == ""
         with pytest.raises(ApiError, match="immutable"):
             await client.patch(f"{PROFILES}/asked-good", {"spec": {"schedulerName": "other"}}, content_type=MERGE_PATCH)
         await client.patch(f"{PROFILES}/asked-good", {"spec": {"paused": True}}, content_type=MERGE_PATCH)
@@ -102,7 +102,7 @@ async def test_the_api_server_asks_the_webhook_before_it_stores_a_profile(instal
 
 async def test_what_an_api_server_without_cel_lets_pass_the_operator_refuses(installation: Installation) -> None:
     async with cluster(installation, "unasked") as client:
-        said = await said_of(client, profile("unasked", backoff=BAD))
+        said = await said_of(client, a_profile("unasked", backoff=BAD))
         if said:
             assert "maxSeconds is at least initialSeconds" in said
             return

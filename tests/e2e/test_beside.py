@@ -34,8 +34,8 @@ def kube_scheduler(stage: Stage) -> Iterator[KubeScheduler]:
         yield running
 
 
-def pod(stage: Stage, name: str, **spec: Any) -> Object:
-    made = makers.pod(name, stage.namespace, stage.namespace, cpu="1")
+def a_pod(stage: Stage, name: str, **spec: Any) -> Object:
+    made = makers.a_pod(name, stage.namespace, stage.namespace, cpu="1")
     made["spec"] |= spec
     return made
 
@@ -43,11 +43,11 @@ def pod(stage: Stage, name: str, **spec: Any) -> Object:
 def for_us(stage: Stage, name: str) -> Object:
     """As the page has it: the pool's label, and its taint tolerated."""
     selector = {makers.STAGE: stage.namespace, POOL: "placewright"}
-    return pod(stage, name, nodeSelector=selector, tolerations=[{**TAINT, "operator": "Exists"}])
+    return a_pod(stage, name, nodeSelector=selector, tolerations=[{**TAINT, "operator": "Exists"}])
 
 
 def for_them(stage: Stage, name: str) -> Object:
-    return pod(stage, name, schedulerName="default-scheduler")
+    return a_pod(stage, name, schedulerName="default-scheduler")
 
 
 async def placed(stage: Stage, manifests: list[Object]) -> list[Object]:

@@ -138,22 +138,22 @@ class Play:
     async def perform(self) -> Run:
         await self._warm_up()
         for name in ("web-0", "web-1", "web-2", "web-3"):
-            await self._place(pod(name))
-        await self._place(pod("gpu", gpus=1))
-        await self._place(pod("refused"))
+            await self._place(a_pod(name))
+        await self._place(a_pod("gpu", gpus=1))
+        await self._place(a_pod("refused"))
         await self._delete("refused")
         for node in NODES:
-            low = await self._create(pod(f"low-{node}", cpu="3", node=node, priority="low"))
+            low = await self._create(a_pod(f"low-{node}", cpu="3", node=node, priority="low"))
             self.run.victims[node] = {name: part for name, part in low.items() if name not in ("kind", "apiVersion")}
         await self._until_full()
-        await self._place(pod("vip", cpu="3", priority="high"), until_placed=True)
+        await self._place(a_pod("vip", cpu="3", priority="high"), until_placed=True)
         self._collect()
         return self.run
 
     async def _warm_up(self) -> None:
         """A scheduler may begin before it knows all nodes."""
         for number in range(50):
-            await self._place(pod(f"warm-{number}"), until_placed=True)
+            await self._place(a_pod(f"warm-{number}"), until_placed=True)
             if sorted(offered(self._server.of("filter")[-1].body)) == sorted(NODES):
                 return
         raise AssertionError("it does not get to know all nodes")
@@ -161,7 +161,7 @@ class Play:
     async def _until_full(self) -> None:
         """A scheduler may hear of a new pod before it hears that older ones stand on nodes."""
         for number in range(50):
-            full = pod(f"warm-up-{number}", cpu="1")
+            full = a_pod(f"warm-up-{number}", cpu="1")
             seen = await _settled(self._watch, await self._create(full), until_placed=False)
             await self._delete(full["metadata"]["name"])
             if not seen["spec"].get("nodeName"):
@@ -192,8 +192,8 @@ class Play:
                 self.run.questions.setdefault((asked.path, name), _comparable(asked.body))
 
 
-def pod(name: str, *, cpu: str = "100m", node: str = "", priority: str = "", gpus: int = 0) -> Object:
-    made = makers.pod(name, NAMESPACE, NAMESPACE, cpu=cpu, priority_class=priority, grace=0)
+def a_pod(name: str, *, cpu: str = "100m", node: str = "", priority: str = "", gpus: int = 0) -> Object:
+    made = makers.a_pod(name, NAMESPACE, NAMESPACE, cpu=cpu, priority_class=priority, grace=0)
     if node:
         made["spec"]["nodeName"] = node
     if gpus:
@@ -275,7 +275,7 @@ async def _furnish(kubeconfig: Path) -> None:
             body = {"metadata": {"name": name}, "value": value}
             (await client.post("/apis/scheduling.k8s.io/v1/priorityclasses", body)).expect(201)
         for name in NODES:
-            (await client.post("/api/v1/nodes", makers.node(name, NAMESPACE))).expect(201)
+            (await client.post("/api/v1/nodes", makers.a_node(name, NAMESPACE))).expect(201)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["it knows the nodes", "it is sent whole objects"])

@@ -122,7 +122,7 @@ async def _first_event(stage: Stage, selector: str) -> Seen:
 
 async def test_a_pod_with_scheduling_gates_is_placed_where_there_are_none_and_waits_where_there_are(stage: Stage, minor: int) -> None:
     await stage.nodes(1)
-    manifest = makers.pod("gated", stage.namespace, stage.namespace)
+    manifest = makers.a_pod("gated", stage.namespace, stage.namespace)
     manifest["spec"]["schedulingGates"] = [{"name": "example.test/wait"}]
     key, path = f"{stage.namespace}/gated", f"/api/v1/namespaces/{stage.namespace}/pods"
     made = json.loads(await stage.client.post(path, manifest))
@@ -212,7 +212,7 @@ async def priority_classes(stage: Stage, values: Mapping[str, int]) -> AsyncIter
 
 async def make_pod(stage: Stage, name: str, *, on: str = "", cpu: str = "3", priority: str = "", **labels: str) -> str:
     """One pod of this name; its key."""
-    manifest = makers.pod(name, stage.namespace, stage.namespace, on=on, cpu=cpu)
+    manifest = makers.a_pod(name, stage.namespace, stage.namespace, on=on, cpu=cpu)
     manifest["metadata"]["labels"] = labels
     if priority:
         manifest["spec"]["priorityClassName"] = f"{stage.namespace}-{priority}"

@@ -54,7 +54,7 @@ CONFIGURATION = """\
 """
 
 
-def pod(cpu: str, priority: int | None = None, name: str = "pod") -> str:
+def pod_template(cpu: str, priority: int | None = None, name: str = "pod") -> str:
     """A pod's template, as JSON, which is YAML."""
     container = {"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": {"cpu": cpu}}}
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **({} if priority is None else {"priority": priority})}
@@ -62,10 +62,10 @@ def pod(cpu: str, priority: int | None = None, name: str = "pod") -> str:
 
 
 TEMPLATES = {
-    "large.yaml": pod("9"),
-    "low.yaml": pod("3"),
-    "high.yaml": pod("3", priority=10),
-    "numbered.yaml": pod("100m", name="n{{Mod .Index 3}}"),
+    "large.yaml": pod_template("9"),
+    "low.yaml": pod_template("3"),
+    "high.yaml": pod_template("3", priority=10),
+    "numbered.yaml": pod_template("100m", name="n{{Mod .Index 3}}"),
     "service.yaml": "{apiVersion: v1, kind: Service, metadata: {generateName: s-}, spec: {ports: [{port: 80}]}}",
     "volume.yaml": (
         "{apiVersion: v1, kind: PersistentVolume, spec: {csi: {driver: ebs.csi.aws.com}, capacity: {storage: 1Gi}, "

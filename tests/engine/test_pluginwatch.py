@@ -23,7 +23,7 @@ class Boom(PreEnqueuePlugin):
         return SUCCESS
 
 
-def profile(generation: int, name: str = "p") -> ResolvedProfile:
+def a_profile(generation: int, name: str = "p") -> ResolvedProfile:
     made: Any = type("Profile", (), {"name": name, "generation": generation})()
     found: ResolvedProfile = made
     return found
@@ -31,10 +31,10 @@ def profile(generation: int, name: str = "p") -> ResolvedProfile:
 
 def test_failures_are_kept_for_each_generation_and_summed_up_for_all() -> None:
     watch = PluginWatch()
-    watch.guarding(profile(1)).failures.note("Boom", "Filter", "eh")
-    watch.guarding(profile(2)).failures.note("Boom", "Filter", "oh")
-    watch.guarding(profile(2)).failures.note("Boom", "Filter", "oh")
-    watch.guarding(profile(1, "other")).failures.note("Boom", "Score", "ah")
+    watch.guarding(a_profile(1)).failures.note("Boom", "Filter", "eh")
+    watch.guarding(a_profile(2)).failures.note("Boom", "Filter", "oh")
+    watch.guarding(a_profile(2)).failures.note("Boom", "Filter", "oh")
+    watch.guarding(a_profile(1, "other")).failures.note("Boom", "Score", "ah")
     counts = [getattr(watch.failures_of("p", generation), "total", None) for generation in (1, 2, 3, None)]
     assert counts == [1, 2, None, None]
     assert watch.totals == {("p", "Boom", "Filter"): 3, ("other", "Boom", "Score"): 1}
@@ -46,14 +46,14 @@ def test_failures_are_kept_for_each_generation_and_summed_up_for_all() -> None:
 def test_only_so_many_generations_are_remembered() -> None:
     watch = PluginWatch()
     for generation in range(1, 100):
-        watch.guarding(profile(generation))
+        watch.guarding(a_profile(generation))
     assert watch.failures_of("p", 1) is None
     assert watch.failures_of("p", 99) is not None
 
 
 def test_a_pod_that_a_failing_preenqueue_keeps_out_is_told_once_for_each_reason() -> None:
     watch, told = PluginWatch(), dict[str, str]()
-    world = World(Boom, guarding=watch.guarding(profile(1))).nodes(node("a"))
+    world = World(Boom, guarding=watch.guarding(a_profile(1))).nodes(node("a"))
     world.pods(pod("fine"), pod("kept").labels(boom="eh"))
     for _ in range(3):
         watch.tell(world.queue, world.events, world.status, told)

@@ -67,7 +67,7 @@ def extenders(data: bytes) -> None:
             read(data)
 
 
-def profiles(data: bytes) -> None:
+def profile_files(data: bytes) -> None:
     """Profiles and configurations."""
     text = data.decode("utf-8", "replace")
     check_file(text, "f", PLUGINS)
@@ -85,7 +85,7 @@ def manifests(data: bytes) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (objects, quantities, wire, extenders, profiles, manifests)
+    target.__name__: target for target in (objects, quantities, wire, extenders, profile_files, manifests)
 }
 
 if __name__ == "__main__":

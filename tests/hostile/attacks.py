@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from intruders import HABITS, intruders
 from serving.desk import trusting
 
-from .siege import HOSTILE, NAMESPACES, PODS, PROFILES, Object, Siege, profile
+from .siege import HOSTILE, NAMESPACES, PODS, PROFILES, Object, Siege, a_profile
 
 GROUPS: Final = f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{HOSTILE}/podgroups"
 CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{HOSTILE}/resourceclaims"
@@ -362,7 +362,7 @@ async def hung_extender(siege: Siege, rng: Dice) -> AsyncIterator[None]:
         port = server.sockets[0].getsockname()[1]
         verbs = rng.worst_first(({"bindVerb": "bind"}, {"filterVerb": "filter"}, {"prioritizeVerb": "score", "weight": 1}))
         extender = {"urlPrefix": f"http://{LOOPBACK}:{port}", "httpTimeout": "300s", **verbs}
-        await siege.create(PROFILES, [profile("slow", schedulerName="slow", extenders=[extender])])
+        await siege.create(PROFILES, [a_profile("slow", schedulerName="slow", extenders=[extender])])
         await siege.pods(siege.pod("slow", scheduler="slow") for _ in range(rng.choice((600, 700))))
         yield
 

@@ -307,10 +307,10 @@ async def besieged(folder: Path, nodes: int, devices: int = 0) -> AsyncIterator[
 async def _furnish(api: Api) -> None:
     for name in (HOSTILE, INNOCENT):
         await api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    await api.create(PROFILES, profile("default", schedulerName=SCHEDULER, backoff={"maxSeconds": 1}))
+    await api.create(PROFILES, a_profile("default", schedulerName=SCHEDULER, backoff={"maxSeconds": 1}))
 
 
-def profile(name: str, **spec: Any) -> Object:
+def a_profile(name: str, **spec: Any) -> Object:
     """A profile's body."""
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
 

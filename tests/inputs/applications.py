@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .workloads import Object, apart, claim_template, container, pod, service, tasks_job, template, thing, workload
+from .workloads import Object, a_pod, apart, claim_template, container, service, tasks_job, template, thing, workload
 
 #: By service, its replicas and port.
 BOOKSHOP = {"storefront": (3, 8080), "basket": (2, 7001), "catalogue": (2, 7002), "checkout": (1, 7003), "post": (1, 7004)}
@@ -171,7 +171,7 @@ def near_one_generation() -> Object:
     """For nodes with a label."""
     wanted = [{"matchExpressions": [{"key": "generation", "operator": "In", "values": ["8", "11"]}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": wanted}}
-    return pod("shows", container("shows"), affinity={"nodeAffinity": required})
+    return a_pod("shows", container("shows"), affinity={"nodeAffinity": required})
 
 
 def limits() -> list[Object]:
@@ -180,7 +180,7 @@ def limits() -> list[Object]:
     asked = {"below-the-limit": "300m", "above-the-limit": "900m"}
     return [
         thing("v1", "LimitRange", "half-a-core", spec={"limits": [bounds]}),
-        *(pod(name, container("shows", {"cpu": cpu})) for name, cpu in asked.items()),
+        *(a_pod(name, container("shows", {"cpu": cpu})) for name, cpu in asked.items()),
     ]
 
 
@@ -189,7 +189,7 @@ def priorities() -> list[Object]:
     classes = {"may-wait": 50, "may-not-wait": 5000}
     return [
         *(thing("scheduling.k8s.io/v1", "PriorityClass", name, value=value, globalDefault=False) for name, value in classes.items()),
-        *(pod(f"pod-that-{name}", container("shows", {"cpu": "2"}, {"cpu": "2"}), priorityClassName=name) for name in classes),
+        *(a_pod(f"pod-that-{name}", container("shows", {"cpu": "2"}, {"cpu": "2"}), priorityClassName=name) for name in classes),
     ]
 
 
@@ -205,9 +205,9 @@ def taints() -> list[Object]:
     """Pods that tolerate a taint, and one that does not."""
     tolerates = [{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}]
     return [
-        pod("shows", container("shows", {"cpu": "2500m"}, {"cpu": "3"}), tolerations=tolerates),
-        pod("does-not-tolerate", container("shows")),
-        pod("tolerates", container("shows", {"cpu": "1"}), tolerations=tolerates),
+        a_pod("shows", container("shows", {"cpu": "2500m"}, {"cpu": "3"}), tolerations=tolerates),
+        a_pod("does-not-tolerate", container("shows")),
+        a_pod("tolerates", container("shows", {"cpu": "1"}), tolerations=tolerates),
     ]
 
 

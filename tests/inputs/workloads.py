@@ -37,7 +37,7 @@ def service(name: str, labels: Object, ports: dict[str, int], namespace: str = "
     return thing("v1", "Service", name, namespace, labels, spec={**spec, "selector": labels, "ports": listed})
 
 
-def pod(name: str, only: Object, **spec: Any) -> Object:
+def a_pod(name: str, only: Object, **spec: Any) -> Object:
     """A pod of one container."""
     return thing("v1", "Pod", name, spec={"containers": [only], **spec})
 

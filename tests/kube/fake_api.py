@@ -146,7 +146,7 @@ def listing(*items: Mapping[str, Any], version: str = "10", following: str = "")
     return {"kind": "List", "metadata": {"resourceVersion": version, "continue": following}, "items": list(items)}
 
 
-def node(name: str, version: str = "1", uid: str = "", **extra: Any) -> dict[str, Any]:
+def a_node(name: str, version: str = "1", uid: str = "", **extra: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": uid or f"uid-{name}", "resourceVersion": version}, **extra}
 
 

@@ -9,7 +9,7 @@ from placewright.api.pods import PodInfo
 from placewright.testing.pods import PodMaker
 
 
-def pod(name: str = "web", **told: Any) -> PodInfo:
+def a_pod(name: str = "web", **told: Any) -> PodInfo:
     """A pod of namespace `shop`, scheduled by `placewright`."""
     return _maker(name, **told).build()
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from fake_api import FakeApi, answer, event, listing, node, refuse, stream
+from fake_api import FakeApi, a_node, answer, event, listing, refuse, stream
 from recording import RecordingSink
 
 from kubesandbox.server import Sandbox, SandboxOptions
@@ -38,8 +38,8 @@ class Following:
 
 async def test_objects_that_are_there_are_not_told_and_one_at_most_is_asked_for(api: FakeApi) -> None:
     silent = asyncio.Event()
-    api.on(f"GET {NODES}", answer(listing(node("old"), version="7", following="more")))
-    api.on(f"WATCH {NODES}", stream(event("ADDED", node("new", "8")), silent))
+    api.on(f"GET {NODES}", answer(listing(a_node("old"), version="7", following="more")))
+    api.on(f"WATCH {NODES}", stream(event("ADDED", a_node("new", "8")), silent))
     async with api.client() as client:
         following = Following(client)
         task = asyncio.create_task(following.arrivals.run())
@@ -55,8 +55,8 @@ async def test_objects_that_are_there_are_not_told_and_one_at_most_is_asked_for(
 async def test_changes_and_departures_are_passed_over_and_a_broken_watch_goes_on_after_them(api: FakeApi) -> None:
     silent = asyncio.Event()
     api.on(f"GET {NODES}", answer(listing(version="7")))
-    steps = (event("ADDED", node("a", "8")), event("MODIFIED", node("a", "9")), event("DELETED", node("a", "10")))
-    api.on(f"WATCH {NODES}", stream(*steps), stream(event("ADDED", node("b", "11")), silent))
+    steps = (event("ADDED", a_node("a", "8")), event("MODIFIED", a_node("a", "9")), event("DELETED", a_node("a", "10")))
+    api.on(f"WATCH {NODES}", stream(*steps), stream(event("ADDED", a_node("b", "11")), silent))
     async with api.client() as client:
         following = Following(client)
         task = asyncio.create_task(following.arrivals.run())
@@ -69,8 +69,8 @@ async def test_changes_and_departures_are_passed_over_and_a_broken_watch_goes_on
 
 async def test_a_server_that_has_forgotten_is_asked_again_where_it_stands(api: FakeApi) -> None:
     silent = asyncio.Event()
-    api.on(f"GET {NODES}", answer(listing(version="7")), answer(listing(node("missed"), version="20")))
-    api.on(f"WATCH {NODES}", refuse(410, "Expired"), stream(event("ADDED", node("a", "21")), silent))
+    api.on(f"GET {NODES}", answer(listing(version="7")), answer(listing(a_node("missed"), version="20")))
+    api.on(f"WATCH {NODES}", refuse(410, "Expired"), stream(event("ADDED", a_node("a", "21")), silent))
     async with api.client() as client:
         following = Following(client)
         task = asyncio.create_task(following.arrivals.run())

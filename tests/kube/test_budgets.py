@@ -12,7 +12,7 @@ from aiohttp import web
 from fake_api import FakeApi, answer, listing, refuse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pods import pod
+from pods import a_pod
 from recording import RecordingSink
 
 from placewright.api.decode import convert
@@ -205,25 +205,25 @@ Act = Callable[[ApiClient, Clock], Awaitable[object]]
 
 
 async def bind(client: ApiClient, clock: Clock) -> None:
-    await HttpBinder(client, lambda: True, backoff=NO_JITTER, sleep=clock.sleep).bind(pod(), HERE, {})
+    await HttpBinder(client, lambda: True, backoff=NO_JITTER, sleep=clock.sleep).bind(a_pod(), HERE, {})
 
 
 async def record(client: ApiClient, clock: Clock) -> None:
     recorder = HttpEventRecorder(client, "test", limits=EventLimits(backoff=NO_JITTER), clock=clock, sleep=clock.sleep)
     recorder.start()
-    recorder.record(pod(), "Normal", "Scheduled", "Binding", "assigned")
+    recorder.record(a_pod(), "Normal", "Scheduled", "Binding", "assigned")
     await recorder.close()
 
 
 async def write_status(client: ApiClient, clock: Clock) -> None:
     writer = HttpStatusWriter(client, backoff=NO_JITTER, sleep=clock.sleep)
     writer.start()
-    writer.pod_unscheduled(pod(), "Unschedulable", "0/3 nodes are available", None)
+    writer.pod_unscheduled(a_pod(), "Unschedulable", "0/3 nodes are available", None)
     await writer.close()
 
 
 async def evict(client: ApiClient, clock: Clock) -> None:
-    await HttpEvictor(client, lambda: True, backoff=NO_JITTER, sleep=clock.sleep).evict(pod(), pod("important"), HERE)
+    await HttpEvictor(client, lambda: True, backoff=NO_JITTER, sleep=clock.sleep).evict(a_pod(), a_pod("important"), HERE)
 
 
 async def bind_volume(client: ApiClient, clock: Clock) -> None:
@@ -293,7 +293,7 @@ async def test_while_bindings_are_refused_statuses_and_events_stand_aside() -> N
         busy.at(api, f"POST {EVENTS}", DONE, first=False)
         first = HttpBinder(client, lambda: True, attempts=1)
         with pytest.raises(Exception, match="429"):
-            await first.bind(pod(), HERE, {})
+            await first.bind(a_pod(), HERE, {})
         await asyncio.gather(write_status(client, clock), record(client, clock))
         assert len(api.asked("PATCH")) == 1
         assert len(api.asked("POST", "/events")) == 1
@@ -349,13 +349,13 @@ async def test_a_binding_goes_out_while_statuses_and_events_fill_all_their_place
         recorder.start()
         writer.start()
         for number in range(50):
-            recorder.record(pod(f"p{number}"), "Warning", "FailedScheduling", "Scheduling", "no")
-            writer.pod_unscheduled(pod(f"p{number}"), "Unschedulable", "no", None)
+            recorder.record(a_pod(f"p{number}"), "Warning", "FailedScheduling", "Scheduling", "no")
+            writer.pod_unscheduled(a_pod(f"p{number}"), "Unschedulable", "no", None)
         await events.until(EventLimits().workers)
         await statuses.until(WORKERS)
         api.on(f"POST {PODS}/web/binding", DONE)
         async with asyncio.timeout(5):
-            await HttpBinder(client, lambda: True).bind(pod(), HERE, {})
+            await HttpBinder(client, lambda: True).bind(a_pod(), HERE, {})
         assert (events.inside, statuses.inside) == (EventLimits().workers, WORKERS), "they are still there"
         events.opened.set()
         statuses.opened.set()
@@ -371,7 +371,7 @@ async def test_bindings_under_way_are_bounded_and_an_important_pods_goes_next() 
         binder = HttpBinder(client, lambda: True)
 
         async def bound(name: str, priority: int) -> None:
-            info = pod(name)
+            info = a_pod(name)
             info.priority = priority
             await binder.bind(info, HERE, {})
             order.append(name)
@@ -393,10 +393,10 @@ async def test_of_statuses_that_wait_the_oldest_are_dropped_and_counted_nominati
     async with FakeApi() as api, api.client() as client:
         api.on(f"PATCH {PODS}/p0/status", DONE)
         writer = HttpStatusWriter(client, waiting=5)
-        writer.pod_unscheduled(pod("p0"), "Unschedulable", "no", NodeName("node-1"))
+        writer.pod_unscheduled(a_pod("p0"), "Unschedulable", "no", NodeName("node-1"))
         for number in range(1, 30):
             api.on(f"PATCH {PODS}/p{number}/status", DONE)
-            writer.pod_unscheduled(pod(f"p{number}"), "Unschedulable", "no", None)
+            writer.pod_unscheduled(a_pod(f"p{number}"), "Unschedulable", "no", None)
         assert writer.counts.dropped == 25
         writer.start()
         await writer.close()
@@ -410,7 +410,7 @@ async def test_a_binding_is_never_dropped_however_many_wait() -> None:
         names = [f"p{number}" for number in range(6 * CONCURRENCY)]
         for name in names:
             api.on(f"POST {PODS}/{name}/binding", DONE)
-        outcomes = await asyncio.gather(*(binder.bind(pod(name), HERE, {}) for name in names), return_exceptions=True)
+        outcomes = await asyncio.gather(*(binder.bind(a_pod(name), HERE, {}) for name in names), return_exceptions=True)
         assert [one for one in outcomes if isinstance(one, (RequestError, Exception))] == []
         assert len(api.asked("POST")) == len(names)
 
@@ -429,7 +429,7 @@ async def test_a_webhook_that_refuses_with_retry_after_holds_nobody_but_the_pod_
 
     async with FakeApi() as api, api.client() as client:
         api.on(f"POST {PODS}/web/binding", answer(body, 429, **{"Retry-After": "300"}), DONE)
-        await HttpBinder(client, lambda: True, backoff=NO_JITTER, sleep=sleep).bind(pod(), HERE, {})
+        await HttpBinder(client, lambda: True, backoff=NO_JITTER, sleep=sleep).bind(a_pod(), HERE, {})
         assert waited == [300.0], "the pod itself waits as it was told"
         async with asyncio.timeout(5):
             for traffic in Traffic:

@@ -24,7 +24,7 @@ def part(number: int, text: bytes) -> bytes:
     return bytes([number << 3 | 2]) + (bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])) + text
 
 
-def claim(metadata: bytes = NAMED + THEIRS, status: bytes = ALLOCATION + A) -> bytes:
+def claim_bytes(metadata: bytes = NAMED + THEIRS, status: bytes = ALLOCATION + A) -> bytes:
     envelope = b"\n#\n\x12resource.k8s.io/v1\x12\rResourceClaim"
     return b"k8s\x00" + envelope + part(2, part(1, metadata) + SPEC + part(3, status)) + b'\x1a\x00"\x00'
 
@@ -35,29 +35,29 @@ def fields(message: bytes) -> set[bytes]:
 
 
 def test_it_says_which_claim_it_is() -> None:
-    assert identity_of(claim()) == ("07563b51-d20b-4615-a87a-76ee31680813", "443")
+    assert identity_of(claim_bytes()) == ("07563b51-d20b-4615-a87a-76ee31680813", "443")
 
 
 def test_finalizers_are_replaced_and_all_else_is_as_it_was() -> None:
-    edited = with_finalizers(claim(), ["x", "yz"])
+    edited = with_finalizers(claim_bytes(), ["x", "yz"])
     assert fields(edited) == {SPEC, NAMED, ALLOCATION, A, b"r\x01x", b"r\x02yz"}
-    assert len(edited) == len(claim(NAMED + b"r\x01xr\x02yz"))
-    assert with_finalizers(edited, ["them.example.com/x"]) == with_finalizers(claim(), ["them.example.com/x"])
-    assert fields(with_finalizers(claim(), [])) == {SPEC, NAMED, ALLOCATION, A}
+    assert len(edited) == len(claim_bytes(NAMED + b"r\x01xr\x02yz"))
+    assert with_finalizers(edited, ["them.example.com/x"]) == with_finalizers(claim_bytes(), ["them.example.com/x"])
+    assert fields(with_finalizers(claim_bytes(), [])) == {SPEC, NAMED, ALLOCATION, A}
 
 
 def test_users_are_replaced_and_all_else_is_as_it_was() -> None:
-    edited = with_consumers(claim(), [WHO, ANOTHER])
+    edited = with_consumers(claim_bytes(), [WHO, ANOTHER])
     assert fields(edited) == {SPEC, NAMED, THEIRS, ALLOCATION, A, B}
     assert edited.index(A) < edited.index(B)
-    assert len(edited) == len(claim(status=ALLOCATION + A + B))
+    assert len(edited) == len(claim_bytes(status=ALLOCATION + A + B))
     assert fields(with_consumers(edited, [])) == {SPEC, NAMED, THEIRS, ALLOCATION}
 
 
 def test_a_part_that_grows_beyond_127_bytes_says_so() -> None:
     many = [f"finalizer.example.com/{number}" for number in range(20)]
-    edited = with_finalizers(claim(), many)
-    assert identity_of(edited) == identity_of(claim())
+    edited = with_finalizers(claim_bytes(), many)
+    assert identity_of(edited) == identity_of(claim_bytes())
     assert all(part(14, each.encode()) in edited for each in many)
 
 
@@ -71,7 +71,7 @@ def test_what_is_no_claim_is_refused(text: bytes) -> None:
 
 
 def test_no_cut_of_a_claim_is_taken_for_a_claim_with_other_parameters() -> None:
-    whole = claim()
+    whole = claim_bytes()
     for length in range(len(whole) - 4):
         try:
             edited = with_finalizers(whole[:length], [])

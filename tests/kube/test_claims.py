@@ -35,7 +35,7 @@ def body(version: str = "7", *, uid: str = "c-1", finalizers: tuple[str, ...] = 
     return {"metadata": meta, "status": status}
 
 
-def claim(version: str = "7", **rest: Any) -> ResourceClaim:
+def a_claim(version: str = "7", **rest: Any) -> ResourceClaim:
     return convert(body(version, **rest), ResourceClaim)
 
 
@@ -68,7 +68,7 @@ async def bench() -> AsyncIterator[Bench]:
 async def test_a_claim_is_protected_before_it_gets_devices_and_each_write_is_on_what_the_last_one_made(bench: Bench) -> None:
     bench.api.on(PATCH, answer(body("8", finalizers=("mine", FINALIZER))))
     bench.api.on(STATUS, answer(body("9", allocation=DEVICES, reservedFor=[US])))
-    written = await bench.writer.reserve(claim(finalizers=("mine",)), ALLOCATION, WEB)
+    written = await bench.writer.reserve(a_claim(finalizers=("mine",)), ALLOCATION, WEB)
     assert written.metadata.resource_version == "9"
     assert bench.sent() == [
         {"metadata": {"uid": "c-1", "resourceVersion": "7", "finalizers": ["mine", FINALIZER]}},
@@ -143,27 +143,27 @@ async def test_a_server_without_that_form_has_its_refusal_reported(bench: Bench,
 async def test_a_claim_without_parameters_is_not_asked_for_again(bench: Bench) -> None:
     bench.api.on(PATCH, refuse(422, "Invalid"))
     with pytest.raises(ClaimError, match="422"):
-        await bench.writer.reserve(claim(), ALLOCATION, WEB)
+        await bench.writer.reserve(a_claim(), ALLOCATION, WEB)
     assert bench.api.asked("GET") == []
 
 
 async def test_a_claim_that_has_devices_gets_the_pod_beside_the_others(bench: Bench) -> None:
     bench.api.on(STATUS, answer(body("8")))
-    await bench.writer.reserve(claim(allocation=DEVICES, reservedFor=[THEM]), None, WEB)
+    await bench.writer.reserve(a_claim(allocation=DEVICES, reservedFor=[THEM]), None, WEB)
     assert bench.sent() == [{"metadata": {"uid": "c-1", "resourceVersion": "7"}, "status": {"reservedFor": [THEM, US]}}]
 
 
 async def test_after_a_conflict_the_claim_is_looked_at_and_the_pod_added_to_what_a_sibling_wrote(bench: Bench) -> None:
     bench.api.on(STATUS, refuse(409, "Conflict"), answer(body("10")))
     bench.api.on(GET, answer(body("9", finalizers=(FINALIZER,), allocation=DEVICES, reservedFor=[THEM])))
-    await bench.writer.reserve(claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
+    await bench.writer.reserve(a_claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
     assert bench.sent()[-1] == {"metadata": {"uid": "c-1", "resourceVersion": "9"}, "status": {"reservedFor": [THEM, US]}}
 
 
 async def test_a_write_whose_answer_got_lost_is_found_and_not_repeated(bench: Bench) -> None:
     bench.api.on(STATUS, hang_up, refuse(409, "Conflict"))
     bench.api.on(GET, answer(body("8", finalizers=(FINALIZER,), allocation=DEVICES, reservedFor=[US])))
-    written = await bench.writer.reserve(claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
+    written = await bench.writer.reserve(a_claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
     assert written.metadata.resource_version == "8"
     assert len(bench.sent()) == 2
 
@@ -180,7 +180,7 @@ async def test_what_somebody_else_did_meanwhile_may_make_it_impossible(bench: Be
     bench.api.on(STATUS, refuse(409, "Conflict"))
     bench.api.on(GET, answer(now))
     with pytest.raises(ClaimError, match=why):
-        await bench.writer.reserve(claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
+        await bench.writer.reserve(a_claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
     assert len(bench.sent()) == 1
 
 
@@ -188,13 +188,13 @@ async def test_a_claim_that_lost_its_devices_meanwhile_is_not_reserved(bench: Be
     bench.api.on(STATUS, refuse(409, "Conflict"))
     bench.api.on(GET, answer(body("9")))
     with pytest.raises(ClaimError, match="claim shop/mine got deallocated elsewhere in the meantime"):
-        await bench.writer.reserve(claim(allocation=DEVICES), None, WEB)
+        await bench.writer.reserve(a_claim(allocation=DEVICES), None, WEB)
 
 
 async def test_a_refusal_says_what_was_refused(bench: Bench) -> None:
     bench.api.on(STATUS, refuse(403, "Forbidden"))
     with pytest.raises(ClaimError, match="403"):
-        await bench.writer.reserve(claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
+        await bench.writer.reserve(a_claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ async def test_a_pod_is_taken_off_and_the_devices_go_with_the_last_one(
 ) -> None:
     bench.api.on(GET, answer(body("8", allocation=DEVICES, reservedFor=there)))
     bench.api.on(STATUS, answer(body("9")))
-    await bench.writer.release(claim(), WEB, deallocate=deallocate)
+    await bench.writer.release(a_claim(), WEB, deallocate=deallocate)
     assert bench.sent() == [{"metadata": {"uid": "c-1", "resourceVersion": "8"}, "status": status}]
 
 
@@ -221,20 +221,20 @@ NOT_OURS = (answer(body("8", reservedFor=[THEM])), answer(body("8", uid="c-2", a
 @pytest.mark.parametrize("now", NOT_OURS)
 async def test_nothing_is_written_where_nothing_is_to_be_released(bench: Bench, now: Any) -> None:
     bench.api.on(GET, now)
-    await bench.writer.release(claim(), WEB, deallocate=True)
+    await bench.writer.release(a_claim(), WEB, deallocate=True)
     assert bench.sent() == []
 
 
 async def test_devices_that_others_gave_to_the_claim_meanwhile_are_left_there(bench: Bench) -> None:
     bench.api.on(GET, answer(body("8", allocation=OTHER_DEVICES)))
-    await bench.writer.release(claim(allocation=DEVICES), WEB, deallocate=True)
+    await bench.writer.release(a_claim(allocation=DEVICES), WEB, deallocate=True)
     assert bench.sent() == []
 
 
 async def test_a_release_is_tried_for_as_long_as_the_server_is_away(bench: Bench) -> None:
     bench.api.on(GET, *[refuse(503, "ServiceUnavailable")] * 9, answer(body("8", allocation=DEVICES, reservedFor=[US])))
     bench.api.on(STATUS, hang_up, refuse(409, "Conflict"), answer(body("10")))
-    await bench.writer.release(claim(), WEB, deallocate=True)
+    await bench.writer.release(a_claim(), WEB, deallocate=True)
     assert len(bench.api.asked("GET")) >= 10
 
 
@@ -255,7 +255,7 @@ async def test_a_claim_of_ours_is_deleted_with_its_protection_and_only_as_itself
     bench.api.on(GET, answer(body("8", finalizers=("theirs", FINALIZER))))
     bench.api.on(PATCH, answer(body("9")))
     bench.api.on(f"DELETE {PATH}", answer({}))
-    await bench.writer.delete(claim())
+    await bench.writer.delete(a_claim())
     assert bench.sent() == [{"metadata": {"uid": "c-1", "resourceVersion": "8", "finalizers": ["theirs"]}}]
     assert bench.sent("DELETE")[0]["preconditions"] == {"uid": "c-1"}
 
@@ -269,9 +269,9 @@ async def test_a_pod_is_told_which_claim_serves_it(bench: Bench) -> None:
 async def test_a_replica_that_does_not_lead_writes_nothing(bench: Bench) -> None:
     bench.leads = False
     for attempt in (
-        bench.writer.reserve(claim(), ALLOCATION, WEB),
-        bench.writer.release(claim(), WEB, deallocate=True),
-        bench.writer.delete(claim()),
+        bench.writer.reserve(a_claim(), ALLOCATION, WEB),
+        bench.writer.release(a_claim(), WEB, deallocate=True),
+        bench.writer.delete(a_claim()),
         bench.writer.until(lambda: False, 5.0),
     ):
         with pytest.raises(ClaimError, match="not the active one"):
@@ -303,8 +303,8 @@ async def test_listeners_hear_of_claims_that_were_made_and_of_those_that_could_n
     bench.listening.append(Listener())
     collection = "POST /apis/resource.k8s.io/v1/namespaces/shop/resourceclaims"
     bench.api.on(collection, answer(body("9"), 201), refuse(403))
-    await bench.writer.create(claim(), "web-")
+    await bench.writer.create(a_claim(), "web-")
     with pytest.raises(ClaimError):
-        await bench.writer.create(claim(), "web-")
+        await bench.writer.create(a_claim(), "web-")
     bench.writer.waited("p", {"d"}, "success", 1.0)
     assert heard == [False, True, ("p", {"d"}, "success", 1.0)]

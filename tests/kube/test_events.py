@@ -10,7 +10,7 @@ from aiohttp import web
 from fake_api import FakeApi, Step, answer, hang_up, refuse
 from hypothesis import given
 from hypothesis import strategies as st
-from pods import pod
+from pods import a_pod
 
 from placewright.kube.client import ApiClient
 from placewright.kube.retry import RetryBackoff
@@ -62,13 +62,13 @@ async def desk() -> AsyncIterator[Desk]:
 
 
 def fail(recorder: HttpEventRecorder, name: str = "web", note: str = "0/3 nodes are available") -> None:
-    recorder.record(pod(name), "Warning", "FailedScheduling", "Scheduling", note)
+    recorder.record(a_pod(name), "Warning", "FailedScheduling", "Scheduling", note)
 
 
 async def test_an_event_has_the_shape_of_events_k8s_io(desk: Desk) -> None:
     recorder = desk.recorder()
     recorder.start()
-    recorder.record(pod("web", uid="u-1", version="7"), "Normal", "Scheduled", "Binding", "Successfully assigned shop/web to node-1")
+    recorder.record(a_pod("web", uid="u-1", version="7"), "Normal", "Scheduled", "Binding", "Successfully assigned shop/web to node-1")
     await recorder.close()
     (body,) = desk.posted
     name = body["metadata"].pop("name")
@@ -170,7 +170,7 @@ async def test_another_pod_note_or_uid_is_another_event(desk: Desk) -> None:
     fail(recorder)
     fail(recorder, "other")
     fail(recorder, note="0/4 nodes are available")
-    recorder.record(pod("web", uid="reborn"), "Warning", "FailedScheduling", "Scheduling", "0/3 nodes are available")
+    recorder.record(a_pod("web", uid="reborn"), "Warning", "FailedScheduling", "Scheduling", "0/3 nodes are available")
     await recorder.close()
     assert len({body["metadata"]["name"] for body in desk.posted}) == 4
 
@@ -273,8 +273,8 @@ async def test_closing_waits_no_longer_than_its_deadline_and_counts_what_it_leav
 
 async def test_warnings_that_wait_go_with_the_term_and_what_was_done_is_told(desk: Desk) -> None:
     recorder = desk.recorder()
-    recorder.record(pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
-    recorder.record(pod("other"), "Normal", "Scheduled", "Binding", "assigned")
+    recorder.record(a_pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
+    recorder.record(a_pod("other"), "Normal", "Scheduled", "Binding", "assigned")
     recorder.end_term()
     recorder.start()
     await recorder.close()
@@ -283,9 +283,9 @@ async def test_warnings_that_wait_go_with_the_term_and_what_was_done_is_told(des
 
 async def test_a_warning_of_the_next_term_is_an_event_of_its_own(desk: Desk) -> None:
     recorder = desk.recorder()
-    recorder.record(pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
+    recorder.record(a_pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
     recorder.end_term()
-    recorder.record(pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
+    recorder.record(a_pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
     recorder.start()
     await recorder.close()
     assert len(desk.posted) == 1 and recorder.counts.repeats == 0
@@ -294,8 +294,8 @@ async def test_a_warning_of_the_next_term_is_an_event_of_its_own(desk: Desk) -> 
 async def test_who_is_not_the_active_replica_warns_of_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     recorder = desk.recorder(may_warn=lambda: False)
     recorder.start()
-    recorder.record(pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
-    recorder.record(pod("other"), "Normal", "Scheduled", "Binding", "assigned")
+    recorder.record(a_pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
+    recorder.record(a_pod("other"), "Normal", "Scheduled", "Binding", "assigned")
     await recorder.close()
     assert [body["reason"] for body in desk.posted] == ["Scheduled"]
     assert (recorder.counts.dropped, recorder.counts.failed) == (1, 0) and caplog.messages == []

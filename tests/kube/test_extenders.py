@@ -15,8 +15,8 @@ from aiohttp import web
 from yarl import URL
 
 from kube.extender_server import ExtenderServer, endless, hanging_up, silent, trickling
-from kube.fake_api import FakeApi, answer, listing, node, stream
-from kube.pods import pod, pod_json
+from kube.fake_api import FakeApi, a_node, answer, listing, stream
+from kube.pods import a_pod, pod_json
 from placewright.api.extenders import ExtenderError, ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.framework.ports import Extender
@@ -26,11 +26,11 @@ from placewright.kube.extenders.messages import AnswerRoom, read_scores
 from placewright.kube.fullobjects import FullObjects
 
 A, B, C = NodeName("a"), NodeName("b"), NodeName("c")
-WEB = pod("web")
+WEB = a_pod("web")
 #: How the API server shows `WEB`: with fields that the scheduler does not know.
 SPEC = {"schedulerName": "placewright", "hostname": "exactly<&>this", "containers": [{"name": "c", "stdin": True}]}
 WEB_JSON = pod_json("web") | {"spec": SPEC}
-NODES = [node(name, spec={"podCIDR": f"10.0.{name}.0/24"}, status={"nodeInfo": {"kernelVersion": name}}) for name in "abc"]
+NODES = [a_node(name, spec={"podCIDR": f"10.0.{name}.0/24"}, status={"nodeInfo": {"kernelVersion": name}}) for name in "abc"]
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def test_a_pod_is_sent_without_the_names_of_its_kind_and_without_managed_f
         meta = {**WEB_JSON["metadata"], "managedFields": [{"manager": "kubectl"}], "generateName": "web-"}
         api.on("GET /api/v1/namespaces/shop/pods/other", answer({**WEB_JSON, "kind": "Pod", "apiVersion": "v1", "metadata": meta}))
         server.on("filter", {})
-        await extender.filter(pod("other", uid="uid-web"), [A])
+        await extender.filter(a_pod("other", uid="uid-web"), [A])
         sent = server.asked[0].body["Pod"]
         assert sent == {**WEB_JSON, "metadata": {**WEB_JSON["metadata"], "generateName": "web-"}}
 
@@ -99,7 +99,7 @@ async def test_a_pod_is_read_once_for_all_that_is_asked_about_it_and_again_when_
         await extender.filter(WEB, [A])
         await extender.prioritize(WEB, [A])
         assert len(api.asked("GET", "/pods/web")) == 1
-        await extender.filter(pod("web", version="2"), [A])
+        await extender.filter(a_pod("web", version="2"), [A])
         assert len(api.asked("GET", "/pods/web")) == 2
 
 
@@ -111,7 +111,7 @@ async def test_bind_names_the_pod_and_the_node() -> None:
         assert api.asked("GET", "/pods/web") == []
 
 
-VICTIMS = {A: NodeVictims((pod("v1", node="a"), pod("v2", node="a")), 1), B: NodeVictims((pod("v3", node="b"),))}
+VICTIMS = {A: NodeVictims((a_pod("v1", node="a"), a_pod("v2", node="a")), 1), B: NodeVictims((a_pod("v3", node="b"),))}
 
 
 async def test_preempt_sends_whole_victims() -> None:
@@ -244,7 +244,7 @@ async def test_victims_come_back_as_the_pods_that_were_meant() -> None:
 
 
 async def test_an_extender_may_choose_other_nodes_and_victims_where_the_scheduler_says_who_is_there() -> None:
-    there = {C: [pod("v9", node="c")]}
+    there = {C: [a_pod("v9", node="c")]}
     async with world(node_cache_capable=True) as (extender, server, _):
         server.on("preempt", {"NodeNameToMetaVictims": {"c": agreeing("uid-v9")}})
         assert await extender.preempt(WEB, VICTIMS, lambda name: there[name]) == {C: NodeVictims((there[C][0],))}
@@ -483,8 +483,8 @@ async def test_the_client_is_the_schedulers_port() -> None:
 async def test_a_pod_that_is_gone_or_replaced_is_not_sent() -> None:
     async with world(node_cache_capable=True) as (extender, server, _):
         server.on("filter", {})
-        assert await complaint(extender.filter(pod("gone"), [A])) == "pod shop/gone cannot be sent: it is gone"
-        said = await complaint(extender.filter(pod("web", uid="older"), [A]))
+        assert await complaint(extender.filter(a_pod("gone"), [A])) == "pod shop/gone cannot be sent: it is gone"
+        said = await complaint(extender.filter(a_pod("web", uid="older"), [A]))
         assert said == "pod shop/web cannot be sent: it has been replaced by another of its name"
         assert server.asked == []
 
@@ -504,7 +504,7 @@ async def test_an_api_server_that_does_not_answer_is_not_blamed_on_the_extender(
             return web.Response()
 
         api.on("GET /api/v1/namespaces/shop/pods/slow", never)
-        said = await complaint(extender.filter(pod("slow"), [A]))
+        said = await complaint(extender.filter(a_pod("slow"), [A]))
         assert said == f'Post "{server.url}/v1/filter": what is to be sent could not be read within 0.2s'
 
 
@@ -512,7 +512,7 @@ async def test_nodes_are_sent_as_they_are_now_and_a_new_one_is_waited_for() -> N
     async with FakeApi() as api, ExtenderServer() as server, api.client() as client:
         later = asyncio.Event()
         changed = {**NODES[0], "metadata": {**NODES[0]["metadata"], "resourceVersion": "11"}, "spec": {"unschedulable": True}}
-        new = node("new", version="12")
+        new = a_node("new", version="12")
         events = [json.dumps({"type": kind, "object": one}).encode() + b"\n" for kind, one in (("MODIFIED", changed), ("ADDED", new))]
         api.on("GET /api/v1/namespaces/shop/pods/web", answer(WEB_JSON))
         api.on("GET /api/v1/nodes", answer(listing(*NODES)))

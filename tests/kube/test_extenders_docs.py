@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kube.fake_api import FakeApi, answer, listing, node, stream
-from kube.pods import pod, pod_json
+from kube.fake_api import FakeApi, a_node, answer, listing, stream
+from kube.pods import a_pod, pod_json
 from placewright.api.extenders import Filtered
 from placewright.api.objects import NodeName
 from placewright.kube.extenders.httpextender import HttpExtender
@@ -51,7 +51,7 @@ async def test_the_example_filters_and_scores_as_the_page_says(server: str) -> N
     (profile,) = read_profiles(block("yaml").replace("http://127.0.0.1:8888", server), "extenders.md")
     (settings,) = resolve(profile, in_tree()).extenders
     labels = {NONE: {}, FEW: {"licences": "2"}, MANY: {"licences": "30"}}
-    nodes = [node(name) | {"metadata": {**node(name)["metadata"], "labels": had}} for name, had in labels.items()]
+    nodes = [a_node(name) | {"metadata": {**a_node(name)["metadata"], "labels": had}} for name, had in labels.items()]
     wants = pod_json("web")
     wants["metadata"]["labels"] = {"licence": "yes"}
     async with FakeApi() as api, api.client() as client:
@@ -62,8 +62,8 @@ async def test_the_example_filters_and_scores_as_the_page_says(server: str) -> N
         extender = HttpExtender(settings, FullObjects(client), {})
         extender.open()
         try:
-            assert await extender.filter(pod("web"), list(labels)) == Filtered((FEW, MANY), {NONE: "node(s) had no licence"})
-            assert await extender.filter(pod("other"), list(labels)) == Filtered((NONE, FEW, MANY))
-            assert await extender.prioritize(pod("web"), [FEW, MANY]) == {FEW: 2, MANY: 10}
+            assert await extender.filter(a_pod("web"), list(labels)) == Filtered((FEW, MANY), {NONE: "node(s) had no licence"})
+            assert await extender.filter(a_pod("other"), list(labels)) == Filtered((NONE, FEW, MANY))
+            assert await extender.prioritize(a_pod("web"), [FEW, MANY]) == {FEW: 2, MANY: 10}
         finally:
             await extender.close()

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from kube.extender_server import Certificate, ExtenderServer, certificate, serving
-from kube.pods import pod
+from kube.pods import a_pod
 from placewright.api.bad_input import InputError
 from placewright.api.extenders import ExtenderError, ExtenderSettings, ExtenderTLS
 from placewright.api.objects import NodeName
@@ -43,7 +43,7 @@ async def calling(server: ExtenderServer, tls: ExtenderTLS = ExtenderTLS(), *, h
 
 async def refused(extender: HttpExtender) -> str:
     with pytest.raises(ExtenderError) as caught:
-        await extender.bind(pod(), A)
+        await extender.bind(a_pod(), A)
     return str(caught.value)
 
 
@@ -57,7 +57,7 @@ async def test_a_server_is_verified_with_the_ca_of_the_profile(tmp_path: Path) -
     async with ExtenderServer(serving(server_side)) as server:
         for tls in (ExtenderTLS(ca_file=str(server_side.certificate)), ExtenderTLS(ca_data=in_base64(server_side.certificate))):
             async with calling(server, tls) as extender:
-                await extender.bind(pod(), A)
+                await extender.bind(a_pod(), A)
         # Data goes before the file.
         both = ExtenderTLS(ca_file=str(server_side.certificate), ca_data=in_base64(stranger.certificate))
         async with calling(server, both) as extender:
@@ -70,9 +70,9 @@ async def test_without_a_ca_the_systems_own_are_trusted_unless_it_is_said_that_n
         async with calling(server) as extender:
             assert "certificate verify failed" in await refused(extender)
         async with calling(server, ExtenderTLS(insecure=True)) as extender:
-            await extender.bind(pod(), A)
+            await extender.bind(a_pod(), A)
         async with calling(server, https=True) as extender:
-            await extender.bind(pod(), A)
+            await extender.bind(a_pod(), A)
 
 
 async def test_enable_https_verifies_when_there_is_a_ca(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ async def test_the_name_in_the_certificate_is_the_hosts_or_the_one_that_the_prof
         async with calling(server, ExtenderTLS(ca_file=authority)) as extender:
             assert "mismatch" in await refused(extender)
         async with calling(server, ExtenderTLS(ca_file=authority, server_name="gpu.example")) as extender:
-            await extender.bind(pod(), A)
+            await extender.bind(a_pod(), A)
         async with calling(server, ExtenderTLS(ca_file=authority, server_name="other.example")) as extender:
             assert "mismatch" in await refused(extender)
 
@@ -105,7 +105,7 @@ async def test_a_server_that_wants_a_certificate_is_shown_ours(tmp_path: Path) -
         data = ExtenderTLS(**trust, cert_data=in_base64(ours.certificate), key_data=in_base64(ours.key))
         for tls in (files, data):
             async with calling(server, tls) as extender:
-                await extender.bind(pod(), A)
+                await extender.bind(a_pod(), A)
         assert [asked.client_certificate for asked in server.asked] == ["placewright", "placewright"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fake_api import FakeApi, answer
-from pods import pod, pod_json
+from pods import a_pod, pod_json
 from raw_server import CREATED, Peer, RawServer, silent
 
 from placewright.api.errors import BindError, EvictError
@@ -210,7 +210,7 @@ async def test_a_binding_under_way_when_the_lead_is_lost_is_aborted_and_then_ask
     desk.holds_back(f"POST {PATH}")
     desk.api.on("GET /api/v1/namespaces/shop/pods/web", answer(pod_json(node=node)))
     binder = HttpBinder(desk.client, desk.lead, **desk.timing)
-    binding = asyncio.create_task(binder.bind(pod(), HERE, {}))
+    binding = asyncio.create_task(binder.bind(a_pod(), HERE, {}))
     await desk.lose_the_lead_when_asked("POST", "/binding")
     if node:
         await asyncio.wait_for(binding, DEADLINE)
@@ -231,7 +231,7 @@ async def test_an_extender_that_binds_is_not_waited_for_when_the_lead_is_lost(de
         await asyncio.Event().wait()
         raise ExtenderError("never")
 
-    binding = asyncio.create_task(binder.bind_by(pod(), HERE, slow))
+    binding = asyncio.create_task(binder.bind_by(a_pod(), HERE, slow))
     await asked.wait()
     desk.lead.held = False
     desk.client.abort_unwanted()
@@ -245,7 +245,7 @@ async def test_an_extender_that_binds_is_not_waited_for_when_the_lead_is_lost(de
 async def test_a_victim_is_not_marked_by_who_is_not_the_active_replica_any_more(desk: Desk) -> None:
     desk.holds_back("PATCH /api/v1/namespaces/shop/pods/web/status")
     evictor = HttpEvictor(desk.client, desk.lead, **desk.timing)
-    evicting = asyncio.create_task(evictor.evict(pod(), pod("important"), HERE))
+    evicting = asyncio.create_task(evictor.evict(a_pod(), a_pod("important"), HERE))
     await desk.lose_the_lead_when_asked("PATCH", "/status")
     with pytest.raises(EvictError, match="not the active one"):
         await asyncio.wait_for(evicting, DEADLINE)
@@ -256,5 +256,5 @@ async def test_a_lead_that_is_lost_while_a_connection_is_made_marks_nobody(desk:
     answers = iter((True, False, False))
     evictor = HttpEvictor(desk.client, lambda: next(answers), **desk.timing)
     with pytest.raises(EvictError, match="not the active one"):
-        await evictor.evict(pod(), pod("important"), HERE)
+        await evictor.evict(a_pod(), a_pod("important"), HERE)
     assert desk.api.requests == []

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from fake_api import FakeApi, Step, answer, listing, node, refuse, stream
+from fake_api import FakeApi, Step, a_node, answer, listing, refuse, stream
 from recording import RecordingSink
 
 from placewright.api.objects import Node
@@ -113,7 +113,7 @@ async def test_nobody_waits_for_a_collection_that_may_not_be_read_and_one_line_s
 async def test_a_watched_optional_collection_is_waited_for_until_its_first_list() -> None:
     async with polled(OptionalTerms("Quota")) as at:
         forever = asyncio.Event()
-        at.lists(answer(listing(node("a"))))
+        at.lists(answer(listing(a_node("a"))))
         at.api.on(f"WATCH {SAMPLES}", stream(forever))
         at.group.start()
         async with asyncio.timeout(5):

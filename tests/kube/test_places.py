@@ -29,7 +29,7 @@ HERE = NodeName("node-1")
 DONE = answer({}, 201)
 
 
-def pod(name: str, *, namespace: str = "shop", profile: str = "default") -> PodInfo:
+def a_pod(name: str, *, namespace: str = "shop", profile: str = "default") -> PodInfo:
     return kit.pod(name).namespace(namespace).scheduler(profile).build()
 
 
@@ -164,7 +164,7 @@ def path(each: PodInfo) -> str:
 
 
 def crowd(namespace: str, count: int) -> list[PodInfo]:
-    return [pod(f"p{number}", namespace=namespace) for number in range(count)]
+    return [a_pod(f"p{number}", namespace=namespace) for number in range(count)]
 
 
 @asynccontextmanager
@@ -213,8 +213,8 @@ async def test_with_many_stuck_namespaces_one_more_still_gets_its_bindings_throu
 async def test_a_profile_that_is_stuck_in_every_namespace_leaves_places_to_the_others() -> None:
     async with FakeApi() as api, api.client() as client:
         webhooks = Webhooks(api)
-        stuck = [pod(f"p{number}", namespace=f"n-{number % 50}", profile="stuck") for number in range(400)]
-        healthy = [pod(f"h{number}", namespace=f"n-{number % 50}") for number in range(100)]
+        stuck = [a_pod(f"p{number}", namespace=f"n-{number % 50}", profile="stuck") for number in range(400)]
+        healthy = [a_pod(f"h{number}", namespace=f"n-{number % 50}") for number in range(100)]
         webhooks.hangs(stuck)
         webhooks.works(healthy)
         binder = HttpBinder(client, lambda: True)
@@ -267,7 +267,7 @@ async def test_who_waits_for_retry_after_holds_no_place_and_stands_aside_while_o
                     await asyncio.sleep(0)
                 assert waits.asked == [300.0] * len(told)
                 assert waits.aside == {each.uid for each in told}
-                for other in (pod("late", namespace="shop"), pod("late", namespace="other")):
+                for other in (a_pod("late", namespace="shop"), a_pod("late", namespace="other")):
                     api.on(f"POST {path(other)}/binding", DONE)
                     await binder.bind(other, HERE, {})
                 waits.over.set()
@@ -288,7 +288,7 @@ async def test_who_has_to_ask_what_became_of_a_binding_holds_no_place_between_tw
             async with asyncio.timeout(5):
                 while len(waits.asked) < len(lost):  # noqa: ASYNC110 - what a fake sleep notes
                     await asyncio.sleep(0)
-                late = pod("late", namespace="shop")
+                late = a_pod("late", namespace="shop")
                 api.on(f"POST {path(late)}/binding", DONE)
                 await binder.bind(late, HERE, {})
     assert binder.counts.bound == 1
@@ -301,15 +301,15 @@ async def test_without_the_lead_a_pod_is_looked_at_once() -> None:
     """An API server that hangs would otherwise be asked twenty times, for ten minutes, before the next term could begin."""
     leads = True
     async with FakeApi() as api, api.client() as client:
-        api.on(f"POST {path(pod('web'))}/binding", refuse(500))
-        api.on(f"GET {path(pod('web'))}", refuse(500))
+        api.on(f"POST {path(a_pod('web'))}/binding", refuse(500))
+        api.on(f"GET {path(a_pod('web'))}", refuse(500))
 
         async def sleep(_seconds: float) -> None:
             nonlocal leads
             leads = False
 
         with pytest.raises(BindError, match="could not be read") as caught:
-            await HttpBinder(client, lambda: leads, sleep=sleep).bind(pod("web"), HERE, {})
+            await HttpBinder(client, lambda: leads, sleep=sleep).bind(a_pod("web"), HERE, {})
         assert caught.value.unknown
         assert len(api.asked("GET")) == 1
 
@@ -327,17 +327,17 @@ async def test_victims_whose_namespace_answers_slowly_leave_places_to_other_vict
         return web.json_response({})
 
     async with FakeApi() as api, api.client() as client:
-        stuck, other = crowd("stuck", 100), pod("victim", namespace="healthy")
+        stuck, other = crowd("stuck", 100), a_pod("victim", namespace="healthy")
         for each in stuck:
             api.on(f"PATCH {path(each)}/status", hang)
         api.on(f"PATCH {path(other)}/status", answer({}))
         api.on(f"DELETE {path(other)}", answer({}))
         evictor = HttpEvictor(client, lambda: True)
-        tasks = [asyncio.create_task(evictor.evict(each, pod("preemptor"), HERE)) for each in stuck]
+        tasks = [asyncio.create_task(evictor.evict(each, a_pod("preemptor"), HERE)) for each in stuck]
         async with asyncio.timeout(5):
             while not under_way:  # noqa: ASYNC110 - what a server counts
                 await asyncio.sleep(0)
-            await evictor.evict(other, pod("preemptor"), HERE)
+            await evictor.evict(other, a_pod("preemptor"), HERE)
         assert under_way < HttpEvictor.PLACES
         for task in tasks:
             task.cancel()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from fake_api import FakeApi, Step, answer, bookmark, event, hang_up, listing, node, refuse, stream
+from fake_api import FakeApi, Step, a_node, answer, bookmark, event, hang_up, listing, refuse, stream
 from recording import RecordingSink
 
 from kubesandbox.faults import Rule
@@ -56,8 +56,8 @@ async def watching() -> AsyncIterator[Watching]:
 
 
 async def test_pages_are_listed_one_after_another_and_then_watched_from_where_the_list_ended(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"), following="more")), answer(listing(node("b"), version="12")))
-    watching.watches(stream(event("ADDED", node("c", "13")), watching.forever))
+    watching.lists(answer(listing(a_node("a"), following="more")), answer(listing(a_node("b"), version="12")))
+    watching.watches(stream(event("ADDED", a_node("c", "13")), watching.forever))
     watching.group.start()
     await watching.sink.until_heard("added", "c")
     assert watching.sink.heard == [("added", "a"), ("added", "b"), ("synced",), ("added", "c")]
@@ -82,7 +82,7 @@ async def test_selectors_go_to_the_server_with_list_and_watch() -> None:
 
 async def test_a_broken_stream_is_resumed_after_the_last_event_without_a_new_list(watching: Watching) -> None:
     watching.lists(answer(listing(version="10")))
-    watching.watches(stream(event("ADDED", node("a", "11")), broken=True), stream(event("ADDED", node("b", "12")), watching.forever))
+    watching.watches(stream(event("ADDED", a_node("a", "11")), broken=True), stream(event("ADDED", a_node("b", "12")), watching.forever))
     watching.group.start()
     await watching.sink.until_heard("added", "b")
     assert watching.versions == ["10", "11"]
@@ -100,7 +100,7 @@ async def test_a_bookmark_moves_the_place_to_resume_from(watching: Watching) -> 
 
 async def test_a_line_that_spans_chunks_is_one_event(watching: Watching) -> None:
     watching.lists(answer(listing()))
-    line = event("ADDED", node("a", "11", metadata_padding="x" * 3_000_000))
+    line = event("ADDED", a_node("a", "11", metadata_padding="x" * 3_000_000))
     watching.watches(stream(line[:10], line[10:1_000_000], line[1_000_000:], watching.forever))
     watching.group.start()
     await watching.sink.until_heard("added", "a")
@@ -109,8 +109,8 @@ async def test_a_line_that_spans_chunks_is_one_event(watching: Watching) -> None
 
 async def test_a_half_written_last_line_is_dropped_and_asked_for_again(watching: Watching) -> None:
     watching.lists(answer(listing(version="10")))
-    line = event("ADDED", node("b", "12"))
-    watching.watches(stream(event("ADDED", node("a", "11")) + line[:40], broken=True), stream(line, watching.forever))
+    line = event("ADDED", a_node("b", "12"))
+    watching.watches(stream(event("ADDED", a_node("a", "11")) + line[:40], broken=True), stream(line, watching.forever))
     watching.group.start()
     await watching.sink.until_heard("added", "b")
     assert watching.versions == ["10", "11"]
@@ -118,7 +118,7 @@ async def test_a_half_written_last_line_is_dropped_and_asked_for_again(watching:
 
 
 async def test_410_in_the_stream_lists_again_and_tells_what_vanished(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"), node("b"))), answer(listing(node("a"), node("c"), version="50")))
+    watching.lists(answer(listing(a_node("a"), a_node("b"))), answer(listing(a_node("a"), a_node("c"), version="50")))
     watching.watches(stream(event("ERROR", GONE)), stream(watching.forever))
     watching.group.start()
     await watching.sink.until_synced(2)
@@ -129,7 +129,7 @@ async def test_410_in_the_stream_lists_again_and_tells_what_vanished(watching: W
 
 
 async def test_410_as_the_status_of_the_watch_lists_again(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"))), answer(listing()))
+    watching.lists(answer(listing(a_node("a"))), answer(listing()))
     watching.watches(refuse(410, "Gone"))
     watching.group.start()
     await watching.sink.until_heard("deleted", "a")
@@ -137,7 +137,7 @@ async def test_410_as_the_status_of_the_watch_lists_again(watching: Watching) ->
 
 
 async def test_pages_that_expire_half_way_are_listed_as_a_whole_and_nothing_is_told_twice(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"), following="more")), refuse(410, "Expired"), answer(listing(node("a"), node("b"))))
+    watching.lists(answer(listing(a_node("a"), following="more")), refuse(410, "Expired"), answer(listing(a_node("a"), a_node("b"))))
     watching.watches()
     watching.group.start()
     await watching.sink.until_synced()
@@ -146,7 +146,7 @@ async def test_pages_that_expire_half_way_are_listed_as_a_whole_and_nothing_is_t
 
 
 async def test_what_vanished_between_an_expired_page_and_the_whole_list_is_told_as_deleted(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"), following="more")), refuse(410, "Expired"), answer(listing(node("b"))))
+    watching.lists(answer(listing(a_node("a"), following="more")), refuse(410, "Expired"), answer(listing(a_node("b"))))
     watching.watches()
     watching.group.start()
     await watching.sink.until_synced()
@@ -155,10 +155,10 @@ async def test_what_vanished_between_an_expired_page_and_the_whole_list_is_told_
 
 async def test_a_list_that_breaks_off_tells_no_deletions(watching: Watching) -> None:
     watching.lists(
-        answer(listing(node("a"), node("b"))),
-        answer(listing(node("a"), following="more")),
+        answer(listing(a_node("a"), a_node("b"))),
+        answer(listing(a_node("a"), following="more")),
         refuse(500, "InternalError"),
-        answer(listing(node("a"), node("b"), version="60")),
+        answer(listing(a_node("a"), a_node("b"), version="60")),
     )
     watching.watches(stream(event("ERROR", GONE)), stream(watching.forever))
     watching.group.start()
@@ -167,8 +167,8 @@ async def test_a_list_that_breaks_off_tells_no_deletions(watching: Watching) -> 
 
 
 async def test_errors_and_a_server_that_hangs_up_are_waited_out(watching: Watching) -> None:
-    watching.lists(refuse(500, "InternalError"), refuse(429, "TooManyRequests"), hang_up(), answer(listing(node("a"))))
-    watching.watches(refuse(503), hang_up(), stream(event("ADDED", node("b", "11")), watching.forever))
+    watching.lists(refuse(500, "InternalError"), refuse(429, "TooManyRequests"), hang_up(), answer(listing(a_node("a"))))
+    watching.watches(refuse(503), hang_up(), stream(event("ADDED", a_node("b", "11")), watching.forever))
     watching.group.start()
     await watching.sink.until_heard("added", "b")
     assert watching.sink.heard == [("added", "a"), ("synced",), ("added", "b")]
@@ -178,7 +178,7 @@ async def test_an_error_event_other_than_410_resumes_the_watch(watching: Watchin
     watching.lists(answer(listing(version="10")))
     watching.watches(
         stream(event("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})),
-        stream(event("ADDED", node("a", "11")), watching.forever),
+        stream(event("ADDED", a_node("a", "11")), watching.forever),
     )
     watching.group.start()
     await watching.sink.until_heard("added", "a")
@@ -186,7 +186,7 @@ async def test_an_error_event_other_than_410_resumes_the_watch(watching: Watchin
 
 
 async def test_a_line_of_garbage_leads_to_a_new_list(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"))), answer(listing(node("b"), version="30")))
+    watching.lists(answer(listing(a_node("a"))), answer(listing(a_node("b"), version="30")))
     watching.watches(stream(b"<html>out of order</html>\n"))
     watching.group.start()
     await watching.sink.until_synced(2)
@@ -195,7 +195,7 @@ async def test_a_line_of_garbage_leads_to_a_new_list(watching: Watching) -> None
 
 
 async def test_a_list_of_garbage_is_asked_for_again(watching: Watching) -> None:
-    watching.lists(answer("out of order"), answer(listing(node("a"))))
+    watching.lists(answer("out of order"), answer(listing(a_node("a"))))
     watching.watches()
     watching.group.start()
     await watching.sink.until_heard("added", "a")
@@ -204,9 +204,9 @@ async def test_a_list_of_garbage_is_asked_for_again(watching: Watching) -> None:
 
 
 async def test_a_bad_object_is_logged_once_and_counted_and_the_others_go_on(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
-    bad = node("bad", "1", spec={"taints": 7})
-    watching.lists(answer(listing(node("a"), bad)))
-    watching.watches(stream(event("MODIFIED", bad), event("MODIFIED", bad), event("ADDED", node("c", "12")), watching.forever))
+    bad = a_node("bad", "1", spec={"taints": 7})
+    watching.lists(answer(listing(a_node("a"), bad)))
+    watching.watches(stream(event("MODIFIED", bad), event("MODIFIED", bad), event("ADDED", a_node("c", "12")), watching.forever))
     with caplog.at_level(logging.WARNING):
         watching.group.start()
         await watching.sink.until_heard("added", "c")
@@ -238,8 +238,8 @@ async def test_a_field_beyond_its_bound_is_not_kept_and_logged_once(caplog: pyte
 
 
 async def test_a_known_object_that_becomes_unreadable_stays_as_last_read_even_over_a_new_list(watching: Watching) -> None:
-    bad = node("a", "11", spec={"taints": 7})
-    watching.lists(answer(listing(node("a", "1"))), answer(listing(bad)))
+    bad = a_node("a", "11", spec={"taints": 7})
+    watching.lists(answer(listing(a_node("a", "1"))), answer(listing(bad)))
     watching.watches(stream(event("MODIFIED", bad), event("ERROR", GONE)))
     watching.group.start()
     await watching.sink.until_synced(2)
@@ -248,8 +248,8 @@ async def test_a_known_object_that_becomes_unreadable_stays_as_last_read_even_ov
 
 
 async def test_an_unreadable_object_is_still_told_as_deleted(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"))))
-    watching.watches(stream(event("DELETED", node("a", "11", spec={"taints": 7})), watching.forever))
+    watching.lists(answer(listing(a_node("a"))))
+    watching.watches(stream(event("DELETED", a_node("a", "11", spec={"taints": 7})), watching.forever))
     watching.group.start()
     await watching.sink.until_heard("deleted", "a")
     assert watching.sink.heard == [("added", "a"), ("synced",), ("deleted", "a")]
@@ -257,8 +257,8 @@ async def test_an_unreadable_object_is_still_told_as_deleted(watching: Watching)
 
 
 async def test_the_same_event_twice_is_told_once(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a", "5"))))
-    added, deleted, last = event("ADDED", node("a", "5")), event("DELETED", node("a", "11")), event("ADDED", node("z", "12"))
+    watching.lists(answer(listing(a_node("a", "5"))))
+    added, deleted, last = event("ADDED", a_node("a", "5")), event("DELETED", a_node("a", "11")), event("ADDED", a_node("z", "12"))
     watching.watches(stream(added, added, deleted, deleted, last, watching.forever))
     watching.group.start()
     await watching.sink.until_heard("added", "z")
@@ -266,7 +266,7 @@ async def test_the_same_event_twice_is_told_once(watching: Watching) -> None:
 
 
 async def test_a_namesake_is_told_as_a_deletion_and_an_addition(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a", "5", uid="one"))), answer(listing(node("a", "40", uid="two"))))
+    watching.lists(answer(listing(a_node("a", "5", uid="one"))), answer(listing(a_node("a", "40", uid="two"))))
     watching.watches(stream(event("ERROR", GONE)))
     watching.group.start()
     await watching.sink.until_synced(2)
@@ -282,7 +282,7 @@ async def test_a_sink_that_fails_on_one_object_still_hears_of_the_others(watchin
 
     picky = Picky()
     watching.reflector._sink = picky
-    watching.lists(answer(listing(node("a"), node("b"))))
+    watching.lists(answer(listing(a_node("a"), a_node("b"))))
     watching.watches()
     watching.group.start()
     await picky.until_synced()
@@ -300,8 +300,8 @@ async def test_a_forbidden_collection_is_said_once_and_named_as_not_synced(watch
 
 
 async def test_a_watch_that_breaks_off_once_is_no_trouble(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
-    watching.lists(answer(listing(node("a"))))
-    watching.watches(stream(event("ADDED", node("b", "12")), broken=True))
+    watching.lists(answer(listing(a_node("a"))))
+    watching.watches(stream(event("ADDED", a_node("b", "12")), broken=True))
     with caplog.at_level(logging.WARNING):
         watching.group.start()
         await watching.api.until_asked("WATCH", times=2)
@@ -311,7 +311,7 @@ async def test_a_watch_that_breaks_off_once_is_no_trouble(watching: Watching, ca
 
 async def test_a_list_that_breaks_off_again_and_again_is_said_once_in_words(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
     broken = stream(b'{"items": [', broken=True)
-    watching.lists(broken, broken, broken, answer(listing(node("a"))))
+    watching.lists(broken, broken, broken, answer(listing(a_node("a"))))
     watching.watches()
     with caplog.at_level(logging.WARNING):
         watching.group.start()
@@ -428,7 +428,7 @@ async def test_slow_answers_to_one_collection_do_not_hold_up_another(watching: W
         await gate.wait()
         return await refuse(500)(_)  # type: ignore[arg-type]
 
-    watching.lists(answer(listing(node("a"))))
+    watching.lists(answer(listing(a_node("a"))))
     watching.watches()
     watching.api.on("GET /api/v1/pods", slow)  # type: ignore[arg-type]
     other = Reflector(watching.reflector._client, Source("/api/v1/pods", Node), RecordingSink())
@@ -443,9 +443,9 @@ async def test_slow_answers_to_one_collection_do_not_hold_up_another(watching: W
 async def test_a_redirected_reflector_keeps_what_it_knows_and_tells_what_changed_meanwhile(watching: Watching) -> None:
     elsewhere = "/apis/newer/v1/nodes"
     ends = asyncio.Event()
-    watching.lists(answer(listing(node("same", "1"), node("changed", "2"), node("gone", "3"))))
-    watching.api.on(f"WATCH {NODES}", stream(event("MODIFIED", node("same", "5")), ends))
-    watching.api.on(f"GET {elsewhere}", answer(listing(node("same", "5"), node("changed", "6"), version="7")))
+    watching.lists(answer(listing(a_node("same", "1"), a_node("changed", "2"), a_node("gone", "3"))))
+    watching.api.on(f"WATCH {NODES}", stream(event("MODIFIED", a_node("same", "5")), ends))
+    watching.api.on(f"GET {elsewhere}", answer(listing(a_node("same", "5"), a_node("changed", "6"), version="7")))
     watching.api.on(f"WATCH {elsewhere}", stream(watching.forever))
     watching.group.start()
     await watching.sink.until_heard("updated", "same")
@@ -460,7 +460,7 @@ async def test_a_redirected_reflector_keeps_what_it_knows_and_tells_what_changed
 async def test_a_collection_that_is_gone_is_found_where_the_reflector_is_redirected_to(watching: Watching) -> None:
     elsewhere = "/apis/newer/v1/nodes"
     watching.lists(refuse(404, "NotFound"))
-    watching.api.on(f"GET {elsewhere}", answer(listing(node("a"))))
+    watching.api.on(f"GET {elsewhere}", answer(listing(a_node("a"))))
     watching.api.on(f"WATCH {elsewhere}", stream(watching.forever))
     watching.group.start()
     await watching.api.until_asked("GET", NODES)
@@ -476,8 +476,8 @@ async def test_a_source_of_an_old_version_tells_its_objects_as_they_mean_in_the_
 
     forever = asyncio.Event()
     async with FakeApi() as api, api.client() as client:
-        api.on(f"GET {NODES}", answer(listing(node("a"))))
-        api.on(f"WATCH {NODES}", stream(event("ADDED", node("b", "9")), forever))
+        api.on(f"GET {NODES}", answer(listing(a_node("a"))))
+        api.on(f"WATCH {NODES}", stream(event("ADDED", a_node("b", "9")), forever))
         sink = RecordingSink()
         reflector = Reflector(client, Source(NODES, Node, upgrade=upgraded), sink)
         group = Reflectors([reflector])
@@ -506,7 +506,7 @@ def test_a_resource_is_named_with_its_group(path: str, resource: str) -> None:
 
 
 async def test_a_list_that_is_asked_for_ends_the_watch_and_goes_on_from_there(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"), node("b"), version="10")), answer(listing(node("b"), node("c"), version="20")))
+    watching.lists(answer(listing(a_node("a"), a_node("b"), version="10")), answer(listing(a_node("b"), a_node("c"), version="20")))
     watching.api.on(f"WATCH {NODES}", stream(watching.forever))
     watching.group.start()
     await watching.api.until_asked("WATCH")
@@ -522,9 +522,9 @@ async def test_who_asks_while_a_list_is_under_way_gets_one_that_begins_afterward
     async def slow(request: object) -> object:
         under_way.set()
         await watching.api.open.wait()
-        return await answer(listing(node("a"), version="10"))(request)  # type: ignore[arg-type]
+        return await answer(listing(a_node("a"), version="10"))(request)  # type: ignore[arg-type]
 
-    watching.lists(slow, answer(listing(node("a"), node("b"), version="20")))  # type: ignore[arg-type]
+    watching.lists(slow, answer(listing(a_node("a"), a_node("b"), version="20")))  # type: ignore[arg-type]
     watching.api.on(f"WATCH {NODES}", stream(watching.forever))
     watching.group.start()
     await under_way.wait()
@@ -536,7 +536,7 @@ async def test_who_asks_while_a_list_is_under_way_gets_one_that_begins_afterward
 
 
 async def test_a_list_that_was_asked_for_and_fails_is_tried_again(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"), version="10")), refuse(500), hang_up(), answer(listing(node("b"), version="20")))
+    watching.lists(answer(listing(a_node("a"), version="10")), refuse(500), hang_up(), answer(listing(a_node("b"), version="20")))
     watching.api.on(f"WATCH {NODES}", stream(watching.forever))
     watching.group.start()
     await watching.api.until_asked("WATCH")
@@ -545,8 +545,8 @@ async def test_a_list_that_was_asked_for_and_fails_is_tried_again(watching: Watc
 
 
 async def test_news_that_come_with_the_question_are_not_lost(watching: Watching) -> None:
-    watching.lists(answer(listing(node("a"), version="10")), answer(listing(node("a", "12"), version="20")))
-    watching.api.on(f"WATCH {NODES}", stream(event("MODIFIED", node("a", "12")), watching.forever))
+    watching.lists(answer(listing(a_node("a"), version="10")), answer(listing(a_node("a", "12"), version="20")))
+    watching.api.on(f"WATCH {NODES}", stream(event("MODIFIED", a_node("a", "12")), watching.forever))
     watching.group.start()
     await watching.sink.until_heard("added", "a")
     await asyncio.wait_for(watching.reflector.list_anew(), 5)

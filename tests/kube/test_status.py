@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from fake_api import FakeApi, answer, hang_up, refuse
 from msgspec.structs import replace
-from pods import pod, pod_json
+from pods import a_pod, pod_json
 
 from kubesandbox.server import Sandbox
 from placewright.api.decode import convert, decode
@@ -76,7 +76,7 @@ async def test_the_condition_is_written_as_a_strategic_merge_with_the_pods_uid(o
     office.api.on(STATUS, OK)
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod("web", uid="u-1", generation=4), "node-7")
+    unschedulable(writer, a_pod("web", uid="u-1", generation=4), "node-7")
     await writer.close()
     (request,) = office.api.asked("PATCH")
     assert request.headers["Content-Type"] == "application/strategic-merge-patch+json"
@@ -88,8 +88,8 @@ async def test_the_condition_is_written_as_a_strategic_merge_with_the_pods_uid(o
 async def test_nothing_is_written_when_the_pod_says_it_already(office: Office) -> None:
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod(conditions=[SAID], nominatedNodeName="node-7"), "node-7")
-    unschedulable(writer, pod("other", conditions=[SAID]))
+    unschedulable(writer, a_pod(conditions=[SAID], nominatedNodeName="node-7"), "node-7")
+    unschedulable(writer, a_pod("other", conditions=[SAID]))
     await writer.close()
     assert office.patches == [] and writer.counts.unchanged == 2
 
@@ -98,7 +98,7 @@ async def test_nothing_is_written_twice_while_our_copy_of_the_pod_is_old(office:
     office.api.on(STATUS, OK)
     writer = office.writer()
     writer.start()
-    stale = pod()
+    stale = a_pod()
     unschedulable(writer, stale, "node-7")
     await writer._queue.idle.wait()
     unschedulable(writer, stale, "node-7")
@@ -111,9 +111,9 @@ async def test_somebody_elses_change_to_the_condition_is_seen_by_the_pods_new_ve
     office.api.on(STATUS, OK)
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod(version="1"))
+    unschedulable(writer, a_pod(version="1"))
     await writer._queue.idle.wait()
-    unschedulable(writer, pod(version="2", conditions=[SAID | {"message": "somebody wrote this"}]))
+    unschedulable(writer, a_pod(version="2", conditions=[SAID | {"message": "somebody wrote this"}]))
     await writer.close()
     assert len(office.patches) == 2
 
@@ -122,9 +122,9 @@ async def test_the_transition_time_is_kept_when_only_the_message_changes_and_new
     office.api.on(STATUS, OK)
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod(conditions=[SAID | {"message": "old"}]))
+    unschedulable(writer, a_pod(conditions=[SAID | {"message": "old"}]))
     await writer._queue.idle.wait()
-    unschedulable(writer, pod(uid="second", conditions=[SAID | {"status": "True"}]))
+    unschedulable(writer, a_pod(uid="second", conditions=[SAID | {"status": "True"}]))
     await writer.close()
     times = [body["status"]["conditions"][0]["lastTransitionTime"] for body in office.patches]
     assert times == ["2029-05-05T05:05:05Z", "2030-01-02T12:00:00Z"]
@@ -135,7 +135,7 @@ async def test_a_nomination_is_left_cleared_or_set(office: Office) -> None:
     writer = office.writer()
     for nominated in (None, "", "node-8"):
         writer.start()
-        unschedulable(writer, pod(uid=f"u-{nominated}", conditions=[SAID], nominatedNodeName="node-7"), nominated)
+        unschedulable(writer, a_pod(uid=f"u-{nominated}", conditions=[SAID], nominatedNodeName="node-7"), nominated)
         await writer.close()
     assert [body["status"] for body in office.patches] == [{"nominatedNodeName": None}, {"nominatedNodeName": "node-8"}]
 
@@ -143,7 +143,7 @@ async def test_a_nomination_is_left_cleared_or_set(office: Office) -> None:
 async def test_a_nomination_is_cleared_alone_or_with_what_is_to_be_said_anyway(office: Office) -> None:
     office.api.on(STATUS, OK)
     writer = office.writer()
-    alone, beside = pod(uid="u-1", conditions=[SAID], nominatedNodeName="node-7"), pod("other", uid="u-2", nominatedNodeName="node-7")
+    alone, beside = a_pod(uid="u-1", conditions=[SAID], nominatedNodeName="node-7"), a_pod("other", uid="u-2", nominatedNodeName="node-7")
     writer.nomination_cleared(alone)
     unschedulable(writer, beside, "node-8", "no room")
     writer.nomination_cleared(beside)
@@ -157,9 +157,9 @@ async def test_a_nomination_is_cleared_alone_or_with_what_is_to_be_said_anyway(o
 async def test_only_the_latest_verdict_about_a_pod_is_written_and_keeps_a_nomination_that_waits(office: Office) -> None:
     office.api.on(STATUS, OK)
     writer = office.writer()
-    unschedulable(writer, pod(), "node-7", "first")
-    unschedulable(writer, pod(), None, "second")
-    unschedulable(writer, pod(), None, "third")
+    unschedulable(writer, a_pod(), "node-7", "first")
+    unschedulable(writer, a_pod(), None, "second")
+    unschedulable(writer, a_pod(), None, "third")
     writer.start()
     await writer.close()
     (body,) = office.patches
@@ -195,9 +195,9 @@ async def test_two_writes_about_one_pod_do_not_overtake_each_other(office: Offic
     office.api.on(STATUS, slow)
     writer = office.writer(workers=3)
     writer.start()
-    unschedulable(writer, pod(), message="one")
+    unschedulable(writer, a_pod(), message="one")
     await office.api.until_asked("PATCH")
-    unschedulable(writer, pod(), message="two")
+    unschedulable(writer, a_pod(), message="two")
     office.api.open.set()
     await writer.close()
     assert [body["status"]["conditions"][0]["message"] for body in office.patches] == ["one", "two"]
@@ -210,7 +210,7 @@ async def test_a_pod_that_is_gone_or_replaced_is_dropped_without_a_word(
     office.api.on(STATUS, refuse(status))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod())
+    unschedulable(writer, a_pod())
     await writer.close()
     assert writer.counts.vanished == 1 and len(office.patches) == 1 and caplog.messages == []
 
@@ -220,7 +220,7 @@ async def test_of_a_pod_that_got_a_node_meanwhile_nothing_is_said(office: Office
     office.api.on(POD, answer(pod_json(node="node-1", version="2")))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod())
+    unschedulable(writer, a_pod())
     await writer.close()
     assert writer.counts.vanished == 1 and len(office.patches) == 1
 
@@ -230,7 +230,7 @@ async def test_a_pod_that_changed_and_still_waits_is_told_of_in_its_new_version(
     office.api.on(POD, answer(pod_json(version="2")))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod())
+    unschedulable(writer, a_pod())
     await writer.close()
     assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "2"]
     assert writer.counts.written == 1
@@ -241,7 +241,7 @@ async def test_a_pod_that_keeps_changing_is_given_up(office: Office) -> None:
     office.api.on(POD, answer(pod_json(version="2")))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod())
+    unschedulable(writer, a_pod())
     await writer.close()
     assert len(office.patches) == 5 and writer.counts.failed == 1
 
@@ -250,9 +250,9 @@ async def test_what_we_wrote_ourselves_is_no_change_by_somebody(office: Office) 
     office.api.on(STATUS, answer(pod_json(version="7")))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod(version="1"), message="one")
+    unschedulable(writer, a_pod(version="1"), message="one")
     await writer._queue.idle.wait()
-    unschedulable(writer, pod(version="1"), message="two")
+    unschedulable(writer, a_pod(version="1"), message="two")
     await writer.close()
     assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "7"]
 
@@ -290,7 +290,7 @@ async def test_what_is_late_does_not_overwrite_what_another_replica_has_said_sin
     office.api.on(POD, answer(pod_json(version="7", **newer)))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod(version="1", conditions=[SAID]), "node-7", "what the former leader found")
+    unschedulable(writer, a_pod(version="1", conditions=[SAID]), "node-7", "what the former leader found")
     await writer.close()
     assert len(office.patches) == 1 and (writer.counts.vanished, writer.counts.written) == (1, 0)
 
@@ -301,7 +301,7 @@ async def test_a_pod_that_changed_in_something_else_is_told_of(office: Office, s
     office.api.on(POD, answer(pod_json(version="7", phase="Pending", **said)))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod(version="1", **said), "node-7", "news")
+    unschedulable(writer, a_pod(version="1", **said), "node-7", "news")
     await writer.close()
     assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "7"] and writer.counts.written == 1
 
@@ -312,9 +312,9 @@ async def test_what_we_wrote_last_is_what_we_know_whatever_copy_we_decided_by(of
     office.api.on(POD, answer(pod_json(version="6", conditions=[ours], nominatedNodeName="node-7")))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod(version="1"), "node-7", "one")
+    unschedulable(writer, a_pod(version="1"), "node-7", "one")
     await writer._queue.idle.wait()
-    unschedulable(writer, pod(version="2"), None, "two")
+    unschedulable(writer, a_pod(version="2"), None, "two")
     await writer.close()
     assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "2", "6"] and writer.counts.written == 2
 
@@ -324,7 +324,7 @@ async def test_a_nomination_that_was_left_is_still_known_and_so_it_can_be_cleare
     writer = office.writer()
     writer.start()
     for nominated, message in (("node-7", "one"), (None, "two"), ("", "three")):
-        unschedulable(writer, pod(version="1"), nominated, message)
+        unschedulable(writer, a_pod(version="1"), nominated, message)
         await writer._queue.idle.wait()
     await writer.close()
     assert [body["status"].get("nominatedNodeName", "left") for body in office.patches] == ["node-7", "left", None]
@@ -336,7 +336,7 @@ async def test_a_write_whose_answer_got_lost_counts_as_written(office: Office) -
     office.api.on(POD, answer(pod_json(version="2", conditions=[applied], nominatedNodeName="node-7")))
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod(version="1"), "node-7", "one")
+    unschedulable(writer, a_pod(version="1"), "node-7", "one")
     await writer.close()
     assert len(office.patches) == 2 and writer.counts.written == 1
 
@@ -344,8 +344,8 @@ async def test_a_write_whose_answer_got_lost_counts_as_written(office: Office) -
 async def test_what_waits_at_the_end_of_a_term_is_not_written(office: Office) -> None:
     office.api.on(STATUS, OK)
     writer = office.writer()
-    unschedulable(writer, pod())
-    unschedulable(writer, pod("other"))
+    unschedulable(writer, a_pod())
+    unschedulable(writer, a_pod("other"))
     writer.end_term()
     writer.start()
     await writer.close()
@@ -357,7 +357,7 @@ async def test_who_is_not_the_active_replica_writes_nothing(office: Office, capl
     writer = HttpStatusWriter(office.client, lambda: office.active)
     writer.start()
     office.active = False
-    unschedulable(writer, pod())
+    unschedulable(writer, a_pod())
     await writer.close()
     assert office.patches == [] and writer.counts.dropped == 1 and caplog.messages == []
 
@@ -369,7 +369,7 @@ async def test_a_write_that_waits_to_be_sent_again_is_not_sent_after_the_term(of
     office.api.on(STATUS, hang_up(lost), OK)
     writer = HttpStatusWriter(office.client, lambda: office.active, backoff=office.quick, sleep=office._sleep)
     writer.start()
-    unschedulable(writer, pod())
+    unschedulable(writer, a_pod())
     await writer.close()
     assert len(office.patches) == 1 and writer.counts.dropped == 1
 
@@ -378,7 +378,7 @@ async def test_a_busy_server_is_tried_again(office: Office) -> None:
     office.api.on(STATUS, refuse(429), refuse(500), hang_up(), OK)
     writer = office.writer()
     writer.start()
-    unschedulable(writer, pod())
+    unschedulable(writer, a_pod())
     await writer.close()
     assert writer.counts.written == 1
 
@@ -409,7 +409,7 @@ async def test_on_a_server_a_namesake_is_left_alone_without_a_word(caplog: pytes
         writer.start()
         writer.pod_unscheduled(PodInfo(decode(gone, Pod)), "Unschedulable", "no node", NodeName("node-1"))
         await writer.close()
-        await HttpEvictor(client, lambda: True).evict(PodInfo(decode(gone, Pod)), pod("important"), NodeName("node-1"))
+        await HttpEvictor(client, lambda: True).evict(PodInfo(decode(gone, Pod)), a_pod("important"), NodeName("node-1"))
         found = await client.get_as(f"{path}/web", Pod)
     assert writer.counts.vanished == 1 and writer.counts.failed == 0 and caplog.messages == []
     assert not found.status.conditions and not found.status.nominated_node_name
@@ -418,7 +418,7 @@ async def test_on_a_server_a_namesake_is_left_alone_without_a_word(caplog: pytes
 async def test_a_victim_is_marked_and_then_deleted_by_uid(office: Office) -> None:
     office.api.on(STATUS, OK)
     office.api.on(DELETE, OK)
-    await office.evictor().evict(pod("web", uid="u-1", generation=2), pod("important"), NodeName("node-1"))
+    await office.evictor().evict(a_pod("web", uid="u-1", generation=2), a_pod("important"), NodeName("node-1"))
     mark, deletion = office.api.requests
     assert mark.body["metadata"] == {"uid": "u-1"}
     assert mark.body["status"]["conditions"] == [
@@ -438,7 +438,7 @@ async def test_a_victim_of_a_group_is_told_that_it_was_a_group(office: Office) -
     office.api.on(STATUS, OK)
     office.api.on(DELETE, OK)
     member = convert({"metadata": {"name": "m"}, "spec": {"schedulerName": "s", "schedulingGroup": {"podGroupName": "g"}}}, Pod)
-    await office.evictor().evict(pod("web", uid="u-1"), PodInfo(member), NodeName("node-1"))
+    await office.evictor().evict(a_pod("web", uid="u-1"), PodInfo(member), NodeName("node-1"))
     (condition,) = office.api.requests[0].body["status"]["conditions"]
     assert condition["message"] == "s: preempting to accommodate a higher priority podgroup"
 
@@ -447,7 +447,7 @@ async def test_a_victim_of_a_group_is_told_that_it_was_a_group(office: Office) -
 async def test_a_victim_that_is_gone_or_replaced_is_fine(office: Office, gone: int) -> None:
     office.api.on(STATUS, refuse(gone))
     office.api.on(DELETE, refuse(gone))
-    await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+    await office.evictor().evict(a_pod(), a_pod("important"), NodeName("node-1"))
     methods = [request.method for request in office.api.requests]
     assert methods == ["PATCH", "DELETE"], "what is gone is not asked for twice"
 
@@ -455,21 +455,21 @@ async def test_a_victim_that_is_gone_or_replaced_is_fine(office: Office, gone: i
 async def test_an_eviction_survives_a_busy_server(office: Office) -> None:
     office.api.on(STATUS, refuse(503), OK)
     office.api.on(DELETE, hang_up(), refuse(429), OK)
-    await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+    await office.evictor().evict(a_pod(), a_pod("important"), NodeName("node-1"))
     assert len(office.api.asked("DELETE")) == 3
 
 
 async def test_an_eviction_that_fails_is_said(office: Office) -> None:
     office.api.on(STATUS, refuse(403, "Forbidden"))
     with pytest.raises(EvictError, match="shop/web: 403 Forbidden"):
-        await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+        await office.evictor().evict(a_pod(), a_pod("important"), NodeName("node-1"))
     assert office.api.asked("DELETE") == []
 
 
 async def test_a_standby_evicts_nobody(office: Office) -> None:
     office.active = False
     with pytest.raises(EvictError, match="not the active one"):
-        await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+        await office.evictor().evict(a_pod(), a_pod("important"), NodeName("node-1"))
     assert office.api.requests == []
 
 
@@ -508,22 +508,22 @@ async def test_another_condition_goes_into_one_patch_with_a_verdict_that_waits(o
     mark = given_up_condition("waited")
     (body,) = await written(
         office,
-        lambda writer: unschedulable(writer, pod(), message="first"),
-        lambda writer: writer.pod_condition(pod(), mark),
-        lambda writer: unschedulable(writer, pod(), message="second"),
+        lambda writer: unschedulable(writer, a_pod(), message="first"),
+        lambda writer: writer.pod_condition(a_pod(), mark),
+        lambda writer: unschedulable(writer, a_pod(), message="second"),
     )
     assert [(each["type"], each["message"]) for each in body["status"]["conditions"]] == [("PodScheduled", "second"), (GIVEN_UP, "waited")]
 
 
 async def test_another_condition_alone_leaves_pod_scheduled_as_it_is(office: Office) -> None:
-    (body,) = await written(office, lambda writer: writer.pod_condition(pod(conditions=[SAID]), given_up_condition("waited")))
+    (body,) = await written(office, lambda writer: writer.pod_condition(a_pod(conditions=[SAID]), given_up_condition("waited")))
     ((condition),) = body["status"]["conditions"]
     assert condition == OURS | {"lastTransitionTime": "2030-01-02T12:00:00Z"}
     assert body["metadata"]["resourceVersion"] == "1"
 
 
 async def test_another_condition_that_the_pod_has_is_not_written_and_its_time_stays_with_its_status(office: Office) -> None:
-    has = pod(conditions=[SAID, OURS])
+    has = a_pod(conditions=[SAID, OURS])
     assert await written(office, lambda writer: writer.pod_condition(has, given_up_condition("waited"))) == []
     (body,) = await written(office, lambda writer: writer.pod_condition(has, given_up_condition("waited longer")))
     assert body["status"]["conditions"][0]["lastTransitionTime"] == "2029-05-05T05:05:05Z"
@@ -532,8 +532,8 @@ async def test_another_condition_that_the_pod_has_is_not_written_and_its_time_st
 async def test_a_pod_that_is_bound_meanwhile_loses_its_verdict_and_the_condition_asks_for_no_version(office: Office) -> None:
     (body,) = await written(
         office,
-        lambda writer: unschedulable(writer, pod(conditions=[OURS])),
-        lambda writer: writer.pod_condition(pod(conditions=[OURS]).on(NodeName("node-1")), placed_condition(NodeName("node-1"))),
+        lambda writer: unschedulable(writer, a_pod(conditions=[OURS])),
+        lambda writer: writer.pod_condition(a_pod(conditions=[OURS]).on(NodeName("node-1")), placed_condition(NodeName("node-1"))),
     )
     assert body["metadata"] == {"uid": "uid-web"}
     assert [(each["type"], each["status"]) for each in body["status"]["conditions"]] == [(GIVEN_UP, "False")]
@@ -553,7 +553,7 @@ async def test_a_pod_is_bound_when_its_nomination_was_written_and_not_before(off
 
     office.api.on(STATUS, slowly)
     office.api.on(BINDING, OK)
-    writer, info = office.writer(), pod("web", uid="u-1")
+    writer, info = office.writer(), a_pod("web", uid="u-1")
     unschedulable(writer, info, "node-7")
     if begun:
         writer.start()
@@ -572,9 +572,9 @@ async def test_a_pod_is_bound_when_its_nomination_was_written_and_not_before(off
 
 async def test_a_pod_without_a_nomination_under_way_is_bound_at_once(office: Office) -> None:
     office.api.on(BINDING, OK)
-    writer, info = office.writer(), pod("web", uid="u-1")
+    writer, info = office.writer(), a_pod("web", uid="u-1")
     unschedulable(writer, info)  # a verdict alone; its writer is not even started
-    unschedulable(writer, pod("other", uid="u-2"), "node-7")
+    unschedulable(writer, a_pod("other", uid="u-2"), "node-7")
     await HttpBinder(office.client, lambda: True, before=writer.nomination_written).bind(info, NodeName("node-7"), {})
     assert [request.method for request in office.api.requests] == ["POST"]
 
@@ -584,7 +584,7 @@ async def test_a_nomination_that_cannot_be_written_holds_a_binding_up_no_longer_
 ) -> None:
     monkeypatch.setattr("placewright.kube.writers.podstatus._NOMINATION_SECONDS", 0.01)
     office.api.on(BINDING, OK)
-    writer, info = office.writer(), pod("web", uid="u-1")
+    writer, info = office.writer(), a_pod("web", uid="u-1")
     unschedulable(writer, info, "node-7")  # its writer is never started
     await HttpBinder(office.client, lambda: True, before=writer.nomination_written).bind(info, NodeName("node-7"), {})
     assert office.api.asked("POST")

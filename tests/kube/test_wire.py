@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from fake_api import bookmark, event, listing, node
+from fake_api import a_node, bookmark, event, listing
 
 from placewright.api.objects import Node, Pod
 from placewright.api.workloads import Namespace
@@ -11,14 +11,14 @@ from placewright.kube.listwatch import Bad, ChangeType, Event, Malformed, WatchE
 
 
 def test_a_page_is_decoded_into_the_kinds_structs() -> None:
-    page = Wire(Node).page(json.dumps(listing(node("a"), node("b"), version="7", following="more")).encode())
+    page = Wire(Node).page(json.dumps(listing(a_node("a"), a_node("b"), version="7", following="more")).encode())
     assert [one.metadata.name for one in page.items] == ["a", "b"]
     assert (page.resource_version, page.following) == ("7", "more")
     assert all(isinstance(one, Node) for one in page.items)
 
 
 def test_one_bad_object_costs_one_object_of_its_page() -> None:
-    body = json.dumps(listing(node("a"), node("b", spec={"taints": "none"}), node("c"))).encode()
+    body = json.dumps(listing(a_node("a"), a_node("b", spec={"taints": "none"}), a_node("c"))).encode()
     first, second, third = Wire(Node).page(body).items
     assert isinstance(first, Node) and isinstance(third, Node)
     assert isinstance(second, Bad) and second.metadata.name == "b" and "spec.taints" in second.error
@@ -29,7 +29,7 @@ def test_a_list_whose_items_are_null_is_empty() -> None:
 
 
 def test_an_event_is_decoded() -> None:
-    found = Wire(Node).event(event("MODIFIED", node("a", "5")))
+    found = Wire(Node).event(event("MODIFIED", a_node("a", "5")))
     assert isinstance(found, Event) and found.change is ChangeType.MODIFIED and found.object.metadata.resource_version == "5"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 Object = dict[str, Any]
 
 
-def pod(name: str, node: str = "", **labels: str) -> Object:
+def a_pod(name: str, node: str = "", **labels: str) -> Object:
     """A pod; with a node it is started by that node's simulated kubelet, without any scheduler."""
     spec: Object = {"schedulerName": "nobody", "containers": [{"name": "main", "image": "app:1"}]}
     if node:
@@ -26,7 +26,7 @@ def deployment(name: str, *containers: Object) -> Object:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
 
-def node(name: str) -> Object:
+def a_node(name: str) -> Object:
     amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     return {
         "apiVersion": "v1",

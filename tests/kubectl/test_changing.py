@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl.manifests import config_map, custom, definition, deployment, pod
+from kubectl.manifests import a_pod, config_map, custom, definition, deployment
 from kubectl.tool import Kubectl
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -129,7 +129,7 @@ async def test_a_wrong_custom_resource_is_refused_in_kubectls_words(kubectl: Kub
 
 
 async def test_labels_and_annotations(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=pod("web", tier="front"))
+    await kubectl("create", "-f", "-", given=a_pod("web", tier="front"))
     await kubectl("label", "pod", "web", "app=web")
     assert "already has a value" in await kubectl.fails("label", "pod", "web", "tier=back")
     await kubectl("label", "pod", "web", "tier=back", "--overwrite")
@@ -147,17 +147,17 @@ async def test_replace_puts_another_in_place(kubectl: Kubectl) -> None:
 
 
 async def test_delete_waits_until_it_is_gone(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=[pod("web", "node-0000"), pod("free"), config_map("it")])
+    await kubectl("create", "-f", "-", given=[a_pod("web", "node-0000"), a_pod("free"), config_map("it")])
     await kubectl("delete", "pod", "web", "free")
     await kubectl("delete", "cm", "it")
     assert "not found" in await kubectl.fails("get", "pod", "web")
-    await kubectl("create", "-f", "-", given=[pod("a", app="x"), pod("b", app="x")])
+    await kubectl("create", "-f", "-", given=[a_pod("a", app="x"), a_pod("b", app="x")])
     await kubectl("delete", "pods", "-l", "app=x", "--wait=true")
     assert (await kubectl.read("pods"))["items"] == []
 
 
 async def test_wait_for_a_deletion(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=pod("web", "node-0000"))
+    await kubectl("create", "-f", "-", given=a_pod("web", "node-0000"))
     await kubectl("delete", "pod", "web", "--wait=false")
     ran = await kubectl.run("wait", "--for=delete", "pod/web", "--timeout=20s")
     # Old ones call it an error when there is nothing left to wait for.
@@ -166,7 +166,7 @@ async def test_wait_for_a_deletion(kubectl: Kubectl) -> None:
 
 
 async def test_a_namespace_goes_with_all_that_is_in_it(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=[pod("web", "node-0000"), config_map("it")])
+    await kubectl("create", "-f", "-", given=[a_pod("web", "node-0000"), config_map("it")])
     await kubectl("delete", "namespace", kubectl.namespace)
     assert "not found" in await kubectl.fails("get", "namespace", kubectl.namespace)
     assert (await kubectl.read("pods"))["items"] == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kubectl.manifests import pod
+from kubectl.manifests import a_pod
 from kubectl.tool import DEADLINE, Kubectl
 from kubesandbox.devices.layouts import DRIVER, EXTENDED_RESOURCE, DeviceKind
 from kubesandbox.process import SandboxProcess
@@ -38,7 +38,7 @@ def template(**exactly: Any) -> Object:
 
 
 def job(name: str, template: str = "gpus") -> Object:
-    made = pod(name)
+    made = a_pod(name)
     made["spec"]["schedulerName"] = "default-scheduler"
     made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
     made["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
@@ -118,7 +118,7 @@ async def test_a_device_is_shared_by_the_memory_that_is_asked_for(binary: str, t
 
 async def test_an_extended_resource_that_no_node_has_comes_from_a_class(binary: str, tmp_path: Path) -> None:
     async with cluster_of(binary, tmp_path, DeviceKind.WHOLE, 2) as cluster:
-        old = pod("old")
+        old = a_pod("old")
         old["spec"]["schedulerName"] = "default-scheduler"
         old["spec"]["containers"][0]["resources"] = {"limits": {EXTENDED_RESOURCE: "2"}}
         await cluster.apply(old)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl.manifests import pod
+from kubectl.manifests import a_pod
 from kubectl.tool import DEADLINE, Kubectl
 from kubesandbox.devices.layouts import DRIVER
 
@@ -29,7 +29,7 @@ def template(name: str, device_class: str = DRIVER, count: int = 1) -> Object:
 
 
 def pod_with(name: str, template: str, node: str = "") -> Object:
-    made = pod(name, *([node] if node else []))
+    made = a_pod(name, *([node] if node else []))
     made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
     made["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
     return made

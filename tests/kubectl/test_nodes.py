@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kubectl.manifests import budget, node, pod
+from kubectl.manifests import a_node, a_pod, budget
 from kubectl.tool import DEADLINE, Kubectl
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -18,7 +18,7 @@ async def taints(kubectl: Kubectl, name: str) -> dict[str, str]:
 
 
 async def test_taints_come_and_go(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=node("tainted"))
+    await kubectl("create", "-f", "-", given=a_node("tainted"))
     await kubectl("taint", "node", "tainted", "dedicated=gpu:NoSchedule", "flaky=true:PreferNoSchedule")
     assert await taints(kubectl, "tainted") == {"dedicated": "NoSchedule", "flaky": "PreferNoSchedule"}
     await kubectl("taint", "node", "tainted", "dedicated-")
@@ -26,7 +26,7 @@ async def test_taints_come_and_go(kubectl: Kubectl) -> None:
 
 
 async def test_a_cordoned_node_is_marked_and_tainted_until_it_is_uncordoned(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=node("cordoned"))
+    await kubectl("create", "-f", "-", given=a_node("cordoned"))
     assert "cordoned" in await kubectl("cordon", "cordoned")
     assert "Ready,SchedulingDisabled" in await kubectl("get", "node", "cordoned")
     assert await taints(kubectl, "cordoned") == {"node.kubernetes.io/unschedulable": "NoSchedule"}
@@ -36,7 +36,7 @@ async def test_a_cordoned_node_is_marked_and_tainted_until_it_is_uncordoned(kube
 
 
 async def test_a_drain_evicts_every_pod(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=[node("drained"), pod("a", "drained"), pod("b", "drained")])
+    await kubectl("create", "-f", "-", given=[a_node("drained"), a_pod("a", "drained"), a_pod("b", "drained")])
     await kubectl("wait", "--for=condition=Ready", "pod/a", "pod/b", "--timeout=20s")
     ran = await kubectl.run("drain", "drained", "--force", "--timeout=20s")
     assert ran.code == 0, ran.err
@@ -46,8 +46,8 @@ async def test_a_drain_evicts_every_pod(kubectl: Kubectl) -> None:
 
 
 async def test_a_drain_waits_for_a_budget(kubectl: Kubectl) -> None:
-    pods = [pod("a", "guarded", app="web"), pod("b", "guarded", app="web")]
-    await kubectl("create", "-f", "-", given=[node("guarded"), budget("web", 1, app="web"), *pods])
+    pods = [a_pod("a", "guarded", app="web"), a_pod("b", "guarded", app="web")]
+    await kubectl("create", "-f", "-", given=[a_node("guarded"), budget("web", 1, app="web"), *pods])
     await kubectl("wait", "--for=condition=Ready", "pod/a", "pod/b", "--timeout=20s")
     async with kubectl.started("drain", "guarded", "--force") as process, asyncio.timeout(DEADLINE):
         assert process.stderr is not None

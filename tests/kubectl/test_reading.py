@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from kubectl.manifests import config_map, custom, definition, deployment, node, pod
+from kubectl.manifests import a_node, a_pod, config_map, custom, definition, deployment
 from kubectl.tool import DEADLINE, Kubectl
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_get_prints_the_usual_columns(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=pod("web", "node-0000"))
+    await kubectl("create", "-f", "-", given=a_pod("web", "node-0000"))
     await kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=20s")
     header, row = (await kubectl("get", "pods")).splitlines()
     assert header.split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
@@ -24,7 +24,7 @@ async def test_get_prints_the_usual_columns(kubectl: Kubectl) -> None:
 
 
 async def test_get_prints_nodes(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=node("reading-node"))
+    await kubectl("create", "-f", "-", given=a_node("reading-node"))
     header, row = (await kubectl("get", "node", "reading-node")).splitlines()
     assert header.split() == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
     assert row.split()[:3] == ["reading-node", "Ready", "worker"]
@@ -42,7 +42,7 @@ async def test_get_prints_as_data_and_by_path(kubectl: Kubectl) -> None:
 
 
 async def test_get_selects_and_sorts(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=[pod("b", app="web"), pod("a", app="web"), pod("c", app="db")])
+    await kubectl("create", "-f", "-", given=[a_pod("b", app="web"), a_pod("a", app="web"), a_pod("c", app="db")])
     found = await kubectl("get", "pods", "-l", "app=web", "--sort-by=.metadata.name", "--no-headers")
     assert [line.split()[0] for line in found.splitlines()] == ["a", "b"]
     pending = await kubectl("get", "pods", "--field-selector", "spec.nodeName=,metadata.name=c", "-o", "name")
@@ -51,14 +51,14 @@ async def test_get_selects_and_sorts(kubectl: Kubectl) -> None:
 
 
 async def test_get_all_finds_pods_and_workloads(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=[pod("web"), deployment("app", {"name": "main", "image": "app:1"})])
+    await kubectl("create", "-f", "-", given=[a_pod("web"), deployment("app", {"name": "main", "image": "app:1"})])
     found = await kubectl("get", "all")
     assert "pod/web" in found
     assert "deployment.apps/app   0/2" in found
 
 
 async def test_describe_tells_about_pods_and_nodes(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=pod("web", "node-0001", app="web"))
+    await kubectl("create", "-f", "-", given=a_pod("web", "node-0001", app="web"))
     await kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=20s")
     shown = await kubectl("describe", "pod", "web")
     assert "node-0001" in shown
@@ -70,12 +70,12 @@ async def test_describe_tells_about_pods_and_nodes(kubectl: Kubectl) -> None:
 
 
 async def test_get_watch_prints_changes_as_they_come(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", given=pod("first"))
+    await kubectl("create", "-f", "-", given=a_pod("first"))
     async with kubectl.started("get", "pods", "-w") as process, asyncio.timeout(DEADLINE):
         assert process.stdout is not None
         assert (await process.stdout.readline()).split()[0] == b"NAME"
         assert (await process.stdout.readline()).split()[:3] == [b"first", b"0/1", b"Pending"]
-        await kubectl("create", "-f", "-", given=pod("second", "node-0000"))
+        await kubectl("create", "-f", "-", given=a_pod("second", "node-0000"))
         seen: list[bytes] = []
         while b"Running" not in seen:
             seen = (await process.stdout.readline()).split()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 URL = "http://extender.example"
 
 
-def profile(name: str, **spec: Any) -> dict[str, Any]:
+def a_profile(name: str, **spec: Any) -> dict[str, Any]:
     metadata = {"name": name}
     spec = {"schedulerName": "default-scheduler", **spec}
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": metadata, "spec": spec}
@@ -29,17 +29,17 @@ REFUSED = (
 
 
 async def test_profiles_that_break_a_rule_are_refused_each_with_its_message(profiles: Kubectl) -> None:
-    said = await profiles.fails("apply", "-f", "-", given=[profile(f"refused-{n}", **spec) for n, (spec, _) in enumerate(REFUSED)])
+    said = await profiles.fails("apply", "-f", "-", given=[a_profile(f"refused-{n}", **spec) for n, (spec, _) in enumerate(REFUSED)])
     assert [why for _, why in REFUSED if why not in said] == []
     assert "refused" not in await profiles("get", "schedprof", "-o", "name")
 
 
 async def test_the_scheduler_name_of_a_profile_is_immutable(profiles: Kubectl) -> None:
-    await profiles("apply", "-f", "-", given=profile("steady", schedulerName="steady"))
-    said = await profiles.fails("apply", "-f", "-", given=profile("steady", schedulerName="other"))
+    await profiles("apply", "-f", "-", given=a_profile("steady", schedulerName="steady"))
+    said = await profiles.fails("apply", "-f", "-", given=a_profile("steady", schedulerName="other"))
     assert "spec.schedulerName" in said
     assert "schedulerName is immutable" in said
-    await profiles("apply", "-f", "-", given=profile("steady", schedulerName="steady", paused=True))
+    await profiles("apply", "-f", "-", given=a_profile("steady", schedulerName="steady", paused=True))
     assert (await profiles.read("schedprof", "steady"))["spec"]["paused"] is True
 
 
@@ -48,7 +48,7 @@ async def test_explain_tells_what_a_field_means(profiles: Kubectl) -> None:
 
 
 async def test_get_shows_how_profiles_stand_by_short_name_and_by_category(profiles: Kubectl) -> None:
-    await profiles("apply", "-f", "-", given=profile("shown", schedulerName="seen"))
+    await profiles("apply", "-f", "-", given=a_profile("shown", schedulerName="seen"))
     status = {"activeGeneration": 7, "pending": {"total": 3}, "conditions": [condition("Ready", "True")]}
     await profiles("patch", "schedprof", "shown", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     for name in ("schedprof", "placewright", "schedulingprofiles.placewright.dev"):

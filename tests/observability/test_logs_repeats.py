@@ -16,23 +16,15 @@ from placewright.api.extenders import ExtenderError
 from placewright.kube.errors import Unreachable
 from placewright.kube.retry import AwayNotice
 from placewright.observability.logrepeats import FEW, SECONDS, Repeats
-from placewright.testing import FakeExtender
+from placewright.testing import FakeExtender, VirtualTime
 from scheduler.makers import World, node, pod
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Listener:
     """A filter, and what came through it."""
 
     def __init__(self, most: int = 100) -> None:
-        self.clock = Clock()
+        self.clock = VirtualTime(1000.0)
         self.repeats = Repeats(self.clock, most)
         self.written: list[logging.LogRecord] = []
 
@@ -186,7 +178,7 @@ async def test_an_extender_that_is_passed_over_for_every_pod_is_one_kind(caplog:
 
 
 def test_an_api_server_that_comes_and_goes_is_one_kind_each_way(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+    clock = VirtualTime(1000.0)
     presence = AwayNotice("https://api:6443", clock)
     for number in range(FEW + 2):
         presence.failed(Unreachable(f"refused {number}"))

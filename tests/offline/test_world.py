@@ -15,31 +15,31 @@ from placewright.offline.world import world_from
 NODE = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}
 
 
-def pod(name: str, *, node: str = "", phase: str = "", **meta: Any) -> dict[str, Any]:
+def a_pod(name: str, *, node: str = "", phase: str = "", **meta: Any) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": {"name": name, **meta}, "spec": {"nodeName": node, "containers": [{}]}, "status": {"phase": phase}}
 
 
 def test_pods_on_nodes_are_counted_and_the_others_wait_in_any_order_of_documents() -> None:
-    world = world_from([pod("running", node="n", namespace="a"), pod("waiting", namespace="a"), NODE], "f")
+    world = world_from([a_pod("running", node="n", namespace="a"), a_pod("waiting", namespace="a"), NODE], "f")
     assert set(world.pending) == {"a/waiting"}
     assert [p.name for p in world.cluster.pods_on(NodeName("n"))] == ["running"]
     assert world.cluster.pod_count[0] == 1
 
 
 def test_pods_without_uid_are_told_apart_by_their_names() -> None:
-    world = world_from([NODE, *(pod(name, node="n", namespace=ns) for name in "xy" for ns in "ab")], "f")
+    world = world_from([NODE, *(a_pod(name, node="n", namespace=ns) for name in "xy" for ns in "ab")], "f")
     assert world.cluster.pod_count[0] == 4
     assert {p.uid for p in world.cluster.pods_on(NodeName("n"))} == {"a/x", "a/y", "b/x", "b/y"}
 
 
 def test_a_pod_without_a_namespace_is_in_the_default_one_with_or_without_a_uid() -> None:
-    world = world_from([pod("x"), pod("y", uid="u-7")], "f")
+    world = world_from([a_pod("x"), a_pod("y", uid="u-7")], "f")
     assert {key: p.uid for key, p in world.pending.items()} == {"default/x": "default/x", "default/y": "u-7"}
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_pods_that_have_ended_are_nowhere(phase: str) -> None:
-    world = world_from([NODE, pod("x", phase=phase), pod("y", node="n", phase=phase)], "f")
+    world = world_from([NODE, a_pod("x", phase=phase), a_pod("y", node="n", phase=phase)], "f")
     assert not world.pending
     assert world.cluster.pod_count_total == 0
 
@@ -70,7 +70,7 @@ def test_an_object_that_cannot_be_read_is_one_line(manifest: Any, said: str) -> 
 
 
 async def test_nothing_is_bound_where_there_is_no_api_server() -> None:
-    world = world_from([pod("x")], "f")
+    world = world_from([a_pod("x")], "f")
     with pytest.raises(BindError, match="default/x cannot be bound to n: there is no API server"):
         await NoBinder().bind(world.pending["default/x"], NodeName("n"), {})
 

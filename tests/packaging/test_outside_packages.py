@@ -26,7 +26,7 @@ from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright_load_aware import LoadAware
-from profiles.makers import profile, yaml_of
+from profiles.makers import a_profile, yaml_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(folder.parent for folder in (ROOT / "examples").glob("*/pyproject.toml"))
@@ -142,7 +142,7 @@ PLUGINS = in_tree()
 
 
 def enabling(name: str, **spec: Any) -> Any:
-    return profile({"schedulerName": "x", "plugins": {"multiPoint": {"enabled": [{"name": name}]}}, **spec})
+    return a_profile({"schedulerName": "x", "plugins": {"multiPoint": {"enabled": [{"name": name}]}}, **spec})
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -163,7 +163,7 @@ def test_a_profile_that_does_not_run_its_plugin_means_what_it_meant(name: str) -
         "pluginConfig": [{"name": name, "args": {}}],
         "weights": {name: 0},
     }
-    assert name not in resolve(profile(spec), PLUGINS).plugin_names
+    assert name not in resolve(a_profile(spec), PLUGINS).plugin_names
 
 
 NAMED = {"NodeLabel", "ServiceAffinity"}

@@ -393,8 +393,8 @@ async def test_where_preemption_is_not_allowed_its_pod_waits_and_others_are_plac
 
 def test_the_command_prints_a_role_for_files_and_names_a_file_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
-    good.write_text(profile())
-    bad.write_text(profile("{filter: {enabled: [{name: Nothing}]}}"))
+    good.write_text(profile_text())
+    bad.write_text(profile_text("{filter: {enabled: [{name: Nothing}]}}"))
     assert main([str(good)]) == 0
     assert yaml.safe_load(capsys.readouterr().out) == ROLE
     assert main([str(good), str(bad)]) == 2
@@ -406,7 +406,7 @@ PROFILE_WITHOUT_PREEMPTION = {"plugins": {"multiPoint": {"disabled": [{"name": "
 
 
 async def test_a_role_for_a_profile_is_enough_for_it() -> None:
-    (read,) = read_profiles(profile("{multiPoint: {disabled: [{name: DefaultPreemption}]}}"), "test")
+    (read,) = read_profiles(profile_text("{multiPoint: {disabled: [{name: DefaultPreemption}]}}"), "test")
     role = yaml.safe_load(role_yaml(needed_by([resolve(read, in_tree())])))
     async with new_trial(role) as trial:
         stage = trial.stage.node("full", cpu="1").pod("first", cpu="1")
@@ -458,7 +458,7 @@ def test_the_role_in_the_base_is_the_one_that_is_generated() -> None:
     assert yaml.safe_load(own_role_yaml()) == OWN_ROLE
 
 
-def profile(plugins: str = "{}") -> str:
+def profile_text(plugins: str = "{}") -> str:
     spec = f"spec: {{schedulerName: x, plugins: {plugins}}}"
     return f"apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {{name: x}}\n{spec}\n"
 
@@ -479,6 +479,6 @@ def rights_for(*documents: str) -> set[Right]:
 )
 def test_a_role_for_profiles_without_a_plugin_lacks_what_only_that_plugin_needs(plugin: str, spared: set[Right]) -> None:
     everything = set(rights_of(ROLE))
-    without = profile(f"{{multiPoint: {{disabled: [{{name: {plugin}}}]}}}}")
+    without = profile_text(f"{{multiPoint: {{disabled: [{{name: {plugin}}}]}}}}")
     assert rights_for(without) == everything - spared
-    assert rights_for(without, profile()) == everything
+    assert rights_for(without, profile_text()) == everything

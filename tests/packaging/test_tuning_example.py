@@ -23,14 +23,14 @@ def _built() -> list[dict[str, Any]]:
     return manifests_of(EXAMPLE)
 
 
-def pod(built: list[dict[str, Any]]) -> dict[str, Any]:
+def pod_spec(built: list[dict[str, Any]]) -> dict[str, Any]:
     spec: dict[str, Any] = one(built, "Job")["spec"]["template"]["spec"]
     return spec
 
 
 def arguments(built: list[dict[str, Any]], inputs: Path, study: Path, index: int) -> list[str]:
     """What a worker is given, in folders of the test's own."""
-    (container,) = pod(built)["containers"]
+    (container,) = pod_spec(built)["containers"]
     folders = {INDEX: str(index), "/inputs/": f"{inputs}/", "/study/": f"{study}/"}
     words = [reduce(lambda text, part: text.replace(*part), folders.items(), word) for word in container["args"]]
     assert not any("$" in word for word in words)
@@ -40,21 +40,21 @@ def arguments(built: list[dict[str, Any]], inputs: Path, study: Path, index: int
 def test_it_is_valid_and_restricted_and_has_no_token(built: list[dict[str, Any]]) -> None:
     assert {each["kind"] for each in built} == {"ConfigMap", "Job", "PersistentVolumeClaim"}
     assert [line for each in built for line in problems(each)] == []
-    assert restrictions_broken(pod(built)) == []
-    assert pod(built)["automountServiceAccountToken"] is False
-    assert "serviceAccountName" not in pod(built)
+    assert restrictions_broken(pod_spec(built)) == []
+    assert pod_spec(built)["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in pod_spec(built)
 
 
 def test_as_many_workers_as_it_completes_write_to_one_volume_and_may_start_again(built: list[dict[str, Any]]) -> None:
     job, claim = one(built, "Job")["spec"], one(built, "PersistentVolumeClaim")
     assert (job["completionMode"], job["parallelism"]) == ("Indexed", job["completions"])
     assert job["backoffLimit"] >= job["completions"]
-    assert pod(built)["restartPolicy"] == "Never"
+    assert pod_spec(built)["restartPolicy"] == "Never"
     assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-    volumes = {volume["name"]: volume for volume in pod(built)["volumes"]}
+    volumes = {volume["name"]: volume for volume in pod_spec(built)["volumes"]}
     assert volumes["study"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
     assert volumes["inputs"]["configMap"]["name"] == one(built, "ConfigMap")["metadata"]["name"], "with the hash that kustomize gives it"
-    mounted = {mount["name"]: mount["mountPath"] for mount in pod(built)["containers"][0]["volumeMounts"]}
+    mounted = {mount["name"]: mount["mountPath"] for mount in pod_spec(built)["containers"][0]["volumeMounts"]}
     assert mounted == {"inputs": "/inputs", "study": "/study", "tmp": "/tmp"}
 
 

@@ -24,7 +24,7 @@ def rules_of_the_sample(**rules: Any) -> dict[str, Any]:
     return {**sample("preemption.yaml")["spec"]["preemption"], "waitSeconds": 0, "minRunSeconds": 0, **rules}
 
 
-def pod(stage: Stage, name: str, *, important: bool = False, **labels: str) -> None:
+def create_pod(stage: Stage, name: str, *, important: bool = False, **labels: str) -> None:
     """A pod that fills a node."""
     container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "4"}}}
     spec = {"schedulerName": SCHEDULER, "containers": [container], "terminationGracePeriodSeconds": 0}
@@ -50,21 +50,21 @@ async def test_neither_a_budget_is_violated_nor_a_protected_pod_displaced_and_a_
     apply(stage)
     budget(stage, "web", minAvailable=1)
     async with operator(stage):
-        pod(stage, "web", app="web")
-        pod(stage, "kept", displaceable="never")
-        pod(stage, "batch")
+        create_pod(stage, "web", app="web")
+        create_pod(stage, "kept", displaceable="never")
+        create_pod(stage, "batch")
         await stage.until(lambda: stage.placed("web", "kept", "batch"))
-        pod(stage, "first", important=True)
+        create_pod(stage, "first", important=True)
         await stage.until(lambda: stage.placed("first"))
         assert names(stage) == {"web", "kept", "first"}
-        pod(stage, "second", important=True)
+        create_pod(stage, "second", important=True)
         await stage.until(lambda: PROTECTED in said(stage, "second"))
         assert f"1 {IN_BUDGETS}" in said(stage, "second")
         assert "preemption: 0/3 nodes are available: " in said(stage, "second")
         stage.edit_profile(SCHEDULER, preemption=rules_of_the_sample(disruptionBudgets="BestEffort"))
         await stage.until(lambda: stage.placed("second"))
         assert names(stage) == {"kept", "first", "second"}
-        pod(stage, "third", important=True)
+        create_pod(stage, "third", important=True)
         await stage.until(lambda: PROTECTED in said(stage, "third"))
         assert "kept" in names(stage)
 
@@ -80,11 +80,11 @@ async def test_pods_that_come_at_once_displace_together_no_more_than_the_budget_
     async with operator(stage):
         webs = {f"web-{n}" for n in range(3)}
         for name in webs:
-            pod(stage, name, app="web")
+            create_pod(stage, name, app="web")
         await stage.until(lambda: stage.placed(*webs) and allowed(stage, "web") == 1, "one of three web pods may leave")
         important = [f"important-{n}" for n in range(3)]
         for name in important:
-            pod(stage, name, important=True)
+            create_pod(stage, name, important=True)
         await stage.until(lambda: sum(stage.placed(name) for name in important) == 1)
         await stage.until(lambda: sum(IN_BUDGETS in said(stage, name) for name in important) == 2)
         await stage.until(lambda: allowed(stage, "web") == 0)
@@ -95,14 +95,14 @@ async def test_a_pod_displaces_another_once_it_has_waited_and_a_node_that_comes_
     apply(stage, waitSeconds=3)
     async with operator(stage) as running:
         for name in ("x", "y", "z"):
-            pod(stage, name)
+            create_pod(stage, name)
         await stage.until(lambda: stage.placed("x", "y", "z"))
-        pod(stage, "spared", important=True)
+        create_pod(stage, "spared", important=True)
         await stage.until(lambda: "preemption: not eligible due to spec.preemption.waitSeconds=3." in said(stage, "spared"))
         stage.node("late")
         await stage.until(lambda: stage.placed("spared"))
         assert (names(stage), stage.node_of("spared")) == ({"x", "y", "z", "spared"}, "late")
-        pod(stage, "waits", important=True)
+        create_pod(stage, "waits", important=True)
         await stage.until(lambda: "waitSeconds=3" in said(stage, "waits"))
         uid = stage.show("waits")["metadata"]["uid"]
         assert running.engine.deciding.queue.wake_ups.of(uid) is not None

@@ -42,7 +42,7 @@ def create(stage: Stage, plural: str, namespace: str, content: Object) -> Object
     return stage.sandbox.writes.create(stage.sandbox.resource("", "v1", plural), namespace, content).object
 
 
-def pod(name: str, scheduler: str = "research-batch", **labels: str) -> Object:
+def a_pod(name: str, scheduler: str = "research-batch", **labels: str) -> Object:
     spec: Object = {"containers": [{"name": "main", "image": "example.test/main"}]} | ({"schedulerName": scheduler} if scheduler else {})
     return {"metadata": {"name": name, "labels": labels}, "spec": spec}
 
@@ -54,8 +54,8 @@ def node_of(stage: Stage, namespace: str, name: str) -> str:
 
 async def test_a_pod_of_a_namespace_that_may_not_use_the_profile_waits_says_why_and_goes_on_when_it_may(stage: Stage) -> None:
     async with operator(stage) as running:
-        create(stage, "pods", "physics", pod("allowed"))
-        create(stage, "pods", "default", pod("kept-out"))
+        create(stage, "pods", "physics", a_pod("allowed"))
+        create(stage, "pods", "default", a_pod("kept-out"))
         await stage.until(lambda: node_of(stage, "physics", "allowed"))
         await stage.until(lambda: stage.condition("kept-out"))
         condition = stage.condition("kept-out")
@@ -135,13 +135,13 @@ async def test_pods_that_the_profile_selects_get_it_without_naming_it_and_others
             made = json.loads(await client.post(f"/api/v1/namespaces/{namespace}/pods", content))
             return str(made["spec"]["schedulerName"])
 
-        assert await scheduler_of("physics", pod("sweep", "", workload="training")) == "research-batch"
-        assert await scheduler_of("physics", pod("web", "", workload="web")) == "default-scheduler"
-        assert await scheduler_of("default", pod("sweep", "", workload="training")) == "default-scheduler"
+        assert await scheduler_of("physics", a_pod("sweep", "", workload="training")) == "research-batch"
+        assert await scheduler_of("physics", a_pod("web", "", workload="web")) == "default-scheduler"
+        assert await scheduler_of("default", a_pod("sweep", "", workload="training")) == "default-scheduler"
         opted_out = {"workload": "training", "placewright.dev/assign-profile": "false"}
-        assert await scheduler_of("physics", pod("own", "", **opted_out)) == "default-scheduler"
-        assert await scheduler_of("physics", pod("chosen", "another", workload="training")) == "another"
-        assert await scheduler_of("kube-system", pod("system", "", workload="training")) == "default-scheduler"
+        assert await scheduler_of("physics", a_pod("own", "", **opted_out)) == "default-scheduler"
+        assert await scheduler_of("physics", a_pod("chosen", "another", workload="training")) == "another"
+        assert await scheduler_of("kube-system", a_pod("system", "", workload="training")) == "default-scheduler"
         await stage.until(lambda: node_of(stage, "physics", "sweep"))
         given = stage.sandbox.writes.current(stage.sandbox.resource("", "v1", "pods"), "physics", "sweep").object
         created = stage.show_profile("research-batch")["metadata"]["creationTimestamp"]
@@ -153,5 +153,5 @@ async def test_while_no_replica_answers_pods_are_created_as_they_are(assigning: 
     async with operator(stage, replace(FAST, admission=assigning.options)):
         await assigning.install()
     async with ApiClient(load_config(str(stage.sandbox.kubeconfig))) as client:
-        made = json.loads(await client.post("/api/v1/namespaces/physics/pods", pod("sweep", "", workload="training")))
+        made = json.loads(await client.post("/api/v1/namespaces/physics/pods", a_pod("sweep", "", workload="training")))
     assert made["spec"]["schedulerName"] == "default-scheduler"

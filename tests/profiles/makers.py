@@ -59,7 +59,7 @@ CATALOGUE = {
 }
 
 
-def profile(spec: dict[str, Any] | None = None, name: str = "p", **metadata: Any) -> SchedulingProfile:
+def a_profile(spec: dict[str, Any] | None = None, name: str = "p", **metadata: Any) -> SchedulingProfile:
     """A SchedulingProfile with this spec, for the default scheduler's pods unless it says otherwise, read as from a file."""
     document = {
         "apiVersion": "placewright.dev/v1alpha1",

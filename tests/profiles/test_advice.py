@@ -12,13 +12,13 @@ from placewright.framework.runtime.scoreimpact import ScoreImpact
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.advice import ENOUGH_SAMPLES, UNKNOWN_SURROUNDINGS, Recommendation, Surroundings, advise, advise_beforehand
 from placewright.profiles.resolve import resolve
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 QUIET = ScoreImpact([])
 
 
 def hints(spec: dict[str, Any], impact: ScoreImpact | None = None) -> tuple[Recommendation, ...]:
-    resolved = resolve(profile({"schedulerName": "batch", **spec}), CATALOGUE)
+    resolved = resolve(a_profile({"schedulerName": "batch", **spec}), CATALOGUE)
     names = resolved.at(ExtensionPoint.SCORE)
     found = advise(resolved, [CATALOGUE[name] for name in names], impact or ScoreImpact(names))
     return tuple(hint for hint in found if hint.reason != "FilterIsOff")  # this catalogue lacks most filters
@@ -123,7 +123,7 @@ def test_advice_stays_word_for_word_the_same_while_decisions_go_on() -> None:
     ],
 )
 def test_who_takes_the_pods_of_the_default_scheduler_is_told_that_kube_scheduler_must_be_off(spec: dict[str, Any], told: bool) -> None:
-    found = advise_beforehand(resolve(profile(spec), in_tree()))
+    found = advise_beforehand(resolve(a_profile(spec), in_tree()))
     assert [hint.reason for hint in found] == (["DefaultSchedulerName"] if told else [])
     assert all("kube-scheduler" in hint.message and hint.path == "spec.schedulerName" for hint in found)
 
@@ -138,7 +138,7 @@ PROTECTING = (
 
 def said_beforehand(spec: dict[str, Any]) -> dict[str, str]:
     """By filter that is spoken of, the message."""
-    found = advise_beforehand(resolve(profile({"schedulerName": "batch", **spec}), in_tree()))
+    found = advise_beforehand(resolve(a_profile({"schedulerName": "batch", **spec}), in_tree()))
     assert {hint.reason for hint in found} <= {"FilterIsOff"}
     return {hint.message.split()[2]: hint.message for hint in found}
 
@@ -182,10 +182,10 @@ def test_nothing_is_said_where_all_of_them_are_on(spec: dict[str, Any]) -> None:
 
 def test_a_default_that_is_left_over_drowns_nobody() -> None:
     """Whoever sets all weights they know to 0 but one need not have heard of the rest."""
-    resolved = resolve(profile({"schedulerName": "batch"}), in_tree())
+    resolved = resolve(a_profile({"schedulerName": "batch"}), in_tree())
     others = {name: 0 for name in resolved.weights if name not in ("NodeResourcesFit", "DynamicResources")}
     spec = {"schedulerName": "batch", "weights": {**others, "NodeResourcesFit": 1}}
-    resolved = resolve(profile(spec), in_tree())
+    resolved = resolve(a_profile(spec), in_tree())
     scorers = [in_tree()[name] for name in resolved.at(ExtensionPoint.SCORE)]
     assert resolved.weights["DynamicResources"] > resolved.weights["NodeResourcesFit"], "else this tests nothing"
     assert advise(resolved, scorers, ScoreImpact(each.name for each in scorers)) == ()
@@ -200,7 +200,7 @@ ASSIGNS = {"pods": {"podSelector": {"matchLabels": {"app": "web"}}}}
 
 
 def beforehand(around: Surroundings = UNKNOWN_SURROUNDINGS, **spec: Any) -> dict[str, str]:
-    resolved = resolve(profile({"schedulerName": "batch", **spec}), in_tree())
+    resolved = resolve(a_profile({"schedulerName": "batch", **spec}), in_tree())
     return {each.reason: each.message for each in advise_beforehand(resolved, in_tree(), around)}
 
 

@@ -18,14 +18,14 @@ from placewright.profiles.assignment import (
     rank_of,
     value_of,
 )
-from profiles.makers import profile
+from profiles.makers import a_profile
 
 EARLIER, LATER = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 WEB = {"podSelector": {"matchLabels": {"app": "web"}}}
 
 
 def giving(name: str, pods: dict[str, Any] | None = None, *, created: str = EARLIER, active: int = 1, **spec: Any) -> SchedulingProfile:
-    made = profile({"schedulerName": name, "pods": WEB if pods is None else pods, **spec}, name, creationTimestamp=created)
+    made = a_profile({"schedulerName": name, "pods": WEB if pods is None else pods, **spec}, name, creationTimestamp=created)
     return SchedulingProfile(metadata=made.metadata, spec=made.spec, status=type(made.status)(active_generation=active))
 
 

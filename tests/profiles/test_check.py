@@ -10,12 +10,12 @@ from placewright.framework.interface import Plugin
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
-from profiles.makers import CATALOGUE, plugin, profile
+from profiles.makers import CATALOGUE, a_profile, plugin
 
 
 def complaint(spec: dict[str, Any], catalogue: Catalogue = CATALOGUE) -> str:
     with pytest.raises(ProfileError) as caught:
-        resolve(profile(spec), catalogue)
+        resolve(a_profile(spec), catalogue)
     return str(caught.value)
 
 
@@ -162,7 +162,7 @@ def test_backoff_that_is_no_number_is_refused() -> None:
 
 
 def test_backoff_may_be_switched_off() -> None:
-    assert resolve(profile({"backoff": {"maxSeconds": 0}}), CATALOGUE).settings.backoff.max_seconds == 0
+    assert resolve(a_profile({"backoff": {"maxSeconds": 0}}), CATALOGUE).settings.backoff.max_seconds == 0
 
 
 def test_weights_whose_total_score_would_overflow_are_refused() -> None:

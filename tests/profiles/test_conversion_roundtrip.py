@@ -23,7 +23,7 @@ from placewright.profiles.presets import PRESETS
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright_legacy_plugins import NodeLabel
-from profiles.makers import plugin, profile
+from profiles.makers import a_profile, plugin
 from randomcases import cases
 
 PLUGINS = in_tree().extended([NodeLabel, plugin("Tetris", "filter", "preScore", "score", weight=7)])
@@ -91,7 +91,7 @@ SPECS = st.fixed_dictionaries(
 
 
 def resolvable(spec: Mapping[str, Any]) -> tuple[SchedulingProfile, ResolvedProfile]:
-    made = profile(dict(spec))
+    made = a_profile(dict(spec))
     try:
         return made, resolve(made, PLUGINS)
     except ProfileError:
@@ -120,7 +120,7 @@ def test_a_profile_written_as_a_manifest_is_read_as_it_was(spec: dict[str, Any])
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_can_be_written_without_losing_anything(preset: str) -> None:
-    made = profile({"preset": preset})
+    made = a_profile({"preset": preset})
     document, findings = there(made)
     assert findings == []
     assert "preset" not in str(document)
@@ -131,13 +131,13 @@ def test_every_preset_can_be_written_without_losing_anything(preset: str) -> Non
 
 
 def test_the_weight_that_an_author_chose_is_stated_because_kube_scheduler_takes_one() -> None:
-    document, _ = there(profile({"plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}]}}}))
+    document, _ = there(a_profile({"plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}]}}}))
     assert document["profiles"][0]["plugins"]["multiPoint"]["enabled"] == [{"name": "Tetris", "weight": 7}]
 
 
 def test_extenders_that_all_profiles_share_stand_once() -> None:
     extender = {"urlPrefix": "http://x.example", "filterVerb": "filter"}
-    profiles = [profile({"schedulerName": name, "extenders": [extender]}, name) for name in ("a", "b")]
+    profiles = [a_profile({"schedulerName": name, "extenders": [extender]}, name) for name in ("a", "b")]
     document, findings = there(*profiles)
     assert (document["extenders"], findings) == ([extender], [])
     assert [one.extenders[0].url_prefix for one in there_and_back(*profiles)] == ["http://x.example"] * 2
@@ -148,14 +148,14 @@ def test_extenders_that_all_profiles_share_stand_once() -> None:
 
 def test_extenders_that_differ_are_left_out_and_listed() -> None:
     extender = {"urlPrefix": "http://x.example", "filterVerb": "filter"}
-    document, findings = there(profile({"schedulerName": "a", "extenders": [extender]}, "a"), profile({"schedulerName": "b"}, "b"))
+    document, findings = there(a_profile({"schedulerName": "a", "extenders": [extender]}, "a"), a_profile({"schedulerName": "b"}, "b"))
     assert "extenders" not in document
     assert findings == ["profile a: extender http://x.example is left out: there is one list for all profiles, and these differ"]
 
 
 def test_a_backoff_of_each_profile_s_own_is_listed_and_the_first_is_taken() -> None:
     backoffs = {"a": {"initialSeconds": 2, "maxSeconds": 20}, "b": {"initialSeconds": 0.5, "maxSeconds": 8}}
-    document, findings = there(*(profile({"schedulerName": name, "backoff": one}, name) for name, one in backoffs.items()))
+    document, findings = there(*(a_profile({"schedulerName": name, "backoff": one}, name) for name, one in backoffs.items()))
     assert (document["podInitialBackoffSeconds"], document["podMaxBackoffSeconds"]) == (2, 20)
     assert findings == ["profile b: backoff of 0.5 s to 8 s: there is one for all profiles, in whole seconds from 1 on"]
 
@@ -166,7 +166,7 @@ def test_paused_and_plugins_of_the_past_are_listed() -> None:
         "plugins": {"multiPoint": {"enabled": [{"name": "NodeLabel"}]}, "score": {"disabled": [{"name": "SelectorSpread"}]}},
         "pluginConfig": [{"name": "NodeLabel", "args": {"presentLabels": ["rack"]}}],
     }
-    document, findings = there(profile(spec, "default-scheduler"))
+    document, findings = there(a_profile(spec, "default-scheduler"))
     assert document["profiles"] == [{"schedulerName": "default-scheduler"}]
     assert findings == [
         "profile default-scheduler: plugin NodeLabel: kube-scheduler does not have it any more",
@@ -180,7 +180,7 @@ def test_plugins_of_one_s_own_and_gated_fields_are_mentioned() -> None:
         "plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}]}},
         "pluginConfig": [{"name": "VolumeBinding", "args": {"shape": shape}}],
     }
-    _, findings = to_configuration([profile(spec, "default-scheduler")], PLUGINS)
+    _, findings = to_configuration([a_profile(spec, "default-scheduler")], PLUGINS)
     assert [finding.text for finding in findings] == [
         "plugin Tetris: needs a kube-scheduler with it built in",
         "VolumeBinding.shape needs kube-scheduler's feature gate StorageCapacityScoring",
@@ -190,27 +190,27 @@ def test_plugins_of_one_s_own_and_gated_fields_are_mentioned() -> None:
 def test_a_setting_that_a_configuration_cannot_hold_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """So a new field of the profile is not lost in silence."""
     monkeypatch.setattr(writer, "_HELD", frozenset({"paused"}))
-    _, findings = to_configuration([profile({"paused": True, "backoff": {"maxSeconds": 20}}, "default-scheduler")], PLUGINS)
+    _, findings = to_configuration([a_profile({"paused": True, "backoff": {"maxSeconds": 20}}, "default-scheduler")], PLUGINS)
     assert "backoff.maxSeconds 20: kube-scheduler has no such setting" in [finding.text for finding in findings]
     assert not [finding for finding in findings if finding.text.startswith("paused true")]
 
 
 def test_turns_of_tenants_are_listed() -> None:
     fairness = {"by": "Label", "label": "team", "weights": {"a": 3}}
-    _, findings = to_configuration([profile({"fairness": fairness}, "default-scheduler")], PLUGINS)
+    _, findings = to_configuration([a_profile({"fairness": fairness}, "default-scheduler")], PLUGINS)
     assert [finding.text for finding in findings] == [
         'fairness.by "Label": kube-scheduler has no such setting',
         'fairness.label "team": kube-scheduler has no such setting',
         'fairness.share "Resources": kube-scheduler has no such setting',
         'fairness.weights {"a": 3}: kube-scheduler has no such setting',
     ]
-    _, findings = to_configuration([profile({"fairness": {"by": "None"}}, "default-scheduler")], PLUGINS)
+    _, findings = to_configuration([a_profile({"fairness": {"by": "None"}}, "default-scheduler")], PLUGINS)
     assert [finding.text for finding in findings] == []
 
 
 def test_each_rule_of_preemption_is_listed() -> None:
     rules = {"policy": "LowerPriority", "disruptionBudgets": "Strict", "maxVictims": 3, "protect": {"matchLabels": {"a": "b"}}}
-    _, findings = to_configuration([profile({"preemption": rules}, "default-scheduler")], PLUGINS)
+    _, findings = to_configuration([a_profile({"preemption": rules}, "default-scheduler")], PLUGINS)
     assert [finding.text for finding in findings] == [
         'preemption.disruptionBudgets "Strict": kube-scheduler has no such setting',
         "preemption.maxVictims 3: kube-scheduler has no such setting",

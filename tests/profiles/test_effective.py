@@ -15,13 +15,13 @@ from placewright.profiles.difference import Difference, changed_settings, differ
 from placewright.profiles.effective import HIDDEN, Stated, as_document, effective_plugins
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.resolve import resolve
-from profiles.makers import profile
+from profiles.makers import a_profile
 
 PLUGINS = in_tree()
 
 
 def resolved(**spec: Any) -> ResolvedProfile:
-    return resolve(profile(spec), PLUGINS)
+    return resolve(a_profile(spec), PLUGINS)
 
 
 def found(before: ResolvedProfile, after: ResolvedProfile) -> dict[str, tuple[Any, Any]]:
@@ -82,9 +82,9 @@ def replaced(made: ResolvedProfile, **fields: Any) -> ResolvedProfile:
 
 
 def test_settings_that_are_not_those_of_a_silent_profile_are_told_by_path() -> None:
-    spec = profile({"paused": True, "backoff": {"maxSeconds": 20}, "weights": {"NodeAffinity": 9}}).spec
+    spec = a_profile({"paused": True, "backoff": {"maxSeconds": 20}, "weights": {"NodeAffinity": 9}}).spec
     assert [*changed_settings(spec)] == [Difference("paused", False, True), Difference("backoff.maxSeconds", 10, 20)]
-    assert not [*changed_settings(profile({"percentageOfNodesToScore": 0}).spec)]
+    assert not [*changed_settings(a_profile({"percentageOfNodesToScore": 0}).spec)]
 
 
 def test_of_the_rules_of_preemption_the_ones_that_change_something_are_told_each_by_itself() -> None:

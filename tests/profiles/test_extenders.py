@@ -20,7 +20,7 @@ from placewright.profiles.config import read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
-from profiles.makers import profile
+from profiles.makers import a_profile
 from randomcases import cases
 
 URL = "http://extender.example/scheduler"
@@ -33,12 +33,12 @@ def extender(**fields: Any) -> dict[str, Any]:
 
 
 def problems(*extenders: dict[str, Any]) -> list[str]:
-    return [str(problem) for problem in check_extenders(profile({"extenders": list(extenders)}).spec.extenders)]
+    return [str(problem) for problem in check_extenders(a_profile({"extenders": list(extenders)}).spec.extenders)]
 
 
 def resolved(*extenders: dict[str, Any]) -> tuple[ExtenderSettings, ...]:
     assert problems(*extenders) == []
-    return resolve_extenders(profile({"extenders": list(extenders)}).spec.extenders)
+    return resolve_extenders(a_profile({"extenders": list(extenders)}).spec.extenders)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -129,7 +129,7 @@ def test_every_problem_of_every_extender_is_told() -> None:
 )
 def test_fields_that_do_not_exist_and_values_of_another_type_are_refused(wrong: dict[str, Any], line: str) -> None:
     with pytest.raises(ProfileError) as caught:
-        profile({"extenders": [extender(**wrong)]})
+        a_profile({"extenders": [extender(**wrong)]})
     assert line in str(caught.value)
 
 
@@ -244,7 +244,7 @@ def test_the_schema_takes_what_the_reader_takes_and_says_no_to_what_it_can_see()
 def test_a_profile_that_is_resolved_has_its_extenders_in_order_and_what_they_count_is_ignored() -> None:
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
     spec = {"extenders": [extender(ignorable=True, managedResources=managed), extender(filterVerb="second")]}
-    found = resolve(profile(spec), in_tree())
+    found = resolve(a_profile(spec), in_tree())
     assert [one.filter_verb for one in found.extenders] == ["second", "filter"]
     assert found.args["NodeResourcesFit"] == NodeResourcesFitArgs(ignored_resources=("example.com/gpu",))
 
@@ -273,7 +273,7 @@ _EXTENDER = st.fixed_dictionaries(
 @given(extenders=st.lists(_EXTENDER, max_size=3) | _JUNK)
 def test_whatever_is_written_is_resolved_or_refused(extenders: Any) -> None:
     with contextlib.suppress(ProfileError):
-        found = resolve(profile({"extenders": extenders}), in_tree()).extenders
+        found = resolve(a_profile({"extenders": extenders}), in_tree()).extenders
         assert len(found) == len(extenders or ())
         assert [one.ignorable for one in found] == sorted(one.ignorable for one in found)
         assert all(0 < one.http_timeout <= 600 for one in found)

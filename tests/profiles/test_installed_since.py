@@ -10,7 +10,7 @@ from placewright.framework.registry import installed_since
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
-from profiles.makers import profile
+from profiles.makers import a_profile
 
 
 def test_a_plugin_that_was_installed_since_the_start_is_found_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,7 @@ def test_a_plugin_that_was_installed_since_the_start_is_found_on_disk(tmp_path: 
     assert not installed_since("Drowsy")
     spec = {"plugins": {"multiPoint": {"enabled": [{"name": "Sleepy"}]}}, "weights": {"Sleepy": 2}}
     with pytest.raises(ProfileError) as refused:
-        resolve(profile({"schedulerName": "x", **spec}), in_tree())
+        resolve(a_profile({"schedulerName": "x", **spec}), in_tree())
     said = "allowed a known plugin; one of this name was installed after this process began: restart it to load that"
     assert all(said in line for line in str(refused.value).splitlines() if "Sleepy" in line)
     assert said in str(refused.value)

@@ -12,7 +12,7 @@ from placewright.api.profile import ProfileStatus
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.live import LiveProfiles, Outcome, Swap
 from placewright.profiles.profilestate import Reason
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 BAD = {"weights": {"Nonsense": 1}}
 
@@ -39,7 +39,7 @@ class Scheduler:
 
     def apply(self, name: str, generation: int, spec: dict[str, Any] | None = None, *, age: str = "", uid: str = "") -> Outcome[Runtime]:
         metadata = {"uid": uid or name, "generation": generation, "creationTimestamp": f"2026-01-01T00:00:00Z{age}"}
-        return self.live.apply(profile(spec, name, **metadata))
+        return self.live.apply(a_profile(spec, name, **metadata))
 
     def in_effect(self) -> dict[str, tuple[str, int]]:
         """By schedulerName: the profile's name and generation."""
@@ -100,7 +100,7 @@ def test_a_profile_that_was_never_good_places_nothing(scheduler: Scheduler) -> N
 
 def test_what_was_in_effect_elsewhere_can_be_put_in_effect_below_a_refused_generation(scheduler: Scheduler) -> None:
     scheduler.apply("a", 3, named("x", **BAD))
-    outcome = scheduler.live.restore(profile(named("x"), "a", uid="a", generation=2))
+    outcome = scheduler.live.restore(a_profile(named("x"), "a", uid="a", generation=2))
     assert scheduler.in_effect() == {"x": ("a", 2)}
     assert outcome.standing is not None
     assert (outcome.standing.observed_generation, outcome.standing.active_generation) == (3, 2)
@@ -116,14 +116,14 @@ def test_what_was_in_effect_elsewhere_can_be_put_in_effect_below_a_refused_gener
 )
 def test_what_could_not_have_been_in_effect_is_not_put_back(scheduler: Scheduler, spec: dict[str, Any], uid: str, generation: int) -> None:
     scheduler.apply("a", 3, named("x", **BAD))
-    assert not scheduler.live.restore(profile(named("x", **spec), "a", uid=uid, generation=generation)).changed
+    assert not scheduler.live.restore(a_profile(named("x", **spec), "a", uid=uid, generation=generation)).changed
     assert scheduler.in_effect() == {}
 
 
 def test_a_good_generation_is_not_replaced_by_an_earlier_one(scheduler: Scheduler) -> None:
     scheduler.apply("a", 2, named("x"))
     scheduler.apply("a", 3, named("x", **BAD))
-    assert not scheduler.live.restore(profile(named("x"), "a", uid="a", generation=1)).changed
+    assert not scheduler.live.restore(a_profile(named("x"), "a", uid="a", generation=1)).changed
     assert scheduler.in_effect() == {"x": ("a", 2)}
 
 
@@ -246,7 +246,7 @@ def test_a_paused_profile_says_so(scheduler: Scheduler) -> None:
 
 def marked(generation: int, *, of: int = 2, spec: dict[str, Any] | None = None) -> Any:
     """The profile with the mark that a process left on generation `of`."""
-    seen = profile(spec or named("x"), "a", uid="a", generation=generation)
+    seen = a_profile(spec or named("x"), "a", uid="a", generation=generation)
     condition = Condition("PluginHanging", "True", "PluginHanging", "it hung", observed_generation=of)
     return msgspec.structs.replace(seen, status=ProfileStatus(conditions=[condition]))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.live import LiveProfiles, Swap
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 #: (name, what is done to it): profiles are younger the later they come in the alphabet; b and c want one schedulerName.
 STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["good", "bad", "breaks", "again", "remove"])), max_size=30)
@@ -63,7 +63,7 @@ def test_the_oldest_profile_with_a_good_generation_has_the_name_and_its_last_goo
                 del known[name]
                 continue
             metadata = {"uid": str(entry.uid), "generation": entry.generation, "creationTimestamp": f"2026-01-01T00:00:00Z{name}"}
-            live.apply(profile(entry.spec, name, **metadata))
+            live.apply(a_profile(entry.spec, name, **metadata))
         assert dict(held) == held_as, "what a cycle took hold of stays as it was"
         expected = {SCHEDULER_NAMES[each]: (each, one.good) for each, one in sorted(known.items(), reverse=True) if one.good is not None}
         assert {key: active.evaluator for key, active in live.active.items()} == expected

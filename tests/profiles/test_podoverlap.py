@@ -16,7 +16,7 @@ from placewright.api.selectors import compile_label_selector
 from placewright.profiles.live import LiveProfiles, Outcome
 from placewright.profiles.podoverlap import NAMESPACE_NAME, can_both_select
 from placewright.profiles.profilestate import ProfileStanding, Reason
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 Spec = dict[str, Any]
 EARLIER, LATER = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
@@ -71,7 +71,7 @@ class Scheduler:
 
     def apply(self, name: str, pods: Spec | None, generation: int = 1, created: str = EARLIER, **spec: Any) -> Outcome[object]:
         said = {"schedulerName": name, **({} if pods is None else {"pods": pods}), **spec}
-        return self.live.apply(profile(said, name, uid=name, generation=generation, creationTimestamp=created))
+        return self.live.apply(a_profile(said, name, uid=name, generation=generation, creationTimestamp=created))
 
     def standing(self, name: str) -> ProfileStanding:
         (found,) = (each for each in self.live.standings() if each.name == name)

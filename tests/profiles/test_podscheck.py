@@ -12,7 +12,7 @@ from placewright.profiles.effective import as_document
 from placewright.profiles.kubescheduler.writer import to_configuration
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 LABEL = "a label's value must be empty, or letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"
 NO_NAMESPACE = "allowed the name of a namespace: at most 63 lower case letters, digits and '-'"
@@ -66,14 +66,14 @@ CASES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("pods", "said"), CASES, ids=[said[:60] for _, said in CASES])
 def test_what_cannot_be_is_refused_in_one_line_with_its_path(pods: dict[str, Any], said: str) -> None:
     with pytest.raises(ProfileError) as refused:
-        resolve(profile({"pods": pods}), CATALOGUE)
+        resolve(a_profile({"pods": pods}), CATALOGUE)
     assert said in str(refused.value)
     assert len(refused.value.problems) == 1
 
 
 def test_a_shadow_is_given_to_no_pod() -> None:
     with pytest.raises(ProfileError, match=r"spec.pods: found settings; allowed nothing, as spec.mode is Shadow"):
-        resolve(profile({"mode": "Shadow", "shadows": "a", "pods": {"podSelector": {}}}), CATALOGUE)
+        resolve(a_profile({"mode": "Shadow", "shadows": "a", "pods": {"podSelector": {}}}), CATALOGUE)
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,19 @@ def test_a_shadow_is_given_to_no_pod() -> None:
     [({}, False), ({"allowedNamespaces": ["a"]}, False), ({"podSelector": {}}, True), ({"namespaceSelector": {}}, True)],
 )
 def test_pods_are_given_a_profile_that_has_a_selector_and_no_other(pods: dict[str, Any], *, assigns: bool) -> None:
-    assert (profile({"pods": pods}).spec.pods or ProfilePods()).assigns is assigns
+    assert (a_profile({"pods": pods}).spec.pods or ProfilePods()).assigns is assigns
 
 
 def test_a_profile_without_it_shows_nothing_of_it() -> None:
-    assert "pods" not in as_document(resolve(profile(), CATALOGUE))
+    assert "pods" not in as_document(resolve(a_profile(), CATALOGUE))
 
 
 def test_it_shows_where_profiles_are_shown_compared_and_converted() -> None:
     pods = {"podSelector": {"matchLabels": {"app": "web"}}, "priority": 3}
-    before, after = resolve(profile(), CATALOGUE), resolve(profile({"pods": pods}), CATALOGUE)
+    before, after = resolve(a_profile(), CATALOGUE), resolve(a_profile({"pods": pods}), CATALOGUE)
     assert as_document(after)["pods"] == pods
     assert [(each.what, each.before, each.after) for each in differences(before, after)] == [("pods", None, pods)]
-    _, findings = to_configuration([profile({"pods": pods})], CATALOGUE)
+    _, findings = to_configuration([a_profile({"pods": pods})], CATALOGUE)
     assert [finding.text for finding in findings if "pods" in finding.text] == [
         'pods.podSelector {"matchLabels": {"app": "web"}}: kube-scheduler has no such setting',
         "pods.priority 3: kube-scheduler has no such setting",

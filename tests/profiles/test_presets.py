@@ -15,7 +15,7 @@ from placewright.profiles.defaults import DEFAULT_PLUGINS
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 SCORE, PRE_SCORE, FILTER = ExtensionPoint.SCORE, ExtensionPoint.PRE_SCORE, ExtensionPoint.FILTER
 PLUGINS = in_tree()
@@ -23,7 +23,7 @@ FIT, SPREAD, BALANCED = "NodeResourcesFit", "PodTopologySpread", "NodeResourcesB
 
 
 def resolved(preset: str | None = None, **spec: Any) -> ResolvedProfile:
-    return resolve(profile(spec if preset is None else {"preset": preset, **spec}), PLUGINS)
+    return resolve(a_profile(spec if preset is None else {"preset": preset, **spec}), PLUGINS)
 
 
 def args(result: ResolvedProfile, plugin: str) -> Any:
@@ -146,7 +146,7 @@ def test_an_unknown_preset_is_refused_with_the_nearest_name() -> None:
 def test_a_build_without_some_of_the_plugins_takes_every_preset(preset: str) -> None:
     spec = {"preset": preset, "pluginConfig": [{"name": FIT, "args": {"topWeight": 3}}]}
     catalogue = {name: plugin for name, plugin in CATALOGUE.items() if name != FIT}
-    assert resolve(profile(spec), catalogue).preset == preset
+    assert resolve(a_profile(spec), catalogue).preset == preset
 
 
 # --- where it came from -------------------------------------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ import pytest
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.difference import reconsidered
 from placewright.profiles.resolve import resolve
-from profiles.makers import CATALOGUE, plugin, profile
+from profiles.makers import CATALOGUE, a_profile, plugin
 
 BEFORE: dict[str, Any] = {"plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}]}}}
 MAKES_ROOM = plugin("MakesRoom", "postFilter")
 
 
 def resolved(spec: dict[str, Any]) -> ResolvedProfile:
-    return resolve(profile(BEFORE | spec), CATALOGUE | {"MakesRoom": MAKES_ROOM})
+    return resolve(a_profile(BEFORE | spec), CATALOGUE | {"MakesRoom": MAKES_ROOM})
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
-from profiles.makers import CATALOGUE, FitArgs, profile
+from profiles.makers import CATALOGUE, FitArgs, a_profile
 
 FILTER, SCORE, PRE_SCORE = ExtensionPoint.FILTER, ExtensionPoint.SCORE, ExtensionPoint.PRE_SCORE
 DEFAULT_SCORE = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "ImageLocality")
 
 
 def resolved(spec: dict[str, Any] | None = None) -> ResolvedProfile:
-    return resolve(profile(spec), CATALOGUE)
+    return resolve(a_profile(spec), CATALOGUE)
 
 
 def plugins(**points: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def test_an_empty_profile_runs_the_default_plugins_that_exist_in_their_order() -
 
 
 def test_the_shipped_plugins_have_the_default_weights_of_kube_scheduler() -> None:
-    weights = resolve(profile(), in_tree()).weights
+    weights = resolve(a_profile(), in_tree()).weights
     upstream = {
         "TaintToleration": 3,
         "NodeAffinity": 2,
@@ -74,7 +74,7 @@ OURS = {"DeviceFragmentation", "DomainLimit", "NodeRejections", "NodeStartRate"}
 
 def test_every_shipped_plugin_is_part_of_the_default_profile_but_for_those_of_earlier_versions_and_ours() -> None:
     assert set(in_tree()) - set(DEFAULT_PLUGINS) == LEGACY | OURS
-    assert (LEGACY | OURS).isdisjoint(resolve(profile(), in_tree()).plugin_names)
+    assert (LEGACY | OURS).isdisjoint(resolve(a_profile(), in_tree()).plugin_names)
 
 
 def test_a_default_plugin_named_again_keeps_its_place_and_gets_the_new_weight() -> None:

@@ -16,7 +16,7 @@ from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.rules import RULES
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 from tools.generated.definition import custom_resource_definition
 
 PEM = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
@@ -109,12 +109,12 @@ def said_by_the_api_server(resource: CustomResource, new: Spec, old: Spec | None
 
 
 def said_by_our_checks(new: Spec, old: Spec | None) -> str:
-    wanted = profile(new)
+    wanted = a_profile(new)
     try:
         resolve(wanted, CATALOGUE)
     except ProfileError as error:
         return str(error)
-    former = wanted if old is None else profile(old)
+    former = wanted if old is None else a_profile(old)
     name = check_same_name(wanted.spec.scheduler_name, former.spec.scheduler_name)
     mode = check_same_mode(wanted.spec.mode, former.spec.mode)
     return "\n".join(str(problem) for problem in (*name, *mode))

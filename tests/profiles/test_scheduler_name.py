@@ -18,7 +18,7 @@ from placewright.profiles.profilestate import Reason, status_of
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema, openapi_schema
 from placewright.profiles.validation import check_file, check_object
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 PLUGINS = in_tree()
 
@@ -63,7 +63,7 @@ def test_a_shadow_needs_no_name() -> None:
 
 def test_one_that_is_stored_without_a_name_is_refused_by_the_operator_and_takes_nobodys_pods() -> None:
     profiles = live()
-    outcome = profiles.apply(SchedulingProfile(metadata=profile({}, "old", uid="1", generation=3).metadata, spec=ProfileSpec()))
+    outcome = profiles.apply(SchedulingProfile(metadata=a_profile({}, "old", uid="1", generation=3).metadata, spec=ProfileSpec()))
     assert outcome.standing is not None
     assert (outcome.standing.reason, outcome.standing.active_generation) == (Reason.INVALID_PROFILE, None)
     assert "schedulerName: default-scheduler" in outcome.standing.message
@@ -74,9 +74,9 @@ def test_one_that_is_stored_without_a_name_is_refused_by_the_operator_and_takes_
 
 def test_writing_the_name_down_brings_it_into_effect() -> None:
     profiles = live()
-    meta = profile({}, "old", uid="1", generation=3).metadata
+    meta = a_profile({}, "old", uid="1", generation=3).metadata
     profiles.apply(SchedulingProfile(metadata=meta, spec=ProfileSpec()))
-    mended = profile({"schedulerName": "default-scheduler"}, "old", uid="1", generation=4)
+    mended = a_profile({"schedulerName": "default-scheduler"}, "old", uid="1", generation=4)
     assert profiles.apply(mended).standing == profiles.standings()[0]
     assert profiles.standings()[0].reason is Reason.ACTIVE
     assert check_object(document(schedulerName="default-scheduler"), document(), PLUGINS) == []

@@ -17,7 +17,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.profiles.resolve import resolve
 from placewright.profiles.validation import check_file, check_object
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 Spec = dict[str, Any]
 SHADOW: Spec = {"mode": "Shadow", "shadows": "live"}
@@ -37,16 +37,16 @@ WRONG: dict[str, tuple[Spec, str]] = {
 def test_what_makes_no_sense_of_a_shadow_is_refused_in_one_line(case: str) -> None:
     spec, line = WRONG[case]
     with pytest.raises(ProfileError) as refused:
-        resolve(profile(spec), CATALOGUE)
+        resolve(a_profile(spec), CATALOGUE)
     assert str(refused.value).startswith(line)
     assert len(refused.value.problems) == 1
 
 
 @pytest.mark.parametrize(("spec", "budget"), [(SHADOW, 0.05), ({**SHADOW, "shadow": {"budgetPercent": 20}}, 0.2)])
 def test_a_shadow_knows_whom_it_shadows_and_its_share_of_the_time(spec: Spec, budget: float) -> None:
-    resolved = resolve(profile(spec), CATALOGUE)
+    resolved = resolve(a_profile(spec), CATALOGUE)
     assert (resolved.shadows, resolved.shadow_budget) == ("live", budget)
-    assert resolve(profile(), CATALOGUE).shadows is None
+    assert resolve(a_profile(), CATALOGUE).shadows is None
 
 
 class Desk:
@@ -61,7 +61,7 @@ class Desk:
         self.told.append({name: active.profile.generation for name, active in found.items()})
 
     def apply(self, name: str, spec: Spec, generation: int = 1) -> None:
-        self.live.apply(profile(spec, name, uid=name, generation=generation))
+        self.live.apply(a_profile(spec, name, uid=name, generation=generation))
 
     def standing(self, name: str) -> ProfileStanding:
         return next(standing for standing in self.live.standings() if standing.name == name)
@@ -114,7 +114,7 @@ def test_a_bad_generation_of_a_shadow_leaves_the_last_good_one_in_effect() -> No
 
 
 def test_where_something_is_tried_out_live_profiles_place_and_shadows_only_by_themselves() -> None:
-    live, shadow = profile({"schedulerName": "x"}, "live"), profile(SHADOW, "try")
+    live, shadow = a_profile({"schedulerName": "x"}, "live"), a_profile(SHADOW, "try")
     assert placing([shadow, live]) == [live]
     assert placing([shadow]) == [shadow]
 
@@ -148,6 +148,6 @@ def test_the_example_is_a_shadow_of_the_profile_that_comes_with_placewright_and_
 
 
 def test_kube_scheduler_has_no_shadows_so_they_are_left_out_of_its_configuration() -> None:
-    document, findings = to_configuration([profile({"schedulerName": "x"}, "x"), profile(SHADOW, "try")], CATALOGUE)
+    document, findings = to_configuration([a_profile({"schedulerName": "x"}, "x"), a_profile(SHADOW, "try")], CATALOGUE)
     assert [each["schedulerName"] for each in document["profiles"]] == ["x"]
     assert ["is left out" in str(finding) for finding in findings if "try" in str(finding)] == [True]

@@ -10,7 +10,7 @@ import pytest
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import openapi_schema
-from profiles.makers import CATALOGUE, profile
+from profiles.makers import CATALOGUE, a_profile
 
 #: Fields that need others beside them, by the path of the object that has them.
 BESIDE: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -60,22 +60,22 @@ def holding(text: str, path: str) -> dict[str, Any]:
 @pytest.mark.parametrize("path", TEXTS)
 def test_a_text_beyond_its_limit_is_refused_without_an_api_server(path: str) -> None:
     with pytest.raises(ProfileError) as refused:
-        resolve(profile(holding("a" * (TEXTS[path] + 1), path)), CATALOGUE)
+        resolve(a_profile(holding("a" * (TEXTS[path] + 1), path)), CATALOGUE)
     place = path.partition("{}")[0].replace("[]", "[0]")
     assert any(place.startswith(problem.path) and problem.path != "spec" for problem in refused.value.problems), refused.value
 
 
 @pytest.mark.parametrize("path", ["spec.shadows", "spec.extenders[].tlsConfig.serverName", "spec.extenders[].tlsConfig.caFile"])
 def test_only_the_length_is_wrong_and_it_is_said_once(path: str) -> None:
-    resolve(profile(holding("a" * TEXTS[path], path)), CATALOGUE)
+    resolve(a_profile(holding("a" * TEXTS[path], path)), CATALOGUE)
     with pytest.raises(ProfileError) as refused:
-        resolve(profile(holding("a" * (TEXTS[path] + 1), path)), CATALOGUE)
+        resolve(a_profile(holding("a" * (TEXTS[path] + 1), path)), CATALOGUE)
     (problem,) = refused.value.problems
     assert (problem.path, problem.allowed) == (path.replace("[]", "[0]"), f"at most {TEXTS[path]} characters")
 
 
 def test_a_text_that_another_check_refuses_is_said_once() -> None:
     with pytest.raises(ProfileError) as refused:
-        resolve(profile({"schedulerName": "a" * 254}), CATALOGUE)
+        resolve(a_profile({"schedulerName": "a" * 254}), CATALOGUE)
     (problem,) = refused.value.problems
     assert problem.path == "spec.schedulerName"

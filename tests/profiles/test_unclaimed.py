@@ -62,16 +62,16 @@ def test_the_words_say_what_to_do() -> None:
     )
 
 
-def pod(node: str = "", **annotations: str) -> Pod:
+def a_pod(node: str = "", **annotations: str) -> Pod:
     noted = {key.replace("__", "/").replace("_", "."): value for key, value in annotations.items()}
     return kit.pod("a", on=node, annotations=noted).decoded()
 
 
 def test_who_placed_a_pod_shows_in_its_annotations() -> None:
-    assert placed_by_others(pod("node-1"))
-    assert not placed_by_others(pod("node-1", placewright_dev__decision="{}"))
-    assert not placed_by_others(pod("node-1", kubernetes_io__config_mirror="x")), "its node made it"
-    assert not placed_by_others(pod())
+    assert placed_by_others(a_pod("node-1"))
+    assert not placed_by_others(a_pod("node-1", placewright_dev__decision="{}"))
+    assert not placed_by_others(a_pod("node-1", kubernetes_io__config_mirror="x")), "its node made it"
+    assert not placed_by_others(a_pod())
 
 
 def test_who_looked_at_a_waiting_pod_shows_in_its_conditions() -> None:

@@ -143,7 +143,7 @@ REGISTRY = in_tree().extended([Everywhere])
 PODS = (pod("web"), pod("big").labels(large="yes"))
 
 
-def profile() -> Any:
+def everywhere() -> Any:
     spec = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": "Everywhere"}]}, **POINTS}}
     return resolve(convert({"metadata": {"name": "p", "generation": 1}, "spec": spec}, SchedulingProfile), REGISTRY)
 
@@ -155,7 +155,7 @@ def world() -> World:
 def fresh(cluster: Cluster) -> Evaluator:
     for name in "ab":
         cluster.set_node(node(name).build())
-    return offline_evaluator(profile(), REGISTRY, cluster)
+    return offline_evaluator(everywhere(), REGISTRY, cluster)
 
 
 def live() -> None:
@@ -191,7 +191,7 @@ def simulated() -> None:
         {"kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": {"containers": [{"name": "main"}]}}
         for name, labels in (("web", {}), ("big", {"large": "yes"}))
     ]
-    simulate(Scenario("test", [*nodes, *pods]), profile(), REGISTRY)
+    simulate(Scenario("test", [*nodes, *pods]), everywhere(), REGISTRY)
 
 
 def self_check() -> None:

@@ -76,7 +76,7 @@ class Step:
         return (self.nominated,) if self.nominated in fitting and len(self.victims) == 1 else fitting
 
 
-def profile(minor: int, *, ours: bool) -> Object:
+def profile_of(minor: int, *, ours: bool) -> Object:
     """The default, less the scores whose rules changed; ours weighs what is left as kube-scheduler did then."""
     if minor >= SAME_RULES:
         return {}
@@ -100,7 +100,7 @@ async def _run(plane: ControlPlane, dice: Dice) -> list[Step]:
         sequence = PodSequence(client, dice, minor)
         await sequence.furnish()
         scheduler = KubeScheduler(
-            plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, profile=profile(minor, ours=False), settings=ALL_NODES
+            plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, profile=profile_of(minor, ours=False), settings=ALL_NODES
         )
         with scheduler:
             await sequence.warm_up()
@@ -257,7 +257,7 @@ def _evaluate(objects: Sequence[Object], key: str, minor: int) -> Verdict:
 def evaluator_of(objects: Sequence[Object], minor: int) -> tuple[OfflineCluster, Evaluator]:
     """The cluster of these objects, and our profile around it."""
     world, registry = world_from(objects, "the server"), in_tree()
-    spec = {"schedulerName": "default-scheduler", **profile(minor, ours=True)}
+    spec = {"schedulerName": "default-scheduler", **profile_of(minor, ours=True)}
     return world, offline_evaluator(resolve(convert({"spec": spec}, SchedulingProfile), registry), registry, world.cluster)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.simulation.scenarios import profile
+from lab.simulation.scenarios import a_profile
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -73,7 +73,7 @@ class Play:
         from placewright.plugins.catalog import in_tree  # noqa: PLC0415 - the registry is made anew for every play
 
         self.deeds.clear()
-        return simulate(scenario, profile(*plugins, **spec), in_tree().extended(plugins), seed=seed)
+        return simulate(scenario, a_profile(*plugins, **spec), in_tree().extended(plugins), seed=seed)
 
     def judged(self, scenario: Scenario) -> Judge:
         """What the judge found."""

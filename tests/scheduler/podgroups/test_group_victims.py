@@ -23,7 +23,7 @@ def low(of: str, count: int, cpu: str = "1", priority: int = 10) -> list[PodMake
     return [member(of, index, cpu).priority(priority).on(f"n{index}") for index in range(count)]
 
 
-def nodes(count: int, cpu: str = "8") -> World:
+def with_nodes(count: int, cpu: str = "8") -> World:
     return World().nodes(*(node(f"n{n}").offers(cpu=cpu) for n in range(count)))
 
 
@@ -42,7 +42,7 @@ async def after(world: World) -> list[str]:
 
 
 async def test_a_group_makes_all_of_another_group_leave_when_it_would_be_broken() -> None:
-    world = nodes(4)
+    world = with_nodes(4)
     world.event_handlers.cluster_object(group("la", 4))
     world.pods(*low("la", 4, "6"))
     world.event_handlers.cluster_object(group("hb", 2))
@@ -53,7 +53,7 @@ async def test_a_group_makes_all_of_another_group_leave_when_it_would_be_broken(
 
 
 async def test_a_single_pod_makes_all_of_a_group_leave_when_it_would_be_broken() -> None:
-    world = nodes(3)
+    world = with_nodes(3)
     world.event_handlers.cluster_object(group("la", 3))
     world.pods(*low("la", 3, "6"), pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == ["la-0", "la-1", "la-2"]
@@ -63,21 +63,21 @@ async def test_a_single_pod_makes_all_of_a_group_leave_when_it_would_be_broken()
 
 
 async def test_a_single_pod_rather_makes_a_pod_leave_that_is_in_no_group() -> None:
-    world = nodes(3)
+    world = with_nodes(3)
     world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("alone").requests(cpu="6").priority(10).on("n2"), pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == ["alone"]
 
 
 async def test_members_that_a_group_can_spare_leave_by_themselves() -> None:
-    world = nodes(4)
+    world = with_nodes(4)
     world.event_handlers.cluster_object(group("la", 3))
     world.pods(*low("la", 4, "6"), pod("vip").requests(cpu="8").priority(100))
     assert len(await after(world)) == 1
 
 
 async def test_two_preemptors_one_after_the_other_do_not_take_what_a_group_can_spare_twice() -> None:
-    world = nodes(4)
+    world = with_nodes(4)
     world.event_handlers.cluster_object(group("la", 3))
     world.pods(*low("la", 4, "6"))
     world.pods(*(pod(f"vip-{n}").requests(cpu="8").priority(100) for n in range(2)))
@@ -87,7 +87,7 @@ async def test_two_preemptors_one_after_the_other_do_not_take_what_a_group_can_s
 
 
 async def test_the_preempting_group_takes_of_another_what_it_can_spare_and_no_more() -> None:
-    world = nodes(4)
+    world = with_nodes(4)
     world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 4, "6"))
     world.event_handlers.cluster_object(group("hb", 2))
@@ -119,7 +119,7 @@ async def test_when_a_group_goes_as_a_whole_those_who_left_for_its_sake_stay() -
 
 
 async def test_a_group_of_which_one_member_is_as_important_as_the_preemptor_stays() -> None:
-    world = nodes(2)
+    world = with_nodes(2)
     world.event_handlers.cluster_object(group("la", 2))
     world.pods(member("la", 0, "6").priority(10).on("n0"), member("la", 1, "6").priority(100).on("n1"))
     world.pods(pod("vip").requests(cpu="8").priority(100))
@@ -130,7 +130,7 @@ async def test_a_group_of_which_one_member_is_as_important_as_the_preemptor_stay
 @pytest.mark.parametrize("preemptors", [1, 2], ids=["pod", "group"])
 @pytest.mark.parametrize("form", ["volcano", "workload"])
 async def test_groups_that_are_declared_otherwise_leave_as_a_whole_too(form: str, preemptors: int) -> None:
-    world = nodes(3)
+    world = with_nodes(3)
     running = [pod(f"la-{n}").requests(cpu="6").priority(10).on(f"n{n}") for n in range(3)]
     meta = {"name": "la", "namespace": "default", "uid": "uid-la", "resourceVersion": "1"}
     if form == "volcano":
@@ -151,7 +151,7 @@ async def test_groups_that_are_declared_otherwise_leave_as_a_whole_too(form: str
 
 async def test_a_budget_of_one_member_on_another_node_protects_its_group() -> None:
     """Two groups of two would do. One member of `la` is under a budget that allows nobody to go: then `lb` goes, though more important."""
-    world = nodes(4)
+    world = with_nodes(4)
     for name, level in (("la", 10), ("lb", 20)):
         world.event_handlers.cluster_object(group(name, 2))
         for n in range(2):
@@ -165,14 +165,14 @@ async def test_a_budget_of_one_member_on_another_node_protects_its_group() -> No
 
 
 async def test_members_that_nobody_declares_leave_one_by_one() -> None:
-    world = nodes(2)
+    world = with_nodes(2)
     world.pods(*low("la", 2, "6"), pod("vip").requests(cpu="8").priority(100))
     assert len(await after(world)) == 1
 
 
 async def test_whoever_an_extender_would_leave_behind_of_a_group_leaves_with_it() -> None:
     """The extender strikes a victim off the list; without the others it would be left alone, and one that can be spared would not."""
-    world = nodes(2)
+    world = with_nodes(2)
     world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("x").requests(cpu="2").priority(10).on("n0"))
     evaluator = next(iter(world.profiles.values()))
@@ -186,7 +186,7 @@ async def test_whoever_an_extender_would_leave_behind_of_a_group_leaves_with_it(
 
 async def test_a_group_is_let_back_whose_members_turn_out_not_to_be_needed() -> None:
     """Both members look for themselves: the first may take the small group, the second needs the large one, which is enough for both."""
-    world = nodes(2, "8")
+    world = with_nodes(2, "8")
     world.pods(pod("small").requests(cpu="2").priority(5).on("n0"), pod("large").requests(cpu="8").priority(10).on("n1"))
     world.event_handlers.cluster_object(group("hb", 2))
     world.pods(member("hb", 0, "4").priority(100), member("hb", 1, "4").priority(100), member("hb", 2, "1").priority(100))
@@ -196,7 +196,7 @@ async def test_a_group_is_let_back_whose_members_turn_out_not_to_be_needed() -> 
 
 async def test_a_victims_group_is_not_told_twice_while_it_leaves() -> None:
     """The group is tried again between the eviction and its news; nobody is told again, and nobody else."""
-    world = nodes(4)
+    world = with_nodes(4)
     world.event_handlers.cluster_object(group("la", 4))
     world.pods(*low("la", 4, "6"))
     world.event_handlers.cluster_object(group("hb", 2))
@@ -242,7 +242,7 @@ class Failing:
 
 @pytest.mark.parametrize("stuck", ["la_0", "la_3"])
 async def test_the_rest_of_a_group_is_told_again_until_it_leaves(stuck: str) -> None:
-    world = nodes(4)
+    world = with_nodes(4)
     failing = Failing(world, **{stuck: 3})
     world.event_handlers.cluster_object(group("la", 4))
     world.pods(*low("la", 4, "6"), pod("vip").requests(cpu="8").priority(100))
@@ -255,7 +255,7 @@ async def test_the_rest_of_a_group_is_told_again_until_it_leaves(stuck: str) -> 
 
 
 async def test_a_group_of_which_nobody_could_be_evicted_is_left_alone() -> None:
-    world = nodes(2)
+    world = with_nodes(2)
     failing = Failing(world, la_0=99, la_1=99)
     world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("vip").requests(cpu="8").priority(100))
@@ -266,7 +266,7 @@ async def test_a_group_of_which_nobody_could_be_evicted_is_left_alone() -> None:
 
 
 async def test_a_member_that_ended_meanwhile_is_not_told_again() -> None:
-    world = nodes(2)
+    world = with_nodes(2)
     failing = Failing(world, la_0=99)
     world.event_handlers.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("vip").requests(cpu="8").priority(100))

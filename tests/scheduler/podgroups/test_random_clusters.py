@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.simulation.scenarios import comes, goes, node, pod
+from lab.simulation.scenarios import a_node, a_pod, comes, goes
 from placewright.offline.kinds import Manifest
 from placewright_lab.simulation.scenario import Happening, Scenario
 from randomcases import cases
@@ -25,12 +25,12 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
 def random_scenario(seed: int, deletions: float = 0.05) -> Scenario:
     """Some nodes in zones, pods that run and pods that come, and groups of all kinds that come among them."""
     rng = random.Random(seed)
-    nodes = [node(f"n{n}", cpu=str(rng.randint(2, 8)), zone=rng.choice(ZONES)) for n in range(rng.randint(3, 10))]
+    nodes = [a_node(f"n{n}", cpu=str(rng.randint(2, 8)), zone=rng.choice(ZONES)) for n in range(rng.randint(3, 10))]
     objects: list[Manifest] = list(nodes)
     happenings: list[Happening] = []
     durations: dict[str, float] = {}
     for index in range(rng.randint(0, 40)):
-        single = pod(f"single-{index}", cpu=rng.choice(("500m", "1", "2")), priority=rng.choice((0, 0, 5)))
+        single = a_pod(f"single-{index}", cpu=rng.choice(("500m", "1", "2")), priority=rng.choice((0, 0, 5)))
         happenings.append(comes(rng.uniform(0, 600), single))
         durations[f"uid-single-{index}"] = rng.uniform(30, 300)
     for index in range(rng.randint(1, 6)):
@@ -48,7 +48,7 @@ def random_group(rng: random.Random, name: str, durations: dict[str, float], del
     cpu, priority = rng.choice(("500m", "1", "2", "3")), rng.choice((0, 0, 5, 10))
     for index in range(count):
         at = began + rng.choice((0.0, 0.0, rng.uniform(0, 60)))
-        mine = pod(f"{name}-{index}", cpu=rng.choice((cpu, cpu, "1")), priority=priority, meta=in_group(name))
+        mine = a_pod(f"{name}-{index}", cpu=rng.choice((cpu, cpu, "1")), priority=priority, meta=in_group(name))
         yield comes(at, mine)
         durations[f"uid-{name}-{index}"] = rng.uniform(20, 400)
         if rng.random() < deletions:
@@ -88,13 +88,13 @@ def test_whoever_could_stand_on_the_empty_cluster_stands_one_day(play: Play, see
 
 def test_groups_that_each_need_most_of_the_cluster_are_placed_one_after_the_other(play: Play) -> None:
     """Half of each would fit: two that were half placed would wait for each other for ever."""
-    objects: list[Manifest] = [node(f"n{n}") for n in range(4)]
+    objects: list[Manifest] = [a_node(f"n{n}") for n in range(4)]
     happenings, durations = [], {}
     for index in range(5):
         name = f"job{index}"
         happenings.append(comes(0, pod_group(name, 12)))
         for each in range(12):
-            happenings.append(comes(each * 0.5, pod(f"{name}-{each}", meta=in_group(name))))
+            happenings.append(comes(each * 0.5, a_pod(f"{name}-{each}", meta=in_group(name))))
             durations[f"uid-{name}-{each}"] = 100.0 + each
     scenario = Scenario("large groups", objects, sorted(happenings, key=lambda happening: happening.at), durations)
     play.run(scenario)
@@ -107,7 +107,7 @@ def small_pods(rng: random.Random, seconds: float, every: float, lives: float) -
     """A stream of pods of one CPU, each with the seconds that it runs."""
     at, count = 0.0, 0
     while at < seconds:
-        yield comes(at, pod(f"small-{count}", restartPolicy="Never")), rng.uniform(0.5, 1.5) * lives
+        yield comes(at, a_pod(f"small-{count}", restartPolicy="Never")), rng.uniform(0.5, 1.5) * lives
         at += rng.expovariate(1 / every)
         count += 1
 
@@ -119,7 +119,7 @@ def crowded(seconds: float) -> tuple[Scenario, dict[str, float]]:
     """
     rng = random.Random(1)
     stream = list(small_pods(rng, seconds, 280, 3_600))
-    objects: list[Manifest] = [node(f"n{n}") for n in range(4)]
+    objects: list[Manifest] = [a_node(f"n{n}") for n in range(4)]
     happenings = [happening for happening, _ in stream]
     durations = {happening.manifest["metadata"]["uid"]: life for happening, life in stream}
     came: dict[str, float] = {}
@@ -128,7 +128,7 @@ def crowded(seconds: float) -> tuple[Scenario, dict[str, float]]:
         came[name] = began
         happenings.append(comes(began, pod_group(name, 3)))
         for member in range(3):
-            happenings.append(comes(began, pod(f"{name}-{member}", cpu="3", meta=in_group(name))))
+            happenings.append(comes(began, a_pod(f"{name}-{member}", cpu="3", meta=in_group(name))))
             durations[f"uid-{name}-{member}"] = 900.0
     return Scenario("stream", objects, sorted(happenings, key=lambda happening: happening.at), durations), came
 
