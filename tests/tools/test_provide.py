@@ -21,7 +21,7 @@ from tools.kubernetes.__main__ import main
 from tools.kubernetes.debian import BuildFailed, with_source_packages
 from tools.kubernetes.provide import Unavailable, cache_folder, provide
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 class Place:
