@@ -17,6 +17,7 @@ from placewright.serving.pages import GuardedPages
 from placewright.serving.readerrights import ENTER, EVERYWHERE, ConsoleRights
 from placewright.serving.reviews import AskedRight, User
 from placewright.serving.rights import Rights
+from placewright.testing import VirtualTime
 from placewright_console.live.console import Console
 from placewright_console.pages.companypages import CompanyPages
 from placewright_console.pages.statedelta import Sections
@@ -25,14 +26,6 @@ from placewright_console.pages.waitingpage import PodsAsked
 
 LOOPBACK: Final = "127.0.0.1"
 SECRETS: Final = (b"bank", b"ledger")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class FakeJudge:
@@ -139,7 +132,7 @@ class FakeSource:
 class Site:
     """A console on loopback, and how to ask it."""
 
-    def __init__(self, session: aiohttp.ClientSession, port: int, judge: FakeJudge, source: FakeSource, clock: Clock) -> None:
+    def __init__(self, session: aiohttp.ClientSession, port: int, judge: FakeJudge, source: FakeSource, clock: VirtualTime) -> None:
         self.session, self.port, self.judge, self.source, self.clock = session, port, judge, source, clock
         self.elsewhere = ""
         self.namespaces = ["bank", "shop"]
@@ -176,7 +169,7 @@ async def lines_of(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, An
 async def site() -> AsyncIterator[Site]:
     opened = bind(LOOPBACK, 0, "--port")
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(60), connector=aiohttp.TCPConnector(limit=0)) as session:
-        made = Site(session, opened.getsockname()[1], FakeJudge(), FakeSource(), Clock())
+        made = Site(session, opened.getsockname()[1], FakeJudge(), FakeSource(), VirtualTime(1000.0))
 
         async def metrics(_question: Question) -> Answer:
             return Answer(b"some_metric 1\n")

@@ -17,6 +17,7 @@ from placewright.kube.client import ApiClient
 from placewright.serving.access import AskingTheApiServer, is_loopback
 from placewright.serving.reviewlanes import MOST_STRANGERS, REMEMBERED_SECONDS
 from placewright.serving.reviews import User
+from placewright.testing import VirtualTime
 
 from .desk import Desk
 
@@ -89,20 +90,12 @@ async def test_other_paths_are_404_for_everybody(path: str, shared: Desk) -> Non
 # --- the gate by itself ------------------------------------------------------------------------------------------------------------
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Doorway:
     """A gate in front of `/metrics`, and how often it asked."""
 
     def __init__(self, sandbox: Sandbox, client: ApiClient) -> None:
         self.sandbox = sandbox
-        self.clock = Clock()
+        self.clock = VirtualTime(1000.0)
         self.gate = AskingTheApiServer(client, self.clock)
         self.tokens = sandbox.faults.add(Rule(method="POST", path=TOKENS, latency=0.0))
         self.access = sandbox.faults.add(Rule(method="POST", path=ACCESS, latency=0.0))

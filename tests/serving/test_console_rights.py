@@ -10,13 +10,14 @@ from placewright.http.routes import Question
 from placewright.serving import readerrights as module
 from placewright.serving.readerrights import ANEW_SECONDS, KEPT_SECONDS, REFUSED_SECONDS, ConsoleRights
 from placewright.serving.rights import ALL_NAMESPACES, Rights
+from placewright.testing import VirtualTime
 
-from .consolestage import Clock, FakeJudge, seen
+from .consolestage import FakeJudge, seen
 
 
 class Desk:
     def __init__(self, *namespaces: str) -> None:
-        self.judge, self.clock, self.namespaces = FakeJudge(), Clock(), set(namespaces)
+        self.judge, self.clock, self.namespaces = FakeJudge(), VirtualTime(1000.0), set(namespaces)
         self.rights = ConsoleRights(self.judge, lambda: self.namespaces, self.clock)
 
     async def sees(self, token: str) -> Rights | int:

@@ -11,6 +11,7 @@ from handlers.stage import DEADLINE, FAST, HELD, Stage, operator
 from kubesandbox.faults import Rule
 from placewright.engine.options import EngineOptions
 from placewright.serving.checks import TOLERATED_SECONDS, LeadRenewal
+from placewright.testing import VirtualTime
 
 from .desk import Desk, desk
 
@@ -106,15 +107,8 @@ async def test_a_part_that_has_ended_is_no_life(stage: Stage, monkeypatch: pytes
             assert "[-]engine failed: reason withheld\n" in (await asked.get(path)).text
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_a_lead_that_could_not_be_renewed_for_long_is_told_of(stage: Stage) -> None:
-    clock = Clock()
+    clock = VirtualTime(0.0)
     async with desk(stage) as asked:
         renewal = LeadRenewal(asked.engine.leading, clock)
         await asked.until_ready()
@@ -130,7 +124,7 @@ async def test_a_lead_that_could_not_be_renewed_for_long_is_told_of(stage: Stage
 
 
 async def test_a_lead_that_went_to_another_is_nothing_to_tell(stage: Stage) -> None:
-    clock = Clock()
+    clock = VirtualTime(0.0)
     async with desk(stage) as asked:
         renewal = LeadRenewal(asked.engine.leading, clock)
         await asked.until_ready()
