@@ -10,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from browser import running
 from looks import take_all
 from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import VARIABLE, from_environment
@@ -85,6 +86,13 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane | Non
         return
     with ControlPlane(assets) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """One Chromium for all tests that look at a page, each with a tab of its own: the port on which it can be told what to do."""
+    with running(tmp_path_factory.mktemp("chromium")) as port:
+        yield port
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from browser import Page, running, tab
+from browser import Page, tab
 from looks import looks
 from placewright.http.listener import bind
 from placewright.offline.world import read_object
@@ -29,12 +29,6 @@ from .makers import HOSTILE, a_node, a_pod, claim_profile, file_of, shop
 
 pytestmark = needs("chromium")
 PAGES = ("#/cluster", "#/queue", "#/pod", "#/pod/ml/train-0", "#/pod/shop/small", "#/pod/shop/web-1", "#/pod/shop/nobody")
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with running(tmp_path_factory.mktemp("chromium")) as port:
-        yield port
 
 
 @asynccontextmanager

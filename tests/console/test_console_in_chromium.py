@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from browser import Page, running, tab
+from browser import Page, tab
 from console.makers import HOSTILE
 from console.visits import keep_picture, violations
 from serving.consolecast import COME_IN, READ, SECRET, at_work
 from serving.consolestage import site
 from serving.desk import desk
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with running(tmp_path_factory.mktemp("chromium")) as port:
-        yield port
 
 
 async def opened(page: Page, address: str) -> None:

@@ -17,6 +17,7 @@ from placewright.cluster.objects import ClusterObject
 from placewright.offline.world import read_object
 from placewright.testing import random_pod
 from placewright.testing.nodes import NodeMaker
+from placewright.testing.objectmaker import PlainMaker
 from placewright.testing.randomobjects import NODE_NAMES
 
 Body = dict[str, Any]
@@ -267,47 +268,41 @@ def pod_with_device_claims(dice: random.Random) -> PodInfo:
 
 def device_object(dice: random.Random) -> ClusterObject:
     """A slice of one node, a class, or a claim that has devices or not."""
-    kinds = {_slice: 8, _claim: 5, _class: 4, _rule: 1}
-    return as_object(dice.choices(list(kinds), list(kinds.values()))[0](dice))
+    kinds = {_slice: 8, _device_claim: 5, _class: 4, _rule: 1}
+    made: ClusterObject = dice.choices(list(kinds), list(kinds.values()))[0](dice).build()
+    return made
 
 
-def _slice(dice: random.Random) -> Body:
+def _slice(dice: random.Random) -> PlainMaker[Any]:
     node = dice.choice(NODE_NAMES[:4])
-    names = [f"g{number}" for number in range(dice.choice((1, 2, 3)))]
-    devices = [{"name": name, "attributes": {"model": {"string": dice.choice("ab")}}} for name in names]
-    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"slice-{node}"}, "spec": spec}
+    made = kit.resource_slice(f"slice-{node}").on(node)
+    for number in range(dice.choice((1, 2, 3))):
+        made = made.device(f"g{number}", attributes={"model": dice.choice("ab")})
+    return made
 
 
-def _class(dice: random.Random) -> Body:
+def _class(dice: random.Random) -> PlainMaker[Any]:
     any_device, some_devices = "device.driver == 'gpu.example.com'", "device.attributes['gpu.example.com'].model == 'a'"
     name, expression = dice.choice((("any", any_device), ("some", some_devices), ("some", any_device)))
-    spec = {"selectors": [{"cel": {"expression": expression}}]}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+    return kit.device_class(name).selects(expression)
 
 
-def _claim(dice: random.Random) -> Body:
+def _device_claim(dice: random.Random) -> PlainMaker[Any]:
     """One of three claims. The API server lets nobody change the spec of one, so that is always the same."""
     name, count, kind, plain = dice.choice((("d0", 1, "any", True), ("d1", 2, "any", True), ("d2", 1, "some", False)))
-    wish = {"deviceClassName": kind, "count": count, "allocationMode": "ExactCount"}
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
-    body: Body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta}
-    either = [{"name": "s0", "deviceClassName": "some"}, {"name": "s1", "deviceClassName": "any"}]
-    request = {"name": "r", "exactly": wish} if plain else {"name": "r", "firstAvailable": either}
-    body["spec"] = {"devices": {"requests": [request]}}
+    made = kit.resource_claim(name)
+    made = made.request(kind, count=count, name="r") if plain else made.request_first_of("some", "any", name="r")
     if dice.random() < 0.25:
         result = {"request": "r", "driver": "gpu.example.com", "pool": dice.choice(NODE_NAMES[:3]), "device": "g0"}
         selector = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [result["pool"]]}]}]}
         users = [{"resource": "pods", "name": "s0", "uid": "s0"}] if dice.random() < 0.8 else []
-        body["status"] = {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}, "reservedFor": users}
-    return body
+        made = made.status(allocation={"devices": {"results": [result]}, "nodeSelector": selector}, reservedFor=users)
+    return made
 
 
-def _rule(dice: random.Random) -> Body:
-    taint = {"key": "broken", "value": "", "effect": dice.choice(("NoSchedule", "NoExecute"))}
-    spec = {"deviceSelector": {"pool": dice.choice(NODE_NAMES[:3])}, "taint": taint}
-    return {"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "rule"}, "spec": spec}
+def _rule(dice: random.Random) -> PlainMaker[Any]:
+    rule = kit.device_taint_rule("rule", "broken", effect=dice.choice(("NoSchedule", "NoExecute")))
+    return rule.devices(pool=dice.choice(NODE_NAMES[:3]))
 
 
 def pod_with_a_share(dice: random.Random) -> PodInfo:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kubesandbox.server import Sandbox
+from lab.bench.sandboxplane import Incoming, SandboxPlane
 from placewright.api.objects import Pod
 from placewright.cli.main import main
 from placewright.kube.auth.login import load_config
@@ -33,15 +34,6 @@ PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/api/v1/namespaces/default/events"
 NODES = 20
 SHORT = Patience(binding=0.5, event=0.5)
-
-
-@dataclass
-class Plane:
-    """A sandbox that looks like a control plane in this process."""
-
-    kubeconfig: Path
-    api_server_pid: int = field(default_factory=os.getpid)
-    etcd_pid: int = field(default_factory=os.getpid)
 
 
 @dataclass
@@ -85,7 +77,7 @@ class TestScheduler:
             queue: asyncio.Queue[Pod] = asyncio.Queue()
             told: asyncio.Queue[str] = asyncio.Queue()
             tasks = [
-                asyncio.create_task(Reflector(client, Source(PODS, Pod, "spec.nodeName="), Intake(queue)).run()),
+                asyncio.create_task(Reflector(client, Source(PODS, Pod, "spec.nodeName="), Incoming(queue)).run()),
                 asyncio.create_task(self._work(client, queue, told)),
                 asyncio.create_task(self._tell(client, told)),
             ]
@@ -117,39 +109,24 @@ class TestScheduler:
             await client.post(EVENTS, event(name))
 
 
-class Intake:
-    """Puts new pods into a queue."""
-
-    def __init__(self, queue: asyncio.Queue[Pod]) -> None:
-        self.queue = queue
-
-    def changed(self, old: Pod | None, new: Pod) -> None:
-        if old is None:
-            self.queue.put_nowait(new)
-
-    def deleted(self, old: Pod) -> None: ...
-
-    def synced(self) -> None: ...
-
-
 def event(pod: str) -> dict[str, Any]:
     about = {"kind": "Pod", "namespace": "default", "name": pod}
     return {"metadata": {"name": f"{pod}.1"}, "involvedObject": about, "reason": "Scheduled", "type": "Normal"}
 
 
 @pytest.fixture
-async def plane() -> AsyncIterator[Plane]:
+async def plane() -> AsyncIterator[SandboxPlane]:
     async with Sandbox() as sandbox:
-        yield Plane(Path(sandbox.kubeconfig))
+        yield SandboxPlane(Path(sandbox.kubeconfig))
 
 
-async def remaining(plane: Plane, path: str) -> list[Any]:
+async def remaining(plane: SandboxPlane, path: str) -> list[Any]:
     async with ApiClient(load_config(str(plane.kubeconfig))) as client:
         items: list[Any] = json.loads(await client.get(path))["items"]
         return items
 
 
-async def test_each_burst_binds_every_pod_once_and_begins_with_an_empty_cluster(plane: Plane) -> None:
+async def test_each_burst_binds_every_pod_once_and_begins_with_an_empty_cluster(plane: SandboxPlane) -> None:
     scheduler = TestScheduler(plane.kubeconfig)
     async with open_arena(plane, SHORT) as arena:
         await arena.furnish(NODES)
@@ -166,7 +143,7 @@ async def test_each_burst_binds_every_pod_once_and_begins_with_an_empty_cluster(
     assert scheduler.starts == 2
 
 
-async def test_a_backlog_is_there_before_the_scheduler_is_started_again(plane: Plane) -> None:
+async def test_a_backlog_is_there_before_the_scheduler_is_started_again(plane: SandboxPlane) -> None:
     scheduler = TestScheduler(plane.kubeconfig)
     async with open_arena(plane, SHORT) as arena:
         await arena.furnish(NODES)
@@ -176,7 +153,7 @@ async def test_a_backlog_is_there_before_the_scheduler_is_started_again(plane: P
     assert len(await remaining(plane, PODS)) == 30
 
 
-async def test_events_that_come_late_are_waited_for(plane: Plane) -> None:
+async def test_events_that_come_late_are_waited_for(plane: SandboxPlane) -> None:
     async with open_arena(plane, SHORT) as arena:
         await arena.furnish(NODES)
         outcome = await arena.burst(TestScheduler(plane.kubeconfig, slow=0.02).contender, 30, None)
@@ -184,14 +161,14 @@ async def test_events_that_come_late_are_waited_for(plane: Plane) -> None:
     assert outcome.settled > max(outcome.bound.values())
 
 
-async def test_events_that_never_come_are_not_waited_for_and_not_counted(plane: Plane) -> None:
+async def test_events_that_never_come_are_not_waited_for_and_not_counted(plane: SandboxPlane) -> None:
     async with open_arena(plane, SHORT) as arena:
         await arena.furnish(NODES)
         outcome = await arena.burst(TestScheduler(plane.kubeconfig, silent=True).contender, 5, None)
     assert (len(outcome.bound), outcome.events) == (5, 0)
 
 
-async def test_pods_that_stay_unbound_end_the_wave(plane: Plane) -> None:
+async def test_pods_that_stay_unbound_end_the_wave(plane: SandboxPlane) -> None:
     scheduler = TestScheduler(plane.kubeconfig, leaves=frozenset({"plain-000003"}))
     async with open_arena(plane, SHORT) as arena:
         await arena.furnish(NODES)
@@ -199,7 +176,7 @@ async def test_pods_that_stay_unbound_end_the_wave(plane: Plane) -> None:
             await arena.burst(scheduler.contender, 5, None)
 
 
-async def test_pods_that_vanish_once_they_are_bound_end_the_wave(plane: Plane) -> None:
+async def test_pods_that_vanish_once_they_are_bound_end_the_wave(plane: SandboxPlane) -> None:
     (lost, *_) = (pod["metadata"]["name"] for pod in mixed_pods(5))
     scheduler = TestScheduler(plane.kubeconfig, deletes=frozenset({lost}))
     async with open_arena(plane, SHORT) as arena:
@@ -208,7 +185,7 @@ async def test_pods_that_vanish_once_they_are_bound_end_the_wave(plane: Plane) -
             await arena.burst(scheduler.contender, 5, None)
 
 
-async def test_a_scheduler_that_ends_by_itself_is_told_with_its_last_words(plane: Plane) -> None:
+async def test_a_scheduler_that_ends_by_itself_is_told_with_its_last_words(plane: SandboxPlane) -> None:
     async with open_arena(plane) as arena:
         await arena.furnish(NODES)
         with pytest.raises(WaveFailed, match="it ended by itself: farewell"):

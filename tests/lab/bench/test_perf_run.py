@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kubesandbox.server import Sandbox
+from lab.bench.sandboxplane import Incoming, SandboxPlane
 from placewright.api.objects import Pod
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
@@ -45,15 +46,6 @@ from placewright_lab.bench.schedulerperf.verdicts import PerfTurn
 SHORT = Patience(binding=5.0, event=0.2)
 #: Seconds that nothing here takes.
 LIMIT = 30.0
-
-
-@dataclass
-class SandboxPlane:
-    """A sandbox that looks like a control plane in this process."""
-
-    kubeconfig: Path
-    api_server_pid: int = field(default_factory=os.getpid)
-    etcd_pid: int = field(default_factory=os.getpid)
 
 
 @dataclass
@@ -113,21 +105,6 @@ class BindingScheduler:
                 nodes = json.loads(await client.get("/api/v1/nodes"))["items"]
                 target = {"apiVersion": "v1", "kind": "Node", "name": nodes[0]["metadata"]["name"]}
                 await client.post(f"{path}/binding", {"metadata": {"name": metadata.name}, "target": target})
-
-
-class Incoming:
-    """Puts new pods into a queue."""
-
-    def __init__(self, queue: asyncio.Queue[Pod]) -> None:
-        self.queue = queue
-
-    def changed(self, old: Pod | None, new: Pod) -> None:
-        if old is None:
-            self.queue.put_nowait(new)
-
-    def deleted(self, old: Pod) -> None: ...
-
-    def synced(self) -> None: ...
 
 
 @pytest.fixture
