@@ -180,9 +180,9 @@ def test_arguments_of_kube_scheduler_plugins_that_are_not_here_yet_are_accepted(
 def test_the_plugin_that_preempts_is_known_by_what_it_declares_and_only_where_it_runs() -> None:
     evicting = type("Evicting", (in_tree()["DefaultPreemption"],), {"name": "Evicting"})
     catalogue = {**in_tree(), "Evicting": evicting}
-    assert resolve(profile(), catalogue).preempting == "DefaultPreemption"
-    assert resolve(profile(plugins(postFilter=(["DynamicResources", "Evicting"], ["*"]))), catalogue).preempting == "Evicting"
-    assert resolve(profile(plugins(postFilter=(["DynamicResources"], ["*"]))), catalogue).preempting == ""
+    assert resolve(a_profile(), catalogue).preempting == "DefaultPreemption"
+    assert resolve(a_profile(plugins(postFilter=(["DynamicResources", "Evicting"], ["*"]))), catalogue).preempting == "Evicting"
+    assert resolve(a_profile(plugins(postFilter=(["DynamicResources"], ["*"]))), catalogue).preempting == ""
 
 
 def test_a_resolved_profile_cannot_be_changed() -> None:

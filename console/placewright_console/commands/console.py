@@ -110,8 +110,8 @@ def show(source: CompanySource, listening: socket.socket, more: MorePages | None
     """Serve a source until Ctrl-C or SIGTERM.
 
     Args:
-        source: of the pages.
-        listening: on loopback.
+        source: source of the pages.
+        listening: socket on loopback.
         more: pages of another package.
         open_browser: open the browser, too.
 

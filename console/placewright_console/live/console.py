@@ -26,7 +26,7 @@ from placewright_console.pages.staticpages import StaticPage, static_pages
 from placewright_console.pages.verdictdesk import TooManyQuestionsError
 
 _LINES: Final = "application/x-ndjson"
-#: How much longer the pause after an explanation is than the explanation took: together they take a fifth of the event loop's time at most.
+#: Length of the pause after an explanation, in times of the explanation, which so takes a fifth of the event loop's time.
 _REST: Final = 4.0
 #: Explanations that wait for their turn.
 _MOST_WAITING: Final = 50
@@ -40,7 +40,7 @@ class Console:
     """One replica's console. Implements `Pages`.
 
     Attributes:
-        streams: of its readers.
+        streams: streams of its readers.
         opening: the feed.
     """
 
@@ -50,7 +50,7 @@ class Console:
         """Publish nothing yet; `open` does.
 
         Args:
-            source: of the state and the pages.
+            source: source of the state and the pages.
             clock: seconds, monotonic.
         """
         self.streams = ConsoleStreams(source, clock)
@@ -75,9 +75,9 @@ class Console:
         """Answer a question for data.
 
         Args:
-            name: of the data.
-            question: with its parameters.
-            visitor: who asks.
+            name: name of the data.
+            question: request with its parameters.
+            visitor: person who asks.
 
         Raises:
             RequestRefused: the question is wrong (400), there is no such data (404), or too many ask (503).
@@ -114,7 +114,7 @@ async def open_pages(view: SchedulerView) -> AsyncIterator[Console]:
     timeline = None if view.attempts is None else EngineTimeline(view, view.attempts)
 
     def more(rights: Rights) -> Mapping[str, Section]:
-        """Shadows, and where metrics are counted the last hour, which is kept whether or not there are readers."""
+        """Return shadows, and with metrics the last hour, which is kept whether or not there are readers."""
         hour = {} if timeline is None else {"time": timeline.time(), "marks": timeline.marks()}
         shadows = shadow_rows(seen_shadows(view), rights)
         can = [each for each, offered in (("time", hour), ("shadows", shadows)) if offered]
@@ -131,7 +131,7 @@ async def open_pages(view: SchedulerView) -> AsyncIterator[Console]:
 
 
 class _Turn:
-    """Has answers that take long made one after the other, with pauses between them in which pods are placed."""
+    """Makes answers that take long one after the other, with pauses between them in which pods are placed."""
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()
@@ -140,7 +140,7 @@ class _Turn:
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
-        """Wait for a turn. Raises `RequestRefused` where too many wait."""
+        """Wait for a turn. Raise `RequestRefused` if too many wait."""
         if self._waiting >= _MOST_WAITING:
             raise RequestRefused(_BUSY, _TOO_MANY)
         self._waiting += 1

@@ -1,7 +1,7 @@
 """The operator's time line: samples an engine every few seconds.
 
-It does so whether or not the console has a reader, so that the last hour is there when a person opens it. A look costs microseconds and a
-sample less than a millisecond, because both read numbers that the engine and its metrics keep anyway.
+It does so with or without a reader of the console, so that the last hour is there when a person opens it. A look costs microseconds and a
+sample less than a millisecond, because both read existing numbers of the engine and its metrics.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EngineTimeline:
         """Begin now.
 
         Args:
-            view: of the scheduler.
+            view: view of the scheduler.
             attempts: counts of its attempts; their `tally` is set.
             clock: seconds of a clock that is never set.
             wall: seconds since 1970.
@@ -83,7 +83,7 @@ class EngineTimeline:
             await asyncio.sleep(LOOK_SECONDS)
 
     def look(self) -> None:
-        """Mark the changes since the last look, and sample where it is time."""
+        """Mark the changes since the last look, and sample if it is time."""
         now = self._clock()
         at = self._timeline.place(now, self._wall())
         if now - self._looked > LOOK_SECONDS + _STILL_SECONDS:
@@ -101,11 +101,11 @@ class EngineTimeline:
             self._told = told
 
     def time(self) -> Section:
-        """The section `time`."""
+        """Return the section `time`."""
         return self._timeline.rows()
 
     def marks(self) -> Section:
-        """The section `marks`; the same object until there is another mark."""
+        """Return the section `marks`; the same object until there is another mark."""
         return self._told
 
     def _sample(self, now: float) -> None:
@@ -114,7 +114,7 @@ class EngineTimeline:
         self._timeline.tick(now, self._wall(), self._tally.take(), self._waiting())
 
     def _waiting(self) -> dict[Series, Waiting]:
-        """The waiting pods by profile. A schedulerName that no profile has is its pods' own text, and is not named."""
+        """Count the waiting pods by profile. A schedulerName without a profile is not named, because it is the pods' own text."""
         active, found = self._view.live.active, dict[Series, Waiting]()
         for queue in self._view.queue.profile_queues():
             known = active.get(queue.name)

@@ -1,7 +1,7 @@
 """The running operator's state for the console: nodes, queue and decisions, kept up to date from what changed, while there are readers.
 
 Without readers nothing is kept and nothing is noted. With readers, the work is done in slices of a bounded number of steps, between which
-pods are placed: rows of nodes whose journals say that they changed, pods that the queue noted, attempts that the records have since.
+pods are placed. A slice reads rows of nodes from the journals, pods that the queue noted, and new attempts from the records.
 
 The reasons of a waiting pod are those of its last attempt, as the records have them; a pod whose record is gone has its plugins alone.
 """
@@ -88,9 +88,9 @@ class LiveSource:
         """Keep nothing yet.
 
         Args:
-            view: of the scheduler.
+            view: view of the scheduler.
             more: further sections, with what they add to `about`.
-            clock: of the scheduler's queue.
+            clock: clock of the scheduler's queue.
             wall: seconds since 1970.
         """
         self._clock = clock
@@ -198,7 +198,7 @@ class LiveSource:
         }
 
     def _look_at_profiles(self, kept: _Kept) -> None:
-        """Where profiles changed, look at all pods again: whose profile they have, and how long they back off."""
+        """Read all pods again if profiles changed: their profile, and how long they back off."""
         active, queue = self._view.live.active, self._view.queue
         if active is not kept.active:
             kept.active, kept.nodes.profiles = active, tuple(sorted(active))
@@ -236,7 +236,7 @@ class LiveSource:
         )
 
     def _reasons(self, kept: _Kept, queued: QueuedPod) -> tuple[WaitReason, ...]:
-        """The reasons of the last attempt that ended."""
+        """Return the reasons of the last attempt that ended."""
         if queued.gated:
             gate = gate_reason(queued.pod, queued.gating_plugin)
             return self._shared(kept, ((gate.plugin, gate.reason, 0),))
@@ -296,7 +296,7 @@ def _no_profile(scheduler_name: str, active: Mapping[str, object]) -> WaitReason
 
 
 def _created(text: str) -> float:
-    """The time at which a pod was created, seconds since 1970; 0.0 where it is not known."""
+    """Return the time at which a pod was created, seconds since 1970; 0.0 if it is not known."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""The pods without a node of a running operator, for the pages of a group, of a claim and of a pod's verdicts."""
+"""The pods without a node of a running operator, for the pages of groups, claims and verdicts."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ class QueuedPods:
         return None if uid is None else self._waiting(uid)
 
     def of_namespace(self, namespace: str) -> Iterator[PodInfo]:
-        """The waiting pods of a namespace. O(pods of the queue)."""
+        """Iterate over the waiting pods of a namespace. O(pods of the queue)."""
         for uid in list(self._view.queue.uids()):
             pod = self._waiting(uid)
             if pod is not None and pod.namespace == namespace:
                 yield pod
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """The members of a group that are in the queue."""
+        """Return the members of a group that are in the queue."""
         return self._view.queue.pod_groups.members(ref)
 
     def standing(self, pod: PodInfo) -> WaitingPlace:
-        """Where in the queue the pod is, and since when it exists."""
+        """Return the pod's place in the queue, and since when it exists."""
         place = self._view.queue.locate(pod.uid)
         return WaitingPlace("" if place is None else place.value, created_at(pod))
 
     def evaluator(self, pod: PodInfo) -> Evaluator | str:
-        """The evaluator of the pod's profile; or why the pod is not evaluated: no profile claims it, or it is a suspect."""
+        """Return the evaluator of the pod's profile, or why there is none: no profile claims the pod, or it is a suspect."""
         view = self._view
         queued, active = view.queue.get(pod.uid), view.live.by_scheduler_name(pod.scheduler_name)
         suspect = "" if queued is None else view.suspect_reason(queued)
@@ -72,7 +72,7 @@ class QueuedPods:
         return active.evaluator
 
     def turn_of(self, ref: GroupRef) -> GroupTurn:
-        """The group's wait, its failures, its shortage at the last attempt, and the nodes that are kept for it."""
+        """Return the group's wait, its failures, its shortage at the last attempt, and the nodes that are kept for it."""
         view = self._view
         queued, kept = view.queue.pod_groups.get(ref), view.kept_for(ref)
         if queued is None:

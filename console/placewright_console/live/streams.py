@@ -1,7 +1,7 @@
-"""The console's streams: a state that is published twice a second to readers of different rights, for as long as they read and may.
+"""The console's streams: a state that is published twice a second to readers of different rights.
 
-A reader's rights are looked at again while the stream is open. Where they changed, the stream goes on with the state of the new rights;
-where they are gone, it ends. All streams end when this replica no longer leads, because its state is no longer the one that counts.
+A reader's rights are looked at again while the stream is open. If they changed, the stream goes on with the state of the new rights. If
+they are gone, it ends. All streams end when this replica no longer leads, because its state is no longer the one that counts.
 
 The source is brought forward in slices with a rest after each, and only while there are readers.
 """
@@ -41,7 +41,7 @@ _NOT_HERE: Final = 500
 
 
 class _Stream:
-    """One reader's stream. It joins the feed anew where the reader's rights changed."""
+    """One reader's stream. It joins the feed anew if the reader's rights changed."""
 
     def __init__(self, feed: Feed, visitor: Visitor, now: float, *, packed: bool) -> None:
         self._packed = packed
@@ -79,14 +79,14 @@ class ConsoleStreams:
     """All streams of one replica.
 
     Attributes:
-        feed: that they read.
+        feed: feed that they read.
     """
 
     def __init__(self, source: ConsoleSource, clock: Callable[[], float] = time.monotonic) -> None:
         """Publish nothing yet; `open` does.
 
         Args:
-            source: of the state.
+            source: source of the state.
             clock: seconds, monotonic; how long a stream goes on without an answer of the API server.
         """
         self.feed = Feed(source)
@@ -116,7 +116,7 @@ class ConsoleStreams:
         """Begin a stream.
 
         Args:
-            visitor: who asks; judged again while the stream is open.
+            visitor: person who asks; judged again while the stream is open.
             packed: whether the client takes gzip.
 
         Raises:

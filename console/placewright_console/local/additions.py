@@ -24,7 +24,7 @@ class Additions(Protocol):
         """Open a file.
 
         Args:
-            path: of the file.
+            path: path of the file.
             largest: bytes of text that it may unpack to.
             speed: seconds of a recording that pass in a second.
             say: hears remarks about the file once it is read.

@@ -1,7 +1,7 @@
-"""The cluster that is shown, for the console's own features: as columns, and the right to write, where it was given.
+"""The cluster that is shown, for the console's own features: as columns, and the right to write, if it was given.
 
-The pages themselves may come from an operator's console. A feature that evaluates the cluster in this process, such as what-if, asks here,
-and gets a cluster that was read with the rights of the person who started the console.
+The pages themselves may come from an operator's console. A feature that evaluates the cluster in this process, such as what-if, asks here.
+It gets a cluster that was read with the rights of the person who started the console.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kubeconfig's cluster as the console shows it: by the operator's own console, or, where there is none, by the API server's objects.
+"""The kubeconfig's cluster as the console shows it: by the operator's own console, or without one by the API server's objects.
 
 The operator alone knows its queue and past attempts, so it is asked first, and asked again as long as the console runs.
 """
@@ -54,8 +54,8 @@ class ClusterSource(WorldSource):
         """Ask nothing yet; `running` does.
 
         Args:
-            place: of the operator, with the person's client.
-            registry: of plugins.
+            place: place of the operator, with the person's client.
+            registry: registry of plugins.
             server: URL of the operator's HTTPS port; None: kubectl forwards it.
             token: bearer token for the operator; None for the kubeconfig's.
             allow_changes: whether features of the console may change things, with the person's own rights.

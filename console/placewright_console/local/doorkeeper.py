@@ -1,9 +1,9 @@
-"""Admits to the console on this machine the browser of the person who started it, and no page of another site in that browser.
+"""Admits to the console on this machine only the browser of the person who started it, and no page of another site.
 
 Other users of the machine can reach loopback, so a request for data needs the session's token in its `Authorization` header. The page gets
-the token once, for the one-time secret. No cookie is used: a browser sends a cookie of 127.0.0.1 to every port of it, so to servers of
-other users, too. Pages of other sites can reach loopback through the browser, so the Host must be ours (a foreign name that DNS points to
-127.0.0.1 is not), and so must the Origin where one is sent.
+the token once, for the one-time secret. No cookie is used, because a browser sends a cookie of 127.0.0.1 to every port, so to servers of
+other users, too. Pages of other sites can reach loopback through the browser. So the Host must be ours, and not a foreign name that DNS
+points to 127.0.0.1, and the Origin must be ours, too, if one is sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Doorkeeper:
     """Judges requests to the console on this machine.
 
     Attributes:
-        fragment: of the URL that is printed. Browsers do not send it, so it is in no log and in no Referer.
+        fragment: fragment of the URL that is printed. Browsers do not send it, so it is in no log and in no Referer.
     """
 
     def __init__(self, port: int) -> None:
@@ -41,9 +41,9 @@ class Doorkeeper:
         """Judge a request.
 
         Args:
-            method: of HTTP.
-            path: without the query.
-            headers: with names in any case.
+            method: HTTP method.
+            path: path without the query.
+            headers: headers with names in any case.
 
         Returns:
             None where it may be answered; otherwise status and text of the refusal.

@@ -1,4 +1,4 @@
-"""Hands the data of an operator's console on to the browser: bytes as they come, and no faster than the browser takes them."""
+"""Hands the data of an operator's console on to the browser as it comes, no faster than the browser takes it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class HandThrough:
         """Hand nothing on yet.
 
         Args:
-            link: to the operator.
+            link: link to the operator.
             is_open: whether the operator answers, or is looked for; False while its data comes from elsewhere.
-            local: what this machine adds to the state, for the pages: rows of the section `about`.
+            local: rows of the section `about` that this machine adds to the state.
         """
         self._link = link
         self._is_open = is_open
@@ -50,8 +50,8 @@ class HandThrough:
         """Answer a request for data.
 
         Args:
-            request: of the browser.
-            name: of the data, such as `feed`.
+            request: request of the browser.
+            name: name of the data, such as `feed`.
 
         Returns:
             The operator's answer; 503 with the reason while it is away.
@@ -90,7 +90,7 @@ def dropped_when_it_ends(request: web.Request) -> Iterator[None]:
     """End an answer without a complaint when its browser has gone, and drop a browser that takes a piece too slowly.
 
     Args:
-        request: that is answered.
+        request: request that is answered.
 
     Yields:
         Nothing: the block writes the answer.

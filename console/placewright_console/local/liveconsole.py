@@ -27,8 +27,8 @@ async def live_console(
     """Serve the console of a live cluster for as long as the context is open.
 
     Args:
-        place: of the operator, with a client of the API server that has the person's rights.
-        listening: on loopback; closed at the end.
+        place: place of the operator, with a client of the API server that has the person's rights.
+        listening: socket on loopback; closed at the end.
         server: URL of the operator's HTTPS port; None: kubectl forwards it.
         token: bearer token for the operator; None for the kubeconfig's.
         allow_changes: whether the pages may change things in the cluster.

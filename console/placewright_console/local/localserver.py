@@ -59,15 +59,15 @@ class MorePages(Protocol):
         """Whether a question is being answered, so that work that can wait should."""
 
     def routes(self) -> Iterable[web.RouteDef]:
-        """The routes. All paths are below `DATA`, where the server asks for the session."""
+        """Return the routes. All paths are below `DATA`, where the server asks for the session."""
 
 
 class ConsoleServer:
     """Serves one console on this machine.
 
     Attributes:
-        url: for the person who started it; works once.
-        feed: of the source's state.
+        url: address for the person who started it; works once.
+        feed: feed of the source's state.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class ConsoleServer:
         """Make the server; `serving` runs it.
 
         Args:
-            source: of the state and the pages.
-            listening: on loopback.
+            source: source of the state and the pages.
+            listening: socket on loopback.
             more: pages of another package; None if `about.can` offers none.
             through: hands an operator's console through while it is open, in place of the source; None: there is no operator.
         """
@@ -134,7 +134,7 @@ class ConsoleServer:
             await asyncio.sleep(0 if busy else _BEAT)
 
     def _data(self, name: str, own: _Handler) -> web.RouteDef:
-        """The route of data that an operator's console has, too."""
+        """Make the route of data that an operator's console has, too."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             through = self._through
@@ -143,7 +143,7 @@ class ConsoleServer:
         return web.get(f"{DATA}{name}", answer)
 
     def _answering(self, page: DataPage) -> _Handler:
-        """The handler of a page's data from the source. The reader is the person who started this, who may see all."""
+        """Make the handler of a page's data from the source. The reader is the person who started this, who may see all."""
 
         async def answer(request: web.Request) -> web.Response:
             query = {name: request.query.getall(name) for name in request.query}

@@ -1,8 +1,8 @@
 """The way to an operator's console: the active replica, found by its Lease, and a port that leads to it. Both are found again when lost.
 
 The operator is shown the person's bearer token. The token stays in this process: what is handed on of an answer is its status, media type
-and body. A certificate on loopback cannot be verified, so it is remembered before the token is sent: at a port that a person named for the
-life of the process, because any user of the machine may listen there later, and at a port of our own kubectl for as long as that runs.
+and body. A certificate on loopback cannot be verified, so it is remembered before the token is sent. At a port that a person named it holds
+for the life of the process, because any user of the machine may listen there later. At a port of our own kubectl it holds while that runs.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class LinkState:
     """State of the link.
 
     Attributes:
-        url: of the operator's console; None: it cannot be asked.
+        url: address of the operator's console; None if it cannot be asked.
         why: the reason for that, in one line.
-        lasting: the reason stays until the cluster or rights are changed: there is no operator, or its console is closed to this person.
+        lasting: whether the reason stays until the cluster or rights change: no operator, or a console closed to this person.
         since: seconds, monotonic.
     """
 
@@ -87,14 +87,14 @@ class OperatorLink:
             body = await answer.read()
 
     Attributes:
-        state: of the link; replaced as a whole.
+        state: state of the link; replaced as a whole.
     """
 
     def __init__(self, place: OperatorPlace, server: str | None, token: str | None, changed: Callable[[LinkState], None]) -> None:
         """Ask nothing yet.
 
         Args:
-            place: of the operator.
+            place: place of the operator.
             server: URL of its HTTPS port; None: kubectl forwards it.
             token: bearer token; None for the kubeconfig's.
             changed: told each new state.
@@ -129,7 +129,7 @@ class OperatorLink:
         """Ask the operator's console.
 
         Args:
-            name: of the data, such as `node`.
+            name: name of the data, such as `node`.
             query: parameters.
 
         Yields:
@@ -158,7 +158,7 @@ class OperatorLink:
         self._broken.set()
 
     async def _kept_once(self) -> float:
-        """Find the console and stay with it. Returns the seconds after which another try is worth it."""
+        """Find the console and stay with it. Return the seconds after which another try is worth it."""
         try:
             why, lasting = await self._stayed(), False
         except CertificateChangedError:
@@ -177,7 +177,7 @@ class OperatorLink:
         return min(RETRY_SECONDS * 2.0 ** min(self._failures, 10), LONGEST_RETRY_SECONDS)
 
     async def _stayed(self) -> str:
-        """Stay with the console until the way to it is lost. Returns the reason."""
+        """Stay with the console until the way to it is lost. Return the reason."""
         if self._server is not None:
             return await self._stayed_at(operator_url(self._server))
         kubectl = find_kubectl()

@@ -1,4 +1,4 @@
-"""The pods without a node of a file, for the pages of a group, of a claim and of a pod's verdicts."""
+"""The pods without a node of a file, for the pages of groups, claims and verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placewright_console.local.seenworld import SeenWorld
 from placewright_console.local.verdicts import WaitingVerdicts, unclaimed
 from placewright_console.pages.pendingpods import GroupTurn, WaitingPlace
 
-#: Of the time that passes, the share that verdicts about all nodes may take: one person reads.
+#: Share of the time that verdicts about all nodes may take, because one person reads.
 LOCAL_SHARE: Final = 0.5
 
 
@@ -23,8 +23,8 @@ class SeenPending:
         """Look at a world.
 
         Args:
-            world: with the pods.
-            verdicts: about them.
+            world: world with the pods.
+            verdicts: verdicts about them.
         """
         self._world = world
         self._verdicts = verdicts
@@ -34,19 +34,19 @@ class SeenPending:
         return next((pod for pod in self.of_namespace(namespace) if pod.name == name), None)
 
     def of_namespace(self, namespace: str) -> Iterator[PodInfo]:
-        """The pending pods of a namespace. O(pending pods)."""
+        """Iterate over the pending pods of a namespace. O(pending pods)."""
         return (pod for pod in self._world.pending.values() if pod.namespace == namespace)
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """The pending members of a group."""
+        """Return the pending members of a group."""
         return self._world.members.members(ref)
 
     def standing(self, pod: PodInfo) -> WaitingPlace:
-        """Where the scheduler would put the pod."""
+        """Return where the scheduler would put the pod."""
         return self._verdicts.standing(pod)
 
     def evaluator(self, pod: PodInfo) -> Evaluator | str:
-        """The evaluator of the pod's profile, or that no profile claims it."""
+        """Return the evaluator of the pod's profile, or that no profile claims it."""
         return self._world.evaluators.get(pod.scheduler_name) or unclaimed(pod, self._world.evaluators)
 
     def turn_of(self, ref: GroupRef) -> GroupTurn:

@@ -1,4 +1,4 @@
-"""The cluster that the console shows, as columns: of a file, changed as its recorder saw it change, or of an API server, as it changes."""
+"""The cluster that the console shows, as columns: of a file with its recorded changes, or of a live API server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from placewright.profiles.unclaimed import looked_at_by_others
 from placewright_console.pages.decisionrows import LastDecisions, SeenDecision
 from placewright_console.pages.timeline import OTHERS, Series
 
-#: What a world is made of.
+#: Objects that a world is made of.
 Item: TypeAlias = Node | Pod | PodInfo | SchedulingProfile | ClusterObject
 #: Placements that are kept for `take_placed`.
 _MOST_UNTOLD: Final = 100_000
@@ -78,20 +78,20 @@ class SeenWorld:
         cluster: nodes, pods on them, and all other objects.
         pending: pods without a node, by uid.
         members: the same pods, by group.
-        changes: how many changes were applied.
-        profiles: that place pods; kube-scheduler's default profile where there are none.
-        evaluators: of each schedulerName that a usable profile has.
+        changes: number of changes that were applied.
+        profiles: profiles that place pods; kube-scheduler's default profile if there are none.
+        evaluators: evaluators of each schedulerName that a usable profile has.
         placements: the last pods that got their nodes while the changes were applied.
         began: when it was begun, seconds since 1970.
         now: the moment that is shown, seconds since 1970.
-        notes: for the person who opened it.
+        notes: notes for the person who opened it.
     """
 
     def __init__(self, registry: Registry, began: float, clock: Callable[[], float] | None = None) -> None:
         """Begin without objects.
 
         Args:
-            registry: of plugins.
+            registry: registry of plugins.
             began: seconds since 1970.
             clock: seconds since 1970, for plugins that ask for the time; None for the latest Binding that pods tell of.
         """
@@ -154,7 +154,7 @@ class SeenWorld:
         return [*self.notes, *(self._unusable[name] for name in sorted(self._unusable))]
 
     def observed(self) -> ObservedObjects:
-        """The objects as `explain` takes them."""
+        """Return the objects as `explain` takes them."""
         return ObservedObjects(self.cluster, self.profiles, self.members)
 
     def pod(self, namespace: str, name: str) -> PodInfo | None:
@@ -163,7 +163,7 @@ class SeenWorld:
         return next((pod for pod in chain(self.pending.values(), on_nodes) if (pod.namespace, pod.name) == (namespace, name)), None)
 
     def series(self, scheduler_name: str) -> Series:
-        """The profile and the generation that a pod is counted with. A schedulerName that no profile has is not named."""
+        """Return the profile and the generation that a pod is counted with. A schedulerName without a profile is not named."""
         if scheduler_name not in self.evaluators:
             return OTHERS, 0
         return scheduler_name, self._evaluated[scheduler_name].metadata.generation
@@ -281,14 +281,14 @@ class SeenWorld:
 
 
 def _refusal(pod: PodInfo | None) -> Condition | None:
-    """The condition by which a scheduler tells that a waiting pod has no node."""
+    """Return the condition by which a scheduler reports that a waiting pod has no node."""
     if pod is None or not looked_at_by_others(pod.pod.status.conditions):
         return None
     return find_condition(pod.pod, POD_SCHEDULED)
 
 
 def _read(change: RecordedChange, where: str) -> Item | None:
-    """The object of a change. A deleted node is its name alone."""
+    """Return the object of a change. A deleted node is its name alone."""
     manifest = change.manifest
     if change.act == _DELETED and manifest.get("kind") == "Node":
         return convert({"metadata": {"name": manifest["metadata"]["name"]}}, Node)
@@ -306,7 +306,7 @@ def unix_seconds(text: str) -> float:
     """Read a time in RFC 3339.
 
     Args:
-        text: as in an object or in the header of a file.
+        text: text in an object or in the header of a file.
 
     Returns:
         Seconds since 1970; 0.0 for a text that is no time.

@@ -1,7 +1,7 @@
-"""The verdicts about the waiting pods of a world: each pod is evaluated by its own profile, a few at a time, and again after changes.
+"""The verdicts about the waiting pods of a world. Each pod is evaluated by its own profile, and again after changes.
 
-No operator's queue is in it. A pod's sub-queue is where the scheduler would put it: gated where PreEnqueue keeps it, unschedulable
-where no node can hold it, active where a node can.
+No operator's queue is in it. A pod's sub-queue is where the scheduler would put it: gated if PreEnqueue rejects it,
+unschedulable if no node can hold it, active if a node can.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class WaitingVerdicts:
         """Evaluate no pod yet.
 
         Args:
-            world: with the pods.
+            world: world with the pods.
             clock: seconds, monotonic.
-            rest: a verdict is good enough for so many times the seconds that verdicts about all pods take, because a busy cluster changes
+            rest: age up to which a verdict is good enough, in times of what verdicts about all pods take, because a busy cluster changes
                 all the time.
         """
         self._world = world
@@ -69,7 +69,7 @@ class WaitingVerdicts:
         """Evaluate pods for a time: the ones without a verdict, then the ones whose verdict is older than the last change.
 
         Args:
-            seconds: after which no further pod is begun.
+            seconds: seconds after which no further pod is begun.
 
         Returns:
             Whether there is more to do.
@@ -106,7 +106,7 @@ class WaitingVerdicts:
         return WaitingPlace("not evaluated yet" if known is None else known.place, self._waits_since(pod))
 
     def _next(self) -> str | None:
-        """The next pod in turn that has no verdict of this moment; each pod has its turn before any has another."""
+        """Return the next pod without a verdict of this moment; each pod has its turn before any has another."""
         uid = next((uid for uid in self._turn if self._is_due(uid)), None)
         if uid is None:
             due = sorted((uid for uid in self._world.pending if self._is_due(uid)), key=lambda uid: uid in self._kept)

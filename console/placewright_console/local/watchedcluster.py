@@ -48,8 +48,8 @@ class WatchedCluster:
         """Read nothing yet.
 
         Args:
-            client: of the API server.
-            registry: of plugins.
+            client: client of the API server.
+            registry: registry of plugins.
             clock: seconds since 1970.
         """
         self.world = SeenWorld(registry, clock(), clock)
@@ -154,7 +154,7 @@ class _WorldSink:
         self._world.remove(old)
 
     def synced(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 def kept(item: Any) -> Any:
@@ -173,7 +173,7 @@ def kept(item: Any) -> Any:
 
 
 def _alike(old: Any, new: Any) -> bool:
-    """Whether two states of an object differ in their version alone, as after a report of a kubelet."""
+    """Return whether two states of an object differ in their version alone, as after a report of a kubelet."""
     return bool(replace(old, metadata=replace(old.metadata, resource_version=new.metadata.resource_version)) == new)
 
 

@@ -31,9 +31,9 @@ class WorldSource:
 
     Attributes:
         world: the cluster at the moment that is shown.
-        verdicts: about its waiting pods.
-        timeline: of the world; None for a world that stands still.
-        can: what the server offers beyond the first pages, but for time and shadows, which depend on the world.
+        verdicts: verdicts about its waiting pods.
+        timeline: timeline of the world; None for a world that stands still.
+        can: words for the server's offers beyond the first pages, except for time and shadows, which depend on the world.
         company: the pages of groups and claims, and the verdicts about each node.
     """
 
@@ -43,7 +43,7 @@ class WorldSource:
         """Show a world.
 
         Args:
-            world: to show.
+            world: world to show.
             about: rows of the section `about`: what the world is.
             clock: seconds, monotonic.
             rest: see `WaitingVerdicts`.

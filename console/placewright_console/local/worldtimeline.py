@@ -33,9 +33,9 @@ class WorldTimeline:
         """Begin at the world's beginning.
 
         Args:
-            world: with no change applied yet.
+            world: world with no change applied yet.
             step: seconds of a stretch.
-            spans: of the ring.
+            spans: spans of the ring.
         """
         self._world = world
         self._step = step
@@ -53,8 +53,8 @@ class WorldTimeline:
         """Make the time line of a whole recording.
 
         Args:
-            world: at its beginning.
-            seconds: that the recording lasts.
+            world: world at its beginning.
+            seconds: length of the recording.
 
         Returns:
             The time line, which drops nothing.
@@ -94,11 +94,11 @@ class WorldTimeline:
         self._generations.look(at, self._world.in_effect)
 
     def time(self) -> Section:
-        """The section `time`."""
+        """Return the section `time`."""
         return self._timeline.rows()
 
     def marks(self) -> Section:
-        """The section `marks`."""
+        """Return the section `marks`."""
         return self._marks.rows(self._timeline.time_of_day)
 
     def _tick(self, at: float) -> None:

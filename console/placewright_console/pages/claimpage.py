@@ -1,4 +1,4 @@
-"""The page of a ResourceClaim: its requests, its devices, the pods that use it or wait for it, and why no device fits.
+"""The page of a ResourceClaim: its requests and devices, the pods that use it or wait, and why no device fits.
 
 Claims, the pods that use them and the pods that name them are of one namespace. The reasons are those of the oldest waiting pod, as
 `placewright explain` tells them.
@@ -43,9 +43,9 @@ def claim_page(cluster: Cluster, pending: PendingPods, namespace: str, name: str
     Args:
         cluster: only read.
         pending: the pods without a node.
-        namespace: of the claim.
-        name: of the claim.
-        rights: of the reader.
+        namespace: namespace of the claim.
+        name: name of the claim.
+        rights: rights of the reader.
 
     Returns:
         None for an unknown claim, and for one that the reader may not see.
@@ -156,7 +156,7 @@ def _users(cluster: Cluster, claim: ResourceClaim) -> list[dict[str, Any]]:
 
 
 def _why(cluster: Cluster, pending: PendingPods, waiting: Iterable[PodInfo]) -> dict[str, Any] | None:
-    """The verdicts about the oldest pod that waits for the claim; None where none waits."""
+    """Return the verdicts about the oldest pod that waits for the claim; None if no pod waits."""
     pod = next(iter(waiting), None)
     if pod is None:
         return None

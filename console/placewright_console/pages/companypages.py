@@ -1,4 +1,4 @@
-"""The pages of a pod's group and of its claims, and the verdicts about each node: the same for a file and for an operator."""
+"""The pages of a pod's group and claims, and the verdicts about each node, for a file and for an operator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CompanyPages:
             cluster: only read.
             pending: the pods without a node.
             clock: seconds, monotonic.
-            share: of the time that passes, which verdicts may take.
+            share: share of the time that verdicts may take.
         """
         self._cluster = cluster
         self._pending = pending

@@ -30,11 +30,11 @@ class SeenDecision(NamedTuple):
     """A decision about a pod.
 
     Attributes:
-        node: that it got, or that victims leave for it; empty where it has none.
-        profile: of its schedulerName; empty where there is none.
+        node: node that it got, or that victims leave for it; empty if it has none.
+        profile: profile of its schedulerName; empty if there is none.
         at: the time, seconds since 1970.
         result: `placed`, `refused`, `preempting` or `error`.
-        generation: of the profile; 0 where it is not known.
+        generation: generation of the profile; 0 where it is not known.
         victims: pods that leave the node for it, as (namespace, name).
         reason: why no node holds it; empty where it is not known.
     """
@@ -70,7 +70,7 @@ class LastDecisions:
         """Return the section `decisions`.
 
         Args:
-            rights: of the readers. Of a decision that is seen, victims of other namespaces are counted.
+            rights: rights of the readers. Of a decision that is seen, victims of other namespaces are counted.
 
         Returns:
             Rows by number: namespace, name, node, profile, time, result, generation, names of victims, number of hidden victims, and the

@@ -17,7 +17,7 @@ class DeviceHome(NamedTuple):
 
     Attributes:
         published: False where no slice of the pool's latest generation has it.
-        node: that can use it alone; empty where several can.
+        node: node that can use it alone; empty if several can.
         capacity: its capacities as they are written.
     """
 

@@ -1,9 +1,9 @@
-"""The devices of ResourceSlices by node, as resources like any other: how many there are, how many are used up, and shares of capacities.
+"""The devices of ResourceSlices by node, counted as resources: existing ones, used ones, and shares of capacities.
 
-A driver is a resource `devices:DRIVER`: the devices that its slices say are at the node, and as taken the ones that no claim can get any
-more. These are devices that a claim has for itself, devices whose capacities are used up, and partitions for which the counters that they
-share with others no longer suffice. A capacity of devices that are shared is a resource `devices:DRIVER/CAPACITY`, in whole units: what the
-devices have, and what shares of them consume. Devices in reach of several nodes are at none and are not counted.
+A driver is a resource `devices:DRIVER`: the devices of its slices at the node, and as taken the devices that no claim can get any more.
+These are devices that a claim owns, devices whose capacities are used up, and partitions whose shared counters no longer suffice. A
+capacity of shared devices is a resource `devices:DRIVER/CAPACITY`, in whole units: the total, and the part that shares consume. Devices in
+reach of several nodes are at none and are not counted.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class DeviceTallies:
         """Return the devices at a node.
 
         Args:
-            node: by name; may be unknown.
+            node: name of a node, which may be unknown.
 
         Returns:
             The sums over all its pools.
@@ -156,7 +156,7 @@ class DeviceTallies:
             self._pools[pool] = None
 
     def _count(self, pool: PoolId) -> Iterator[str]:
-        """Count a pool anew; yields the nodes at which it was or is."""
+        """Count a pool anew. Yield the nodes at which it was or is."""
         for node, amounts in self._by_pool.pop(pool, {}).items():
             yield node
             del self._at[node][pool]
@@ -234,7 +234,7 @@ def _consumed(device: Device) -> Iterator[tuple[tuple[str, str], int]]:
 
 
 def _nano(amount: RawQuantity) -> int:
-    """API servers let nothing but amounts pass; what is none after all counts for nothing."""
+    """Parse a quantity. The API server rejects invalid ones; if one arrives anyway, count it as zero."""
     try:
         return nano(amount)
     except QuantityError:

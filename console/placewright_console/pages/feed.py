@@ -3,7 +3,7 @@
 The first line that a reader gets is a whole state, and each line after it a delta. Every line has the version that it leads to, and a
 delta the version that it applies to. A reader that misses one asks again and gets a whole state.
 
-A line is encoded once for each class of rights, and packed once where a reader takes gzip. A reader that does not keep up is dropped when
+A line is encoded once for each class of rights, and packed once where a reader takes gzip. A slow reader is dropped when
 its lines take too much memory, so that no reader can delay the publisher or another reader.
 """
 
@@ -58,7 +58,7 @@ class FeedReader:
         """Begin with a whole state.
 
         Args:
-            rights: of the reader.
+            rights: rights of the reader.
             first: the line with the state.
             packed: whether the reader takes lines as pieces of a gzip stream.
         """
@@ -169,7 +169,7 @@ class _RightsClass:
         self._whole: FeedLine | None = None
 
     def whole(self) -> FeedLine:
-        """The whole state as a line, encoded once for all readers that come between two changes."""
+        """Return the whole state as a line, encoded once for all readers that come between two changes."""
         if self._whole is None:
             self._whole = FeedLine.of({"version": self.version, "state": self.state})
         return self._whole
@@ -228,8 +228,8 @@ class Feed:
         """Add a reader. Where no class is free, the party with the most classes loses its oldest, whose readers are dropped.
 
         Args:
-            rights: of the reader.
-            party: of the reader; parties share the classes.
+            rights: rights of the reader.
+            party: party of the reader; parties share the classes.
             packed: whether the lines are pieces of a gzip stream (`feedline`).
 
         Returns:
@@ -281,7 +281,7 @@ class Feed:
         The source is not to be brought forward before the end.
 
         Yields:
-            None, after each class, and after each few readers: what they are given is written to them before the next few have theirs.
+            None, after each class, and after each few readers, whose lines are written before the next few get theirs.
         """
         publication = _Publication()
         for rights, known in list(self._classes.items()):
@@ -304,5 +304,5 @@ class Feed:
 
 
 def _copied(state: Sections) -> dict[str, Section]:
-    """The sections with the same rows, because the source goes on to change its sections."""
+    """Copy the sections with the same rows, because the source goes on to change its sections."""
     return {name: dict(rows) for name, rows in state.items()}

@@ -22,7 +22,7 @@ class FeedLine:
     """A line.
 
     Attributes:
-        plain: its bytes, with the line end.
+        plain: bytes of the line, with the line end.
     """
 
     __slots__ = ("_packed", "plain")
@@ -46,7 +46,7 @@ class FeedLine:
         return self._packed
 
     def as_read(self, *, packed: bool) -> bytes:
-        """The bytes for a reader."""
+        """Return the bytes for a reader."""
         return self.packed if packed else self.plain
 
 

@@ -1,4 +1,4 @@
-"""The page of a pod group: its members by state, what it needs, the domains of its topology, what is short, and what is kept for it.
+"""The page of a pod group: its members by state, its needs, the domains of its topology, its shortage, and its kept nodes.
 
 The facts and their sentences are those of `placewright explain`. All members are of the group's own namespace. Pods and groups of other
 namespaces that hold what is short are named to readers who may see them, and counted for all others.
@@ -46,9 +46,9 @@ def group_page(cluster: Cluster, pending: PendingPods, namespace: str, name: str
     Args:
         cluster: only read.
         pending: the pods without a node.
-        namespace: of the group.
-        name: of the group; of a Workload `workload/group` or `workload/group/replica`.
-        rights: of the reader.
+        namespace: namespace of the group.
+        name: name of the group; of a Workload `workload/group` or `workload/group/replica`.
+        rights: rights of the reader.
 
     Returns:
         None for a group that nothing is known of, and for one that the reader may not see.
@@ -91,8 +91,8 @@ def headline(facts: GroupFacts, domains: DomainFacts | None) -> str:
     """Say in a line whether the group has its nodes, where it would go, or why it waits.
 
     Args:
-        facts: of the group.
-        domains: of its topology, where it has one.
+        facts: facts of the group.
+        domains: domains of its topology, if it has one.
 
     Returns:
         The line. Room is counted for members one by one, as in the table of domains.
@@ -115,7 +115,7 @@ def headline(facts: GroupFacts, domains: DomainFacts | None) -> str:
 
 
 def _place(facts: GroupFacts, domains: DomainFacts | None) -> str:
-    """The domain that has room for the group, or that none has; empty where it needs none."""
+    """Return the domain that has room for the group, or that none has; empty if it needs none."""
     if domains is None or not domains.members:
         return ""
     fits = next((each for each in domains.found if each.tried and each.fit >= domains.members), None)
@@ -127,7 +127,7 @@ def _place(facts: GroupFacts, domains: DomainFacts | None) -> str:
 
 
 def _known(cluster: Cluster, pending: PendingPods, namespace: str, name: str) -> Iterator[GroupRef]:
-    """The groups of this name, of any kind: first the ones with waiting members, then the ones with placed members."""
+    """Iterate over the groups of this name, of any kind: groups with waiting members, then groups with placed members."""
     refs = [GroupRef(form, namespace, name) for form in Form]
     waits, stands = ([ref for ref in refs if has(ref)] for has in (pending.members, cluster.pod_groups.placed))
     declared = [ref for ref in refs if cluster.pod_groups.get(ref) is not None]
@@ -135,7 +135,7 @@ def _known(cluster: Cluster, pending: PendingPods, namespace: str, name: str) ->
 
 
 def _evaluator(pending: PendingPods, waiting: Collection[PodInfo]) -> Evaluator | str | None:
-    """The evaluator of the member that is tried first, as for the shortages; None without a waiting member."""
+    """Return the evaluator of the member that is tried first, as for the shortages; None without a waiting member."""
     first = max(waiting, key=lambda pod: pod.priority, default=None)
     return None if first is None else pending.evaluator(first)
 
@@ -174,7 +174,7 @@ def _phase(pod: PodInfo) -> str:
 
 
 def _without_hidden(short: Shortage, rights: Rights) -> Shortage:
-    """The shortage with holders that the reader may see; the others are counted."""
+    """Return the shortage with holders that the reader may see, and count the others."""
     seen = tuple(each for each in short.holders if rights.may_see(holder_key(each)[0]))
     return replace(short, holders=seen, others=short.others + len(short.holders) - len(seen))
 
@@ -183,7 +183,7 @@ def holder_key(holder: Holder) -> tuple[str, str]:
     """Return the namespace and the name of a pod or group that holds some of a resource.
 
     Args:
-        holder: as `explain` names it: a group's name has its kind before it.
+        holder: pod or group as `explain` names it; a group's name has its kind before it.
     """
     namespace, _, name = (holder.name.partition(" ")[2] if holder.pods else holder.name).partition("/")
     return namespace, name

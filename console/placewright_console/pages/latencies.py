@@ -22,7 +22,7 @@ _BOUNDS: Final[list[float]] = BOUNDS.tolist()
 
 
 def no_counts() -> Counts:
-    """Counts of no durations."""
+    """Return counts of no durations."""
     return np.zeros(len(BOUNDS) + 1, np.int64)
 
 
@@ -39,8 +39,8 @@ def quantiles(counts: Counts, shares: Sequence[float]) -> list[float | None]:
     """Estimate quantiles.
 
     Args:
-        counts: by bucket.
-        shares: from 0 to 1, such as 0.5 and 0.99.
+        counts: counts by bucket.
+        shares: shares from 0 to 1, such as 0.5 and 0.99.
 
     Returns:
         Seconds for each share; None without counts. The last bucket has no upper bound, so its lower one is told.
@@ -51,7 +51,7 @@ def quantiles(counts: Counts, shares: Sequence[float]) -> list[float | None]:
 
 
 def _within(upto: list[int], rank: float) -> float:
-    """The duration of a rank, in its bucket."""
+    """Return the duration of a rank, in its bucket."""
     bucket = bisect_left(upto, rank)
     if bucket >= len(_BOUNDS):
         return _BOUNDS[-1]

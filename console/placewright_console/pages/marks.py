@@ -26,12 +26,12 @@ class Mark:
     """A mark.
 
     Attributes:
-        at: on the time line's axis, seconds.
+        at: place on the time line's axis, seconds.
         kind: one of the kinds above.
         label: a word or two, for the picture.
         text: a sentence.
         until: the end of a stretch; None for a moment, and while the stretch goes on.
-        open: the stretch goes on.
+        open: whether the stretch goes on.
     """
 
     at: float
@@ -71,7 +71,7 @@ class GenerationMarks:
         """Know no profile yet. The first profiles get no mark: they were in effect before, and are read when the operator begins.
 
         Args:
-            marks: where changes are marked.
+            marks: marks to which changes are added.
         """
         self._marks = marks
         self._known: Mapping[str, tuple[str, int]] = {}
@@ -81,7 +81,7 @@ class GenerationMarks:
         """Mark the changes since the last look.
 
         Args:
-            at: on the axis.
+            at: place on the axis, seconds.
             in_effect: the profile object's name and its generation, by schedulerName.
 
         Returns:

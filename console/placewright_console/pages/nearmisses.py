@@ -29,10 +29,10 @@ def near_misses(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, rows: Rows
     """Find what nodes lack.
 
     Args:
-        evaluator: of the pod's profile.
-        cluster: with the nodes.
-        pod: without a node.
-        rows: that NodeResourcesFit rejects first.
+        evaluator: evaluator of the pod's profile.
+        cluster: cluster with the nodes.
+        pod: pod without a node.
+        rows: rows that NodeResourcesFit rejects first.
 
     Returns:
         `lacks`: number of nodes at each level; `lacking`: names by level, without the level of most nodes; `nearest`: the nodes that lack

@@ -19,10 +19,10 @@ def node_page(cluster: Cluster, name: NodeName, nominated: Iterable[PodInfo], ri
     """Collect what runs on a node, what is assumed there, and which pods are nominated for it.
 
     Args:
-        cluster: with the node.
-        name: of the node.
+        cluster: cluster with the node.
+        name: name of the node.
         nominated: pods for which preemption makes room on it.
-        rights: of the reader. Pods of other namespaces are counted.
+        rights: rights of the reader. Pods of other namespaces are counted.
 
     Returns:
         None for an unknown node.

@@ -40,9 +40,9 @@ def node_verdicts(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Judgi
     """Judge each node for a pod.
 
     Args:
-        evaluator: of the pod's profile.
-        cluster: with the nodes; may change between two slices.
-        pod: without a node.
+        evaluator: evaluator of the pod's profile.
+        cluster: cluster with the nodes, which may change between two slices.
+        pod: pod without a node.
 
     Yields:
         After each slice.
@@ -111,7 +111,7 @@ _Group = tuple[str, str, Rows]
 
 
 def _judged(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> tuple[list[_Group], list[list[Any]], list[str | None], dict[str, Any]]:
-    """The groups of rows with one verdict, first the rows that fit; the best nodes; the names of all rows now; and what nodes lack."""
+    """Return groups of rows with one verdict, rows that fit first, the best nodes, the names of all rows, and lacking amounts."""
     evaluation = evaluator.evaluate(pod)
     diagnosis = evaluator.diagnose(evaluation)
     fits = np.flatnonzero(evaluation.feasible)
@@ -127,7 +127,7 @@ def _judged(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> tuple[list[
 
 
 def _rejected(cluster: Cluster, diagnosis: Diagnosis, fits: Rows) -> dict[tuple[str, str], list[Rows]]:
-    """The rejected rows by plugin and reason."""
+    """Group the rejected rows by plugin and reason."""
     found: dict[tuple[str, str], list[Rows]] = {}
     left = cluster.present.copy()
     left[fits] = False
@@ -145,7 +145,7 @@ def _told(status: Status) -> tuple[str, str]:
 
 
 def _bounded(found: dict[tuple[str, str], list[Rows]], order: Iterable[str]) -> Iterator[_Group]:
-    """At most `MOST_VERDICTS` groups, in the order in which plugins are asked, the larger group of a plugin first."""
+    """Iterate over at most `MOST_VERDICTS` groups, in the order of plugins, the larger group of a plugin first."""
     groups = [(plugin, reason, np.concatenate(rows)) for (plugin, reason), rows in found.items()]
     groups.sort(key=lambda group: -len(group[2]))
     places = {plugin: place for place, plugin in enumerate(order)}

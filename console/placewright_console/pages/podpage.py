@@ -30,9 +30,9 @@ def pod_page(
 
     Args:
         found: the explanation.
-        evaluator: of the pod's profile, for the order of its plugins; None where no profile claims the pod.
-        rights: of the reader.
-        pod: as it is now; None for one that has gone.
+        evaluator: evaluator of the pod's profile, for the order of its plugins; None where no profile claims the pod.
+        rights: rights of the reader.
+        pod: the pod now; None for one that has gone.
 
     Returns:
         Sentences, the funnel, the best nodes, the changes that would help, and the attempts, the latest first.
@@ -65,7 +65,7 @@ def pod_page(
 
 
 def _asks(pod: PodInfo) -> dict[str, Any]:
-    """The pod's own wishes and marks."""
+    """Return the pod's own wishes and marks."""
     owners = pod.pod.metadata.owner_references or ()
     owner = next((each for each in owners if each.controller), owners[0] if owners else None)
     return {
@@ -78,7 +78,7 @@ def _asks(pod: PodInfo) -> dict[str, Any]:
 
 
 def _decision(found: Explanation) -> dict[str, Any] | None:
-    """Why a placed pod has its node: from the record of its last attempt, or from its annotation."""
+    """Say why a placed pod has its node: from the record of its last attempt, or from its annotation."""
     made, last = found.decision, found.tried[0] if found.tried else None
     if last is not None and found.node and last.node == found.node:
         counts = {"ties": last.ties, "feasible": last.feasible, "nodes": last.nodes, "best": [_ranked(each) for each in last.best]}
@@ -117,7 +117,7 @@ def _attempt(tried: Tried) -> dict[str, Any]:
 
 
 def _named(text: str) -> list[str]:
-    """Namespace and name."""
+    """Split into namespace and name."""
     namespace, _, name = text.partition("/")
     return [namespace, name]
 

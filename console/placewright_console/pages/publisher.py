@@ -23,7 +23,7 @@ async def keep_publishing(feed: Feed, source: ConsoleSource, beat: float = BEAT)
     """Bring the source forward and publish at each beat while there are readers. Runs until it is cancelled.
 
     Args:
-        feed: of the source.
+        feed: feed of the source.
         source: its `advance` is called only while the feed has readers.
         beat: seconds between two publications.
     """

@@ -25,7 +25,7 @@ class SeenShadow(NamedTuple):
     Attributes:
         profile: the name of its profile.
         beside: the name of the live profile.
-        generation: of its profile.
+        generation: generation of its profile.
         differences: the last ones, the latest last; none where only the status is known.
     """
 
@@ -54,7 +54,7 @@ def shadow_rows(shadows: Iterable[SeenShadow], rights: Rights) -> dict[str, Any]
 
     Args:
         shadows: all of them.
-        rights: of the readers.
+        rights: rights of the readers.
 
     Returns:
         Rows by the name of the shadow's profile.

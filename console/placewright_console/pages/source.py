@@ -33,8 +33,8 @@ class ConsoleSource(StateSource, Protocol):
         """Return what runs on a node.
 
         Args:
-            name: of the node.
-            rights: of the reader. Pods of other namespaces are counted.
+            name: name of the node.
+            rights: rights of the reader. Pods of other namespaces are counted.
 
         Returns:
             None for an unknown node.
@@ -52,7 +52,7 @@ class ConsoleSource(StateSource, Protocol):
 
         Args:
             asked: the question.
-            rights: of the reader. Pods of other namespaces are left out.
+            rights: rights of the reader. Pods of other namespaces are left out.
 
         Returns:
             The page; empty for rows that are not there any more.

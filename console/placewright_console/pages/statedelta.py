@@ -56,8 +56,8 @@ def changed_rows(before: Section, after: Section) -> tuple[dict[str, Any], list[
     """Find the rows of a section that changed.
 
     Args:
-        before: as a reader has it.
-        after: as the reader is to have it.
+        before: section that a reader has.
+        after: section that the reader is to have.
 
     Returns:
         New rows by key, and the keys of rows that are gone.
@@ -74,7 +74,7 @@ def applied(state: Sections, delta: Delta) -> dict[str, dict[str, Any]]:
 
     Args:
         state: stays as it is.
-        delta: of this state.
+        delta: difference from this state.
     """
     made = {name: dict(rows) for name, rows in state.items()}
     for name, keys in delta.gone.items():

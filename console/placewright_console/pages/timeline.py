@@ -48,8 +48,8 @@ class Spans:
     Attributes:
         fine: the longest that neighbouring stretches are joined to in the last minutes.
         coarse: the same before.
-        fine_for: how long fine stretches are kept.
-        kept: how long stretches are kept at all.
+        fine_for: time for which fine stretches are kept.
+        kept: time for which stretches are kept at all.
     """
 
     fine: float = 6.0
@@ -59,7 +59,7 @@ class Spans:
 
     @property
     def most_points(self) -> int:
-        """How many stretches there can be: two neighbours together are longer than one may be."""
+        """Most stretches that there can be, because two neighbours together are longer than one may be."""
         return 2 * (math.ceil(self.fine_for / self.fine) + math.ceil((self.kept - self.fine_for) / self.coarse)) + 4
 
 
@@ -77,8 +77,8 @@ class StretchSums(NamedTuple):
 
     Attributes:
         waiting: pods by sub-queue, times seconds; shape (places,).
-        deciding: from the hand-out by the queue to the choice of a node, of bound pods.
-        binding: from the first attempt to the end of the Binding.
+        deciding: durations from the hand-out by the queue to the choice of a node, of bound pods.
+        binding: durations from the first attempt to the end of the Binding.
     """
 
     decisions: int
@@ -112,7 +112,7 @@ class PlacementTally:
 
         Args:
             profile: its schedulerName.
-            generation: of the profile.
+            generation: generation of the profile.
             deciding: seconds to the choice of a node, shape (pods,); empty where they are not known.
             binding: seconds from the first attempt to the end, shape (pods,).
         """
@@ -136,9 +136,9 @@ class _Point:
     """A stretch of time.
 
     Attributes:
-        begin, end: on the axis, seconds.
-        figures: of all profiles, and of each. They are made with the stretch: to make all of them for a first reader takes long.
-        row: as readers get it; None until it is asked for, and where the clock was set.
+        begin, end: places on the axis, seconds.
+        figures: figures of all profiles, and of each. They are made with the stretch: to make all of them for a first reader takes long.
+        row: the readers' form; None until it is asked for, and after the clock was set.
     """
 
     begin: float
@@ -211,8 +211,8 @@ class Timeline:
         """Find the place of a moment on the axis.
 
         Args:
-            now: as of `tick`; not before the last tick.
-            wall: as of `tick`.
+            now: clock of `tick`; not before the last tick.
+            wall: time of day of `tick`.
         """
         at = now + self._shift
         if self._last is not None and at < self._last:
@@ -316,7 +316,7 @@ def _join(points: deque[_Point], point: _Point, longest: float) -> None:
 
 
 def _figures(part: StretchSums, seconds: float) -> list[Any]:
-    """Decisions, bound pods, the mean of waiting pods by sub-queue, and the quantiles of both latencies."""
+    """Return decisions, bound pods, the mean of waiting pods by sub-queue, and the quantiles of both latencies."""
     waiting = [round(float(pods) / seconds, 1) for pods in part.waiting]
     latencies = [each for counts in (part.deciding, part.binding) for each in quantiles(counts, _SHARES)]
     return [part.decisions, part.bound, waiting, *(None if each is None else float(f"{each:.3g}") for each in latencies)]

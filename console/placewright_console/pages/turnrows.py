@@ -39,7 +39,7 @@ def waiting_tenants(queues: Iterable[ProfileQueue]) -> list[WaitingTenants]:
     """Read the turns of all profiles that have fairness. O(tenants).
 
     Args:
-        queues: of profiles; only read.
+        queues: queues of profiles; only read.
 
     Returns:
         For each profile, the highest priority first.

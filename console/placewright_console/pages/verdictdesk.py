@@ -18,7 +18,7 @@ FRESH_SECONDS: Final = 5.0
 #: Answers that are kept, and questions that may wait for their turn.
 MOST_KEPT: Final = 8
 MOST_WAITING: Final = 20
-#: Of the time that passes, the share that evaluations may take in an operator: a long one is followed by a rest.
+#: Share of the time that evaluations may take in an operator; a long one is followed by a rest.
 SHARE: Final = 0.05
 _LONGEST_REST: Final = 10.0
 
@@ -39,7 +39,7 @@ class VerdictDesk:
 
         Args:
             clock: seconds, monotonic.
-            share: of the time that passes, which evaluations may take.
+            share: share of the time that evaluations may take.
         """
         self._clock = clock
         self._share = share
@@ -89,7 +89,7 @@ class VerdictDesk:
         return body
 
     async def _driven(self, work: Judging) -> tuple[dict[str, Any], float]:
-        """The answer, and the seconds that its slices took; the loop has its turn between them."""
+        """Return the answer, and the seconds that its slices took; the loop has its turn between them."""
         took = 0.0
         while True:
             began = self._clock()

@@ -40,8 +40,8 @@ class _Group:
     """Pods that share a row.
 
     Attributes:
-        hidden: what its pods share in the eyes of a reader who may not see them.
-        row: as it was when `settle` last made it; None before.
+        hidden: key that its pods share for a reader who may not see them.
+        row: row that `settle` last made; None before.
     """
 
     __slots__ = ("gangs", "hidden", "key", "like", "numbers", "row", "text", "turns")
@@ -151,12 +151,12 @@ class WaitingGroups:
 
         Args:
             asked: the question.
-            rights: of the reader. Pods of other namespaces are left out.
+            rights: rights of the reader. Pods of other namespaces are left out.
         """
         return waiting_page(self._candidates(asked, rights), asked.after)
 
     def _candidates(self, asked: PodsAsked, rights: Rights) -> Iterator[PendingPod]:
-        """The pods of rows among which the page is: of each row, as many as a page has."""
+        """Iterate over pods of rows that may be on the page: of each row, as many as a page has."""
         for group in self._groups.values():
             if group.key in asked.rows and rights.may_see(group.like.namespace):
                 begin = 0 if asked.after is None else bisect_left(group.turns, (*asked.after[:2], ""))

@@ -72,7 +72,7 @@ def waiting_page(pods: Iterable[PendingPod], after: Turn | None) -> dict[str, An
     """Make a page.
 
     Args:
-        pods: of the rows, in any order. Pods before the page may be among them.
+        pods: pods of the rows, in any order. Pods before the page may be among them.
         after: the turn of the last pod before the page.
 
     Returns:
@@ -88,7 +88,7 @@ def pods_of_rows(pods: Iterable[PendingPod], rows: frozenset[str], rights: Right
     Args:
         pods: all pods that wait.
         rows: keys.
-        rights: of the reader. Pods of other namespaces are left out.
+        rights: rights of the reader. Pods of other namespaces are left out.
 
     Yields:
         The pods, in the order of `pods`.

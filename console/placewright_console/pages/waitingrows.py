@@ -50,12 +50,12 @@ class PendingPod(msgspec.Struct, frozen=True, gc=False, order=True):
     """A pod without a node. The garbage collector does not look at it, as there are many of them and they refer to no other object like it.
 
     Attributes:
-        profile: of its schedulerName; empty where there is none.
+        profile: profile of its schedulerName; empty where there is none.
         place: the name of its sub-queue; empty where the pod is in none. Suspects and pods that were given up have places of their own.
         rejections: the reasons, the one of the most nodes first.
         since: the time from which it waits, seconds since 1970.
         group: the name of the group that it is placed with; empty for none.
-        facts: what a queue knows beside that: priority, attempts, and the end of its backoff (seconds since 1970, 0.0 for none). Empty
+        facts: further facts of a queue: priority, attempts, and the end of its backoff (seconds since 1970, 0.0 for none). Empty
             where no queue is known.
     """
 
@@ -90,7 +90,7 @@ def waiting_rows(pods: Iterable[PendingPod], rights: Rights) -> dict[str, Any]:
 
     Args:
         pods: all of them.
-        rights: of the readers.
+        rights: rights of the readers.
 
     Returns:
         The section `queue`. The same pods give the same keys at each call.
@@ -133,7 +133,7 @@ def hidden_row(alike: Alike, count: int, oldest: float) -> dict[str, Any]:
     """Make the row of hidden pods.
 
     Args:
-        alike: of `alike_hidden`.
+        alike: result of `alike_hidden`.
         count: number of pods.
         oldest: the time from which the oldest of them waits.
 
