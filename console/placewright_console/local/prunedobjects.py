@@ -92,7 +92,7 @@ def _kind(item: msgspec.Struct) -> kinds.Kind:
 
 
 def manifest_line(item: msgspec.Struct) -> bytes:
-    """The object as JSON on one line, with its kind and the API version whose shape it has."""
+    """Write an object as JSON on one line, with its kind and the API version of its shape."""
     kind = _kind(item)
     head = msgspec.json.encode({"apiVersion": kind.api_version, "kind": kind.kind})
     body = msgspec.json.encode(item)
@@ -151,7 +151,7 @@ def _node(node: Node) -> Node:
 
 
 def avoided_text(avoided: Iterable[Controller]) -> str:
-    """The annotation that names these controllers."""
+    """Write the annotation that names these controllers."""
     owners = [{"podSignature": {"podController": {"kind": kind, "uid": uid}}} for kind, uid in sorted(avoided)]
     return msgspec.json.encode({"preferAvoidPods": owners}).decode()
 

@@ -115,7 +115,7 @@ def domain_facts(cluster: Cluster, pod_group: PodGroup, waiting: Collection[PodI
 
 
 def _usable(cluster: Cluster, members: Collection[PodInfo], evaluator: Evaluator | None) -> Rows:
-    """The rows that a member may use. A plugin that fails is logged: the numbers of all nodes still stand."""
+    """Select the rows that a member may use. A plugin that fails is logged, because the numbers of all nodes still stand."""
     member = next(iter(members), None)
     if evaluator is None or member is None:
         return cluster.rows()
