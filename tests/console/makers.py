@@ -42,7 +42,7 @@ def a_pod(
 
 
 def claim_profile(name: str = "default", scheduler: str = "default-scheduler") -> Object:
-    return profile(name).scheduler(scheduler).manifest
+    return profile(name).scheduler(scheduler).generation(0).manifest
 
 
 def put(cluster: Cluster, manifest: Object) -> None:

@@ -100,9 +100,9 @@ def test_another_generation_is_marked_and_has_its_own_sums(tmp_path: Path) -> No
     )
     sections = source.sections(ALL_NAMESPACES)
     (mark,) = sections["marks"].values()
-    assert mark["text"] == "generation 4 of profile default took effect, after generation 1"
+    assert mark["text"] == "generation 4 of profile default took effect, after generation 0"
     assert mark["at"] == sections["about"]["began"] + 30
-    assert [(each[1], each[5]) for each in sections["time"][GENERATIONS]] == [(1, 1), (4, 1)]
+    assert [(each[1], each[5]) for each in sections["time"][GENERATIONS]] == [(0, 1), (4, 1)]
 
 
 def test_a_quiet_hour_is_one_stretch_that_thins_out_nothing(tmp_path: Path) -> None:
