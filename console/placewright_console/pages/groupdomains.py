@@ -33,7 +33,7 @@ class DomainResource(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     Attributes:
         resource: its name.
         wanted: the least that the members request together, in milli-CPU, bytes or a count.
-        free: on all nodes of the domain.
+        free: amount left on all nodes of the domain.
         fit: members that this resource alone leaves room for, node by node, on the nodes that a member may use.
     """
 
@@ -47,8 +47,8 @@ class DomainFact(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     """One domain of a group's topology.
 
     Attributes:
-        value: of the label.
-        nodes: of the domain.
+        value: value of the topology label.
+        nodes: number of nodes in the domain.
         usable: nodes that a member could use, now or if other pods left.
         placed: members of the group on these nodes.
         room: the free resources in multiples of what the members request; below 1 the domain is not tried.
@@ -87,10 +87,10 @@ def domain_facts(cluster: Cluster, pod_group: PodGroup, waiting: Collection[PodI
     """Collect the numbers of each domain.
 
     Args:
-        cluster: with the nodes.
-        pod_group: as its object declares it.
+        cluster: cluster with the nodes.
+        pod_group: group as its object declares it.
         waiting: its members without a node.
-        evaluator: of the members' profile; None where no profile claims them, so that all nodes count as usable.
+        evaluator: evaluator of the members' profile; None if no profile claims them, so that all nodes count as usable.
 
     Returns:
         None for a group without a topology.
