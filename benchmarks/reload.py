@@ -145,7 +145,7 @@ class BoundPods:
         """Ignored: the benchmark deletes no pod."""
 
     def synced(self) -> None:
-        """Does nothing: pods tell for themselves."""
+        """Do nothing, because pods tell their own state."""
 
     async def first_under(self, generation: int) -> float:
         """When the first decision under this generation, or a later one, was seen; waits for it. Seconds, monotonic."""

@@ -67,7 +67,7 @@ class SandboxProcess:
         await self.close()
 
     async def close(self) -> None:
-        """Ends the process: politely, then surely."""
+        """End the process: politely, then surely."""
         if self._process is not None:
             await end_process(self._process, END_SECONDS)
 

@@ -159,12 +159,12 @@ class ResourceRegistry:
         return iter(self._types.values())
 
     def add(self, resource: ResourceType) -> None:
-        """Serves `resource` from now on; one of the same group, version and plural is replaced."""
+        """Serve `resource` from now on; one of the same group, version and plural is replaced."""
         self._types[resource.group, resource.version, resource.plural] = resource
         self.generation += 1
 
     def remove(self, group: str, version: str, plural: str) -> None:
-        """Stops serving a type; silent when it was not served."""
+        """Stop serving a type; silent when it was not served."""
         if self._types.pop((group, version, plural), None) is not None:
             self.generation += 1
 

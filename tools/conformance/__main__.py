@@ -47,7 +47,7 @@ _GROUP_APIS: Final = "scheduling.k8s.io/v1alpha2=true"
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str], machine: Machine | None = None) -> int:
-    """Returns the exit code."""
+    """Return the exit code."""
     args = _parser().parse_args(arguments)
     try:
         found = programs(environ, args.e2e_test, _say, machine)

@@ -81,7 +81,7 @@ def kind_of(item: msgspec.Struct) -> str:
 
 
 def _kind(item: msgspec.Struct) -> kinds.Kind:
-    """The kind of objects of this struct; raises `KeyError` for a struct that is not read."""
+    """Return the kind of objects of this struct; raises `KeyError` for a struct that is not read."""
     known = _KINDS.get(type(item))
     for source in () if known else installed_sources():
         if source.kind is type(item):

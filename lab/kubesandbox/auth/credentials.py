@@ -65,7 +65,7 @@ class Credentials:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file that only its owner can read, in one step: a reader never sees half of it."""
+    """Write a file that only its owner can read, in one step: a reader never sees half of it."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     unfinished.unlink(missing_ok=True)
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -88,12 +88,12 @@ class Authorizer:
             store.collection(key).listeners.append(self._forget)
 
     def check(self, user: User, asked: Asked) -> None:
-        """Raises ApiError 403 when the user may not do it."""
+        """Raise ApiError 403 when the user may not do it."""
         if not self.allows(user, asked):
             self.refuse(user, asked)
 
     def refuse(self, user: User, asked: Asked) -> NoReturn:
-        """Raises ApiError 403, and keeps it in mind."""
+        """Raise ApiError 403, and keeps it in mind."""
         self.refusals.append(Refusal(user, asked))
         raise _refused(user, asked)
 

@@ -51,7 +51,7 @@ def _is_default(storage_class: Object) -> bool:
 
 
 def waits_for_consumer(storage_class: Object | None) -> bool:
-    """True when claims of the class get their volume once a pod has a node."""
+    """Return True if claims of the class get their volume once a pod has a node."""
     return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
@@ -64,7 +64,7 @@ class Reference:
     uid: str
 
     def names(self, claim: Object) -> bool:
-        """True when it is this claim."""
+        """Return True if it is this claim."""
         meta = claim["metadata"]
         return (self.namespace, self.name) == (meta["namespace"], meta["name"]) and self.uid in ("", meta["uid"])
 

@@ -86,7 +86,7 @@ def _invalid(kind: str, name: str, faults: Sequence[Fault]) -> Invalid:
 
 
 def establish(crd: Object, now: str = "") -> None:
-    """Checks a definition and completes it in place: names, strategy, conditions `NamesAccepted` and `Established`.
+    """Check a definition and completes it in place: names, strategy, conditions `NamesAccepted` and `Established`.
 
     `now` is an RFC 3339 time for the conditions. Raises `Invalid` with every fault.
     """

@@ -80,7 +80,7 @@ def unknown_fields(value: Any, schema: Schema, path: str = "", *, root: bool = F
 
 
 def fill_defaults(value: Any, schema: Schema) -> None:
-    """Puts in place the defaults of missing fields; a null where none is allowed counts as missing, and goes."""
+    """Put in place the defaults of missing fields; a null where none is allowed counts as missing, and goes."""
     if isinstance(value, list):
         for item in value:
             fill_defaults(item, schema.get("items", {}))

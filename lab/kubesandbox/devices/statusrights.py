@@ -27,7 +27,7 @@ class StatusRights:
     verb: str
 
     def check(self, resource: ResourceType, old: Object, new: Object) -> None:
-        """Raises ApiError 422, as the real server does, for a change that the user may not make."""
+        """Raise ApiError 422, as the real server does, for a change that the user may not make."""
         before, after = old.get("status") or {}, new.get("status") or {}
         if all(before.get(part) == after.get(part) for part in ("allocation", "reservedFor")):
             return

@@ -238,7 +238,7 @@ def _owners(obj: Object) -> _Owners:
 
 
 def _own(owners: _Owners, manager: Manager, fields: FieldSet, now: str) -> None:
-    """Makes `fields` all that `manager` owns; the time moves only when they changed. Older versions of it go."""
+    """Make `fields` all that `manager` owns; the time moves only when they changed. Older versions of it go."""
     same = [m for m in owners if (m.name, m.operation, m.subresource) == (manager.name, APPLY, manager.subresource)]
     before = owners.get(manager)
     for earlier in same:

@@ -70,7 +70,7 @@ _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def default(kind: str, obj: Object) -> None:
-    """Fills in the defaults of one object of a built-in `kind`; other kinds are left alone."""
+    """Fill in the defaults of one object of a built-in `kind`; other kinds are left alone."""
     if kind in ("Job", "CronJob"):
         _default_completions(_part(obj, "spec") if kind == "Job" else _part(_part(_part(obj, "spec"), "jobTemplate"), "spec"))
     _fill(obj, _DEFAULTS.get(kind, {}))

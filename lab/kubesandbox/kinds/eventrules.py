@@ -20,7 +20,7 @@ _DEPRECATED: Final = ("deprecatedCount", "deprecatedFirstTimestamp", "deprecated
 
 
 def check_event(resource: ResourceType, event: Object) -> None:
-    """Raises ApiError 422 with every fault, and 400 for an `eventTime` without its six digits of a second."""
+    """Raise ApiError 422 with every fault, and 400 for an `eventTime` without its six digits of a second."""
     time = event.get("eventTime")
     if time and not _MICRO_TIME.fullmatch(str(time)):
         raise bad_request(f"Event: eventTime: parsing time {time!r}: wanted is 2006-01-02T15:04:05.000000Z")

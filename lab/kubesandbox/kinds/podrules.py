@@ -33,7 +33,7 @@ class PriorityRefused(Exception):
 
 
 def admit_priority(pod: Object, priority_classes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Fills `spec.priorityClassName`, `priority` and `preemptionPolicy` in place from classes by name.
+    """Fill `spec.priorityClassName`, `priority` and `preemptionPolicy` in place from classes by name.
 
     A pod without a class gets the default one (`globalDefault`, the lowest if there are several), or priority 0.
     Raises `PriorityRefused` for an unknown class, and for a number that contradicts the class.

@@ -28,7 +28,7 @@ class PodOperations:
         self._disruptions = disruptions
 
     def bind(self, namespace: str, name: str, binding: object, *, through_pod: bool = True, dry_run: bool = False) -> None:
-        """Puts a pod on a node, together with the Binding's annotations and labels.
+        """Put a pod on a node, together with the Binding's annotations and labels.
 
         A Binding that says that its target is a Node also brings that node's zone and region, which go before its own
         labels; not one that was posted to the bindings of the namespace, where `through_pod` is false.
@@ -50,7 +50,7 @@ class PodOperations:
         self._writes.store.put(self._pods.key, namespace, name, bound)
 
     def evict(self, namespace: str, name: str, options: DeleteOptions) -> None:
-        """Deletes a pod unless a disruption budget forbids it. Raises ApiError 404, 409 and 429."""
+        """Delete a pod unless a disruption budget forbids it. Raises ApiError 404, 409 and 429."""
         current = self._writes.current(self._pods, namespace, name)
         check_preconditions(self._pods, current.object, options.uid, options.version)
         if _counts_for_budgets(current.object):

@@ -53,7 +53,7 @@ def check_structure(kind: str, sent: Object, *, custom: bool) -> None:
 
 
 def _check(value: Any, schema: Schema) -> None:
-    """Raises where `value`, which is not null, does not have the schema's type."""
+    """Raise where `value`, which is not null, does not have the schema's type."""
     if "$ref" in schema:
         if schema.get("or") == "boolean" and isinstance(value, bool):
             return

@@ -66,7 +66,7 @@ def check_object(resource: ResourceType, namespace: str, sent: object) -> Object
 
 
 def check_patched(resource: ResourceType, patched: Object) -> None:
-    """Raises ApiError 422 for a patch after which the object is none of its kind; a body like that would be a 400."""
+    """Raise ApiError 422 for a patch after which the object is none of its kind; a body like that would be a 400."""
     try:
         _check_kind(resource, patched)
         check_structure(resource.kind, patched, custom=resource.custom)
@@ -92,7 +92,7 @@ def _check_namespace(resource: ResourceType, namespace: str, metadata: Object) -
 
 
 def begin(resource: ResourceType, sent: Object, identity: Identity) -> str:
-    """Fills the metadata of a new object (name, uid, creationTimestamp, generation); answers its name."""
+    """Fill the metadata of a new object (name, uid, creationTimestamp, generation); return its name."""
     metadata: Object = sent["metadata"]
     name = metadata.get("name")
     if not name and metadata.get("generateName"):
@@ -115,7 +115,7 @@ def begin(resource: ResourceType, sent: Object, identity: Identity) -> str:
 
 
 def check_name(resource: ResourceType, name: str) -> None:
-    """Raises ApiError 422 for a name that the type does not allow."""
+    """Raise ApiError 422 for a name that the type does not allow."""
     pattern = _PATH_SEGMENT if resource.group in _FREE_NAMES else _NAME
     if len(name) <= 253 and pattern.fullmatch(name):
         return
@@ -124,7 +124,7 @@ def check_name(resource: ResourceType, name: str) -> None:
 
 
 def continue_from(resource: ResourceType, current: Object, sent: Object) -> None:
-    """Checks an update against the current object and restores in `sent` what only the server may change.
+    """Check an update against the current object and restores in `sent` what only the server may change.
 
     Raises ApiError 400 for another name, 409 for another uid or an outdated resourceVersion, 422 for what would mark it as being deleted.
     """
@@ -152,7 +152,7 @@ def continue_from(resource: ResourceType, current: Object, sent: Object) -> None
 
 
 def check_uid(resource: ResourceType, current: Object, patched: Object) -> None:
-    """Raises ApiError 422 for a patch that would give the object another uid: that it is meant for a namesake."""
+    """Raise ApiError 422 for a patch that would give the object another uid: that it is meant for a namesake."""
     uid = (patched.get("metadata") or {}).get("uid")
     if uid and uid != current["metadata"]["uid"]:
         why = f'Invalid value: "{uid}": field is immutable'
@@ -160,7 +160,7 @@ def check_uid(resource: ResourceType, current: Object, patched: Object) -> None:
 
 
 def check_preconditions(resource: ResourceType, current: Object, uid: object, version: object) -> None:
-    """Raises ApiError 409 unless the object still has this uid and this resourceVersion (each only when given)."""
+    """Raise ApiError 409 unless the object still has this uid and this resourceVersion (each only when given)."""
     metadata = current["metadata"]
     if uid and uid != metadata["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
@@ -171,7 +171,7 @@ def check_preconditions(resource: ResourceType, current: Object, uid: object, ve
 
 
 def check_deletion(resource: ResourceType, current: Object, uid: object, version: object) -> None:
-    """Raises ApiError 409 unless this is the object, and the version of it, that was to be deleted."""
+    """Raise ApiError 409 unless this is the object, and the version of it, that was to be deleted."""
     metadata = current["metadata"]
     for what, wanted, found, happened in (
         ("UID", uid, metadata["uid"], "deleted and then recreated"),

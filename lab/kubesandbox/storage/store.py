@@ -162,7 +162,7 @@ class Store:
         return self.collection(key).listed(namespace)
 
     def put(self, key: GroupResource, namespace: str, name: str, content: Object) -> Stored:
-        """Writes `content` (whose metadata belongs to the caller until now) as the newest version."""
+        """Write `content` (whose metadata belongs to the caller until now) as the newest version."""
         self.version += 1
         content["metadata"]["resourceVersion"] = str(self.version)
         stored = Stored(namespace, name, self.version, content)
@@ -174,7 +174,7 @@ class Store:
         return stored
 
     def remove(self, key: GroupResource, namespace: str, name: str) -> Stored:
-        """Removes an object; answers its last content under the version of the removal. KeyError when absent."""
+        """Remove an object; return its last content under the version of the removal. KeyError when absent."""
         collection = self.collection(key)
         named = collection.namespaces[namespace]
         previous = named.pop(name)

@@ -90,17 +90,17 @@ class Watch:
         self._push(_line("BOOKMARK", _encode(shown)))
 
     def fail(self, error: ApiError) -> None:
-        """Ends the stream with an ERROR event."""
+        """End the stream with an ERROR event."""
         self._push(_line("ERROR", _encode(error.status())))
         self.close()
 
     def close(self) -> None:
-        """Ends the stream after what is queued."""
+        """End the stream after what is queued."""
         self.closed = True
         self._wake.set()
 
     def abort(self) -> None:
-        """Breaks the stream off, as a lost connection would."""
+        """Break the stream off, as a lost connection would."""
         self.broken = True
         self.close()
 
@@ -163,7 +163,7 @@ class Watches:
             self._store.collection(watch.view.resource.key).listeners.remove(watch.offer)
 
     def bookmark_all(self) -> None:
-        """Sends each watcher that asked for bookmarks where it stands."""
+        """Send each watcher that asked for bookmarks where it stands."""
         for watch in self._open:
             if watch.bookmarks:
                 watch.bookmark(self._store.version)
@@ -175,18 +175,18 @@ class Watches:
         watch.close()
 
     def close_all(self) -> None:
-        """Ends every stream in good order."""
+        """End every stream in good order."""
         for watch in tuple(self._open):
             watch.close()
 
     async def ended(self) -> None:
-        """Returns once the last stream has ended."""
+        """Return once the last stream has ended."""
         self._all_ended.clear()
         if self._open:
             await self._all_ended.wait()
 
     def abort_all(self, resource: str = "") -> int:
-        """Breaks off every stream (of the type with this plural, when given); answers how many."""
+        """Break off every stream (of the type with this plural, when given); return how many."""
         found = [watch for watch in self._open if resource in ("", watch.view.resource.plural)]
         for watch in found:
             watch.abort()

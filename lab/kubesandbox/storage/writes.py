@@ -100,7 +100,7 @@ class Writes:
     orphaned: set[str] = field(default_factory=set)
 
     def create(self, resource: ResourceType, namespace: str, sent: object, options: WriteOptions | None = None) -> Stored:
-        """Stores a new object. Raises ApiError 400, 403, 404 (no such namespace), 409 or 422."""
+        """Store a new object. Raises ApiError 400, 403, 404 (no such namespace), 409 or 422."""
         options = options or WriteOptions()
         new = meta.check_object(resource, namespace, sent)
         self._check_namespace(resource, namespace, new)
@@ -119,7 +119,7 @@ class Writes:
         return self.store.put(resource.key, namespace, name, new)
 
     def replace(self, resource: ResourceType, namespace: str, name: str, sent: object, options: WriteOptions | None = None) -> Stored:
-        """Stores `sent` in place of the current object (its status only, through that subresource)."""
+        """Store `sent` in place of the current object (its status only, through that subresource)."""
         options = options or WriteOptions()
         current = self.current(resource, namespace, name)
         new = meta.check_object(resource, namespace, sent)
@@ -137,7 +137,7 @@ class Writes:
         request: PatchRequest,
         options: WriteOptions | None = None,
     ) -> tuple[Stored, bool]:
-        """Applies a patch to the current object; server-side apply creates it. Answers (object, whether created)."""
+        """Apply a patch to the current object; server-side apply creates it. Answers (object, whether created)."""
         options = options or WriteOptions()
         current = self.store.get(resource.key, namespace, name)
         applying = request.content_type == "application/apply-patch+yaml"

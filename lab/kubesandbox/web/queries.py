@@ -83,7 +83,7 @@ def list_options(query: Query) -> ListOptions:
 
 
 def check_read_version(query: Query) -> None:
-    """Raises ApiError 500 where the request for one object names no resourceVersion, as the real server does."""
+    """Raise ApiError 500 where the request for one object names no resourceVersion, as the real server does."""
     if why := _no_version(query):
         raise unspecific(why)
 

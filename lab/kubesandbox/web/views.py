@@ -62,7 +62,7 @@ class Views:
         return self._reads.encode_page(view, page)
 
     def _row_encoder(self, resource: ResourceType, query: Query) -> Callable[[Stored], bytes]:
-        """Encodes tables of one row, for a watch: only the first one has the column definitions."""
+        """Encode tables of one row, for a watch: only the first one has the column definitions."""
         said = False
 
         def encode(stored: Stored) -> bytes:

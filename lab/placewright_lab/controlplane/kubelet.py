@@ -148,7 +148,7 @@ class Kubelet:
                 task.cancel()
 
     def synced(self) -> None:
-        """Does nothing: no decision depends on complete lists of pods."""
+        """Do nothing: no decision depends on complete lists of pods."""
 
     # --- steps ---
 

@@ -61,7 +61,7 @@ class NodeKeeper:
         self._names.discard(old.metadata.name)
 
     def synced(self) -> None:
-        """Does nothing: no decision depends on complete lists here."""
+        """Do nothing: no decision depends on complete lists here."""
 
     def _begin(self, work: Any) -> None:
         task = asyncio.create_task(_logging_refusals(work))

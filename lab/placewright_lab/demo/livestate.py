@@ -32,7 +32,7 @@ class PodSink:
         self._tracker.gone(old, self._clock())
 
     def synced(self) -> None:
-        """Does nothing: pods tell for themselves."""
+        """Do nothing, because pods tell their own state."""
 
 
 class Profiles:
@@ -55,7 +55,7 @@ class Profiles:
         self._generations.pop(old.metadata.name, None)
 
     def synced(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     async def wait_shown(self, name: str, generation: int) -> None:
         """Return once a watch has brought this generation of the profile, or a later one."""

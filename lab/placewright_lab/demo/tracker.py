@@ -123,7 +123,7 @@ class Tracker:
             self._move(fate, State.GONE, "deleted before it was placed", now)
 
     def finished(self, now: float) -> bool:
-        """True when every pod is placed, refused or gone; or when the rest found no place and nothing has been placed for a while."""
+        """Return True if every pod is placed, refused or gone; or when the rest found no place and nothing has been placed for a while."""
         if self._states[State.WAITING]:
             return False
         if not self._states[State.UNSCHEDULABLE] and not self._states[State.GATED]:

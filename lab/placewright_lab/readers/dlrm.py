@@ -42,7 +42,7 @@ _OUTSIDE: Final = ("", "nan")
 
 
 def is_dlrm(text: str) -> bool:
-    """True when the first line is the header of such a file."""
+    """Return True if the first line is the header of such a file."""
     return {"instance_sn", "max_instance_per_node"} <= set(header(text))
 
 

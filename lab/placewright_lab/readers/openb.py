@@ -40,7 +40,7 @@ _MOST_GPUS: Final = 1024
 
 
 def is_openb(text: str) -> bool:
-    """True when the first line looks like the header of an openb file rather than like YAML."""
+    """Return True if the first line looks like the header of an openb file rather than like YAML."""
     first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
     return "," in first and ":" not in first and {"cpu_milli", "memory_mib", "sn"} & set(header(text)) != set()
 

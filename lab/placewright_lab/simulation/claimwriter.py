@@ -112,7 +112,7 @@ class InstantClaimWriter:
     # --- the scheduler's writes -------------------------------------------------------------------------------------------------
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """Raises `ClaimError` for a claim that is gone, or in other hands."""
+        """Raise `ClaimError` for a claim that is gone, or in other hands."""
         current = self._current(claim)
         status = current.status
         if status.allocation is None and allocation is None:

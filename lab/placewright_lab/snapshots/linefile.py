@@ -110,7 +110,7 @@ class NewFile:
     """
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
-        """Raises `InputError` where there is a file of that name already, unless forced."""
+        """Raise `InputError` where there is a file of that name already, unless forced."""
         self._path = path
         self._force = force
         self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

@@ -62,11 +62,11 @@ class ChangeSink:
             self._told(Act.DELETED, old)
 
     def synced(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 def ended(item: Any) -> bool:
-    """True for a pod that has finished."""
+    """Return True for a pod that has finished."""
     return kind_of(item) == "Pod" and item.status.phase in FINISHED_PHASES
 
 

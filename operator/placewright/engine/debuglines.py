@@ -33,7 +33,7 @@ class NodeAmounts(NamedTuple):
 
 
 def node_amounts(cluster: Cluster) -> Iterator[NodeAmounts]:
-    """The amounts of every node, in the order of rows."""
+    """Return the amounts of every node, in the order of rows."""
     columns = [(resource, cluster.resources.column(resource)) for resource in cluster.resources.names()]
     for row in cluster.rows().tolist():
         yield NodeAmounts(

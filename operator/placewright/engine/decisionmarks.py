@@ -231,7 +231,7 @@ class MarkKeeper:
             return []
 
     async def _inherited(self, mark: DecisionMark) -> tuple[DecisionMark, float] | None:
-        """A mark with the time of its last death on the clock; None for a mark that counts no death."""
+        """Return a mark with the time of its last death on the clock; None for a mark that counts no death."""
         if mark.opened_by == self._identity:  # this process wrote it in an earlier term, and is alive
             self._to_close[mark.pod.name] = mark
             return None
@@ -325,7 +325,7 @@ class MarkKeeper:
 
 
 def why_last(suspicion: Suspicion, now: float) -> str:
-    """The reason for which a suspect waits, for its condition and event.
+    """Return the reason for which a suspect waits, for its condition and event.
 
     Args:
         suspicion: the deaths, and the time before which the suspect is not tried.

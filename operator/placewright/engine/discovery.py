@@ -65,7 +65,7 @@ class Shortfall:
                 yield f"{row.wanted} in {found.version}"
 
     def _none_of_several(self) -> Iterator[str]:
-        """A part for each plugin that needs one of several kinds and has none of them."""
+        """Write a part for each plugin that needs one of several kinds and has none of them."""
         by_reader: dict[str, list[Wanted]] = {}
         for row in self.rows:
             if row.one_of_several:
@@ -178,7 +178,7 @@ class Discovery:
                 known.redirect(source)
 
     def version_of(self, kind: type[Any]) -> str:
-        """The API version, such as `v1`, in which objects of a struct are read now; empty where the kind is not served."""
+        """Return the API version, such as `v1`, in which objects of a struct are read now; empty where the kind is not served."""
         for row in self._rows:
             if row.kind is kind and row.wanted in self._by_collection:
                 return self._by_collection[row.wanted].source.path.split("/")[3]

@@ -58,7 +58,7 @@ def _physical() -> int:
 
 
 def _limit(path: Path) -> int | None:
-    """The limit in a file, bytes; None where there is no such file, or it says `max`."""
+    """Return the limit in a file, bytes; None if there is no such file, or it says `max`."""
     try:
         text = path.read_text().strip()
     except OSError:

@@ -36,7 +36,7 @@ _HEADER: Final = """\
 
 
 def own_role_yaml() -> str:
-    """The Role as YAML, with the header that says how it is made."""
+    """Return the Role as YAML, with the header that says how it is made."""
     return _HEADER + role_text("Role", {"name": ROLE_NAME, "namespace": DEFAULT_NAMESPACE}, NEEDS)
 
 

@@ -56,7 +56,7 @@ class PolicyRule:
     names: tuple[str, ...] = ()
 
     def manifest(self) -> dict[str, Any]:
-        """The rule as a `PolicyRule` of rbac.authorization.k8s.io/v1."""
+        """Return the rule as a `PolicyRule` of rbac.authorization.k8s.io/v1."""
         named = {"resourceNames": list(self.names)} if self.names else {}
         return {"apiGroups": [self.group], "resources": list(self.resources), **named, "verbs": list(self.verbs)}
 
@@ -140,7 +140,7 @@ def needs() -> Iterator[Permission]:
 
 
 def _reading() -> Iterator[Permission]:
-    """A permission for each plugin that reads kinds, with a rule for each API group."""
+    """Return a permission for each plugin that reads kinds, with a rule for each API group."""
     by_reader: dict[str, dict[str, list[str]]] = {}
     for row in REFLECTED:
         wanted = row.wanted
@@ -172,7 +172,7 @@ def declared_needs(sources: Iterable[tuple[AnySource, str]], patches: Iterable[t
 def needed_by(
     profiles: Iterable[ResolvedProfile], sources: Iterable[tuple[AnySource, str]] = (), patches: Iterable[tuple[ObjectPatch, str]] = ()
 ) -> list[Permission]:
-    """The permissions that profiles need.
+    """Return the permissions that profiles need.
 
     Args:
         profiles: the profiles; without any, the permissions of all plugins are returned.
@@ -187,12 +187,12 @@ def needed_by(
 
 
 def role_yaml(wanted: Sequence[Permission]) -> str:
-    """The ClusterRole as YAML, with the header that says how it is made."""
+    """Return the ClusterRole as YAML, with the header that says how it is made."""
     return _HEADER + role_text("ClusterRole", {"name": ROLE_NAME}, wanted)
 
 
 def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Permission]) -> str:
-    """A role as YAML, with the reason above each of its rules.
+    """Return a role as YAML, with the reason above each of its rules.
 
     Args:
         kind: `ClusterRole` or `Role`.
@@ -214,7 +214,7 @@ def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Permissio
 
 
 def rule_lines(rule: PolicyRule) -> Iterator[str]:
-    """A rule as lines of YAML, an item of the list `rules`."""
+    """Return a rule as lines of YAML, an item of the list `rules`."""
     lead = "- "
     for field, value in rule.manifest().items():
         yield f"{lead}{field}: [{', '.join(each or _CORE for each in value)}]"

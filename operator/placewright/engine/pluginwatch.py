@@ -42,7 +42,7 @@ class PluginWatch:
         self._kept: dict[str, dict[int, PluginFailures]] = {}
 
     def guarding(self, profile: ResolvedProfile) -> Guarding:
-        """The guard for the plugins of a generation. A generation that is built again gets the same record of failures."""
+        """Return the guard for the plugins of a generation. A generation that is built again gets the same record of failures."""
         kept = self._kept.setdefault(profile.name, {})
         if profile.generation not in kept:
             kept[profile.generation] = PluginFailures(heard=self._counting(profile.name))

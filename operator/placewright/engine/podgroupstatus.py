@@ -104,7 +104,7 @@ class GroupStatusKeeper:
                 self._writer.tell(GroupNews(pod_group, running=pod_groups.running(ref), owners=self._owners(pod_group)))
 
     def _owners(self, pod_group: PodGroup) -> str:
-        """The owners of one placed member, as all members have the same: `namespace/name`, joined by commas."""
+        """Return the owners of one placed member, as all members have the same: `namespace/name`, joined by commas."""
         placements = (self._cluster.placement(uid) for uid in self._cluster.pod_groups.placed(pod_group.ref))
         member = next((placement.pod for placement in placements if placement is not None), None)
         owners = member.pod.metadata.owner_references if member is not None else None

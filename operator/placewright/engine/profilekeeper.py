@@ -244,7 +244,7 @@ class ProfileKeeper:
         self._let_go(known, listed)
 
     def _known(self) -> dict[str, str]:
-        """The uids of the profiles that were seen, by name."""
+        """Return the uids of the profiles that were seen, by name."""
         return {name: profile.metadata.uid for name, profile in self._seen.items()}
 
     def _let_go(self, known: Mapping[str, str], listed: Mapping[str, str]) -> None:
@@ -321,7 +321,7 @@ class ProfileKeeper:
         await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), self.advice_on(active), failures=failures)
 
     def in_effect(self) -> Mapping[str, Active[Evaluator]]:
-        """The generations in effect, by name of the profile."""
+        """Return the generations in effect, by name of the profile."""
         return {each.profile.name: each for each in self._live.active.values()}
 
     def advice_on(self, active: Active[Evaluator]) -> tuple[Recommendation, ...]:
@@ -343,7 +343,7 @@ class ProfileKeeper:
         self.reloads[name, REFUSED] += refused
 
     def standings(self) -> Mapping[str, ProfileStanding]:
-        """The standing of every profile, by name. An unreadable newest generation is refused, and an earlier one may be active."""
+        """Return the standing of every profile, by name. An unreadable newest generation is refused, and an earlier one may be active."""
         return {name: standing for name in self._seen if (standing := self._standing(name)) is not None}
 
     def _standing(self, name: str) -> ProfileStanding | None:

@@ -111,7 +111,7 @@ class StatusReporter:
             report.unsaid.append(standing)
 
     def uid_of(self, name: str) -> str | None:
-        """The uid of the profile that is reported under a name; None where there is none."""
+        """Return the uid of the profile that is reported under a name; None if there is none."""
         report = self._reports.get(name)
         return None if report is None else report.metadata.uid
 
@@ -193,7 +193,7 @@ class StatusReporter:
 
 
 def _ours(status: ProfileStatus) -> tuple[object, ...]:
-    """The fields of a status that this operator writes, to be compared."""
+    """Return the fields of a status that this operator writes, to be compared."""
     conditions = {each.type: each for each in status.conditions or () if each.type in OUR_CONDITIONS}
     return status.observed_generation, status.active_generation, status.pending, status.shadow, conditions
 

@@ -85,7 +85,7 @@ class ReadingPart:
         return [*self._children.tasks, *self.reflectors.tasks]
 
     def unsynced(self) -> list[str]:
-        """The kinds whose first list is not complete, as words for a person."""
+        """Return the kinds whose first list is not complete, as words for a person."""
         return self.reflectors.unsynced() if self.running else ["anything, as the API server has not answered yet"]
 
     async def wait_synced(self) -> None:

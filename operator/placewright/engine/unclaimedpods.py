@@ -164,7 +164,7 @@ class UnclaimedPods:
     # --- what is seen --------------------------------------------------------------------------------------------------------------
 
     def waiting(self) -> Iterator[tuple[Unclaimed, int]]:
-        """The schedulerNames that no profile takes, each with the number of pods that wait."""
+        """Return the schedulerNames that no profile takes, each with the number of pods that wait."""
         for lane in self._queue.profile_queues():
             found = self._verdicts.get(lane.name)
             if found is not None and len(lane) and self._is_due(lane):

@@ -98,7 +98,7 @@ class WritingPart:
         self.patcher = HttpObjectPatcher(client, leads, sleep=sleep)
 
     def native_version(self) -> str:
-        """API version in which PodGroups of scheduling.k8s.io are read; empty if they are not served."""
+        """Return the API version in which PodGroups of scheduling.k8s.io are read; empty if they are not served."""
         return self._discovery().version_of(NativePodGroup)
 
     def _claims_version(self) -> str:

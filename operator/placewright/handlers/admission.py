@@ -226,7 +226,7 @@ class AdmissionServer(kopf.WebhookServer):
 
 
 async def _bounded(request: web.Request) -> bytes:
-    """The body of a review; aiohttp keeps it for its next reader.
+    """Read the body of a review; aiohttp keeps it for its next reader.
 
     Raises:
         web.HTTPRequestEntityTooLarge: the review has too many elements.
@@ -238,7 +238,7 @@ async def _bounded(request: web.Request) -> bytes:
 
 
 def registry_with_admission() -> kopf.OperatorRegistry:
-    """A copy of the default registry with the handler of reviews.
+    """Return a copy of the default registry with the handler of reviews.
 
     That handler is in no default registry: Kopf refuses to start with it where no webhook server is configured.
     """

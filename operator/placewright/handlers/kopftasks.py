@@ -63,7 +63,7 @@ class TaskFamily:
             _family.reset(token)
 
     def alive(self) -> list[Task]:
-        """The members that have not ended."""
+        """Return the members that have not ended."""
         return [task for task in self.members if not task.done()]
 
 
@@ -153,7 +153,7 @@ async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> No
 
 
 def _registry(engine: Engine) -> kopf.OperatorRegistry:
-    """The handlers that this engine needs: profiles are handled unless files give them, reviews only where a webhook is configured."""
+    """Return the handlers that this engine needs: of profiles unless files give them, of reviews if a webhook is configured."""
     if engine.options.profiles is not None:
         return _handlers_of_pods()
     return kopf.get_default_registry() if engine.options.admission is None else registry_with_admission()

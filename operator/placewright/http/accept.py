@@ -142,7 +142,7 @@ class Connection(web.RequestHandler):
         super().log_exception(*args, **named)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for it, and aiohttp always lets the connection end
-        """The client sends no more. Without TLS it may still read its answer, as `nc -N` does; otherwise it has gone.
+        """Note that the client sends no more. Without TLS it may still read its answer, as `nc -N` does; otherwise it has gone.
 
         Returns:
             Whether the connection stays open.

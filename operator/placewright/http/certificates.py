@@ -124,7 +124,7 @@ class CertificateFiles:
 
 
 def self_made() -> ssl.SSLContext:
-    """A TLS context with a self-signed certificate for localhost and this host's name. Clients must skip verification."""
+    """Return a TLS context with a self-signed certificate for localhost and this host's name. Clients must skip verification."""
     names = ("localhost", "127.0.0.1", "::1", socket.gethostname())
     certificate, key = self_signed(names, dt.datetime.now(dt.UTC), "placewright")
     with tempfile.TemporaryDirectory(prefix="placewright-") as folder:

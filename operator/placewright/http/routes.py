@@ -169,7 +169,7 @@ class Routes:
         self._by_path[endpoint.path] = endpoint
 
     def find(self, path: str) -> Endpoint | None:
-        """The endpoint that serves a path, or None."""
+        """Return the endpoint that serves a path, or None."""
         found = self._by_path.get(path)
         if found is not None:
             return found
@@ -177,7 +177,7 @@ class Routes:
         return above if above is not None and above.below else None
 
     def open_to_everybody(self) -> Routes:
-        """The endpoints that need no token, which may be served without TLS on loopback."""
+        """Return the endpoints that need no token, which may be served without TLS on loopback."""
         return Routes(each for each in self._by_path.values() if each.audience is Audience.EVERYBODY)
 
     @property

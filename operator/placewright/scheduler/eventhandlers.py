@@ -89,10 +89,10 @@ class Untimed:
     """Measures nothing."""
 
     def begin(self) -> None:
-        """Implements `Stopwatch.begin`: does nothing."""
+        """Do nothing."""
 
     def handled(self, event: str) -> None:
-        """Implements `Stopwatch.handled`: does nothing."""
+        """Do nothing."""
 
 
 class Departed(Protocol):
@@ -124,13 +124,13 @@ class NoListener:
     """Notes nothing."""
 
     def object_put(self, item: ClusterObject) -> None:
-        """Implements `ClusterEventObserver.object_put`: does nothing."""
+        """Do nothing."""
 
     def object_removed(self, item: ClusterObject) -> None:
-        """Implements `ClusterEventObserver.object_removed`: does nothing."""
+        """Do nothing."""
 
     def pod_left(self, uid: str) -> None:
-        """Implements `ClusterEventObserver.pod_left`: does nothing."""
+        """Do nothing."""
 
 
 class ClusterEventHandlers:
@@ -364,7 +364,7 @@ class ClusterEventHandlers:
             self._queue.sweeps.keep_out(scheduler_name, partial(_concerns, name, keeps_out), _NAMESPACE_UPDATE)
 
     def source_object(self, item: ClusterObject) -> None:
-        """An object of a source that is polled appeared or changed; `source_listed` tells waiting pods of all of them at once."""
+        """Take an object of a polled source that appeared or changed; `source_listed` tells waiting pods of all at once."""
         self._stopwatch.begin()
         self._cluster.objects.put(item)
         self._listener.object_put(item)
@@ -376,7 +376,7 @@ class ClusterEventHandlers:
         self._listener.object_removed(item)
 
     def source_listed(self, kind: type[ClusterObject]) -> None:
-        """A list of a polled source changed objects: one event for all, because a poll changes as many as there are nodes."""
+        """Make one event of all objects that a list of a polled source changed: there may be as many as nodes."""
         self._move(ClusterEvent(kind.__name__, Action.UPDATE, f"{kind.__name__}Update"), None, None)
 
     def _claim_settled(self, before: ResourceClaim, now: ResourceClaim | None) -> None:

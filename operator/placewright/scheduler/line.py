@@ -35,7 +35,7 @@ class Line:
         self._left = asyncio.Event()
 
     def __len__(self) -> int:
-        """Number of pods in the line, with the one that is being decided."""
+        """Return the number of pods in the line, with the one that is being decided."""
         return len(self._pods)
 
     def holds_up(self, queued: QueuedPod) -> bool:

@@ -103,13 +103,13 @@ class NoGroupStatus:
     """Writes nothing."""
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
-        """Implements `GroupStatusWriter.group_waits`: does nothing."""
+        """Do nothing."""
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
-        """Implements `GroupStatusWriter.group_placed`: does nothing."""
+        """Do nothing."""
 
     def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
-        """Implements `GroupStatusWriter.group_given_up`: does nothing."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +185,11 @@ class NoPrecautions:
     """Takes no precautions."""
 
     def due(self, queued: QueuedPod) -> bool:
-        """Implements `Precautions.due`: never."""
+        """Return False."""
         return False
 
     async def take(self, queued: QueuedPod) -> str:
-        """Implements `Precautions.take`: does nothing."""
+        """Do nothing."""
         return ""
 
 

@@ -54,7 +54,7 @@ class LeadRenewal:
         leading.leadership.on_change(self._turned)
 
     def failing(self) -> str:
-        """The failure in words, or empty; always empty for a replica that runs without election."""
+        """Return the failure in words, or empty; always empty for a replica that runs without election."""
         leadership = self._leading.leadership
         if self._lost_at is None or isinstance(leadership, Alone):
             return ""
@@ -74,11 +74,11 @@ def _caches(reading: ReadingPart) -> str:
 
 
 def _takeover(takeover: Takeover) -> str:
-    """The failure in words where this replica has the lead for long and does not decide: no replica places pods then."""
+    """Return the failure in words where this replica has the lead for long and does not decide: no replica places pods then."""
     seconds = takeover.seconds_without_decisions
     return f"the lead has been ours for {seconds:.0f} s, and decisions have not begun" if seconds > TAKEOVER_TOLERATED_SECONDS else ""
 
 
 def _profiles(engine: Engine) -> str:
-    """The failure in words, or empty. A replica that stands by passes: Kopf shows it no profiles, and it can take over without."""
+    """Return the failure in words, or empty. A replica that stands by passes: Kopf shows it no profiles, and it can take over without."""
     return "" if engine.deciding.profiles.loaded or not engine.leading.leadership.active else "profiles have not been read yet"

@@ -41,7 +41,7 @@ def configz_endpoint(engine: Engine, besides: Besides) -> Endpoint:
 
 
 def component_config(engine: Engine) -> dict[str, Any]:
-    """The engine's settings in the words of a KubeSchedulerConfiguration. A rate below 0 means no limit, as in client-go."""
+    """Return the engine's settings in the words of a KubeSchedulerConfiguration. A rate below 0 means no limit, as in client-go."""
     options = engine.options
     admission = None if options.admission is None else {"address": options.admission.address, "port": options.admission.port}
     return {

@@ -104,7 +104,7 @@ def _listed(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any
 
 
 async def _pieces(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> AsyncIterator[bytes]:
-    """A JSON object whose last field is a list, in pieces, with a pause for other tasks of the event loop after each."""
+    """Return a JSON object whose last field is a list, in pieces, with a pause for other tasks of the event loop after each."""
     encode = msgspec.json.Encoder().encode
     yield encode(head)[:-1] + b"," + encode(name) + b":["
     separator = b""

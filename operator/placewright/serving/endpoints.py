@@ -134,7 +134,7 @@ class _Heard:
 
 
 async def _console(engine: Engine, heard: _Heard, client: ApiClient, lanes: ReviewLanes, stack: AsyncExitStack) -> Endpoint:
-    """The console's pages behind the doorkeeper; without their package, an endpoint that says so. Pods are placed either way."""
+    """Return the console's pages behind the doorkeeper; without their package, an endpoint that says so. Pods are placed either way."""
     assert heard.records is not None
     package = find_pages(_CONSOLE)
     if isinstance(package, str):
@@ -168,7 +168,7 @@ def _routes(engine: Engine, options: ServingOptions, heard: _Heard, watchdog: Lo
 
 
 def _shown(options: ServingOptions) -> dict[str, Any]:
-    """The options as `/configz` shows them."""
+    """Return the options as `/configz` shows them."""
     certificate = [None, None] if options.certificate is None else [str(file) for file in options.certificate]
     return {
         "bindAddress": options.address,

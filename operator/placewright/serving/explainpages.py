@@ -119,7 +119,7 @@ def _waiting(deciding: DecidingPart, queued: QueuedPod, kept: tuple[AttemptRecor
 
 
 def _now(deciding: DecidingPart, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
-    """The verdicts of the profile's plugins now. A suspect is not evaluated, because its evaluation may have ended the process."""
+    """Return the verdicts of the profile's plugins now. A suspect is not evaluated, because its evaluation may have ended the process."""
     suspect = suspect_reason(deciding, queued)
     return Now(gated=suspect) if suspect else evaluated(evaluator, deciding.cluster, pod)
 
@@ -193,7 +193,7 @@ def unrecorded(deciding: DecidingPart, namespace: str, name: str) -> Explanation
 
 
 def _group(deciding: DecidingPart, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
-    """The pod's group, with its time in the queue and the nodes that are kept for it; with an `evaluator` also its shortages now."""
+    """Return the pod's group, with its time in the queue and the nodes that are kept for it; with an `evaluator` also its shortages now."""
     if pod.pod_group is None:
         return None
     pod_group, members = deciding.cluster.pod_groups.get(pod.pod_group), deciding.queue.pod_groups.members(pod.pod_group)

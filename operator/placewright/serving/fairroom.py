@@ -35,11 +35,11 @@ class FairRoom(Generic[G]):
         return iter(tuple(self._guests))
 
     def guests_of(self, peer: str) -> int:
-        """The number of a peer's guests."""
+        """Return the number of a peer's guests."""
         return len(self._by_peer.get(peer, ()))
 
     def oldest_of(self, peer: str) -> G | None:
-        """The guest of a peer that came first; None where the peer has no guest."""
+        """Return the guest of a peer that came first; None where the peer has no guest."""
         return next(iter(self._by_peer.get(peer, ())), None)
 
     def who_makes_room(self) -> G | None:

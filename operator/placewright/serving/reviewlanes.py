@@ -83,7 +83,7 @@ class ReviewLane:
         self._under_way: FairRoom[_Turn] = FairRoom()
 
     def __len__(self) -> int:
-        """Number of requests that wait."""
+        """Return the number of requests that wait."""
         return len(self._waiting)
 
     @asynccontextmanager
@@ -297,7 +297,7 @@ class Judgments:
 
 
 def bearer_token(question: Question) -> str:
-    """The request's bearer token; empty where it has none."""
+    """Return the request's bearer token; empty where it has none."""
     scheme, _, token = question.authorization.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 

@@ -63,7 +63,7 @@ class AskedRight:
     namespace: str = ""
 
     def attributes(self) -> dict[str, dict[str, str]]:
-        """The right as the spec of a SubjectAccessReview has it."""
+        """Return the right as the spec of a SubjectAccessReview has it."""
         if self.path:
             return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
         named = {"namespace": self.namespace} if self.namespace else {}

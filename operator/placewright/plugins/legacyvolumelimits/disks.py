@@ -83,15 +83,15 @@ class DiskResolver(Resolver):
         self._kind = kind
 
     def inline(self, volume: Volume) -> Attachable | None:
-        """A disk that the pod names itself."""
+        """Return the disk that the pod names itself."""
         return self._disk(self._kind.name_of(volume))
 
     def existing(self, volume: PersistentVolume) -> Attachable | None:
-        """The disk that a PersistentVolume stands for."""
+        """Return the disk that a PersistentVolume stands for."""
         return self._disk(self._kind.name_of(volume.spec))
 
     def awaited(self, claim: PersistentVolumeClaim) -> Attachable | None:
-        """A disk that its class will have made, or had made before it was lost; the class of the field, not of the old annotation."""
+        """Return a disk that its class will make, or made before it was lost. The class is that of the field, not of the old annotation."""
         storage_class = self._class(claim.spec.storage_class_name or "")
         if storage_class is None or storage_class.provisioner != self._kind.provisioner:
             return None
@@ -121,7 +121,7 @@ class DiskLimits:
         return {self._kind.provisioner: self._limit(node, row)}
 
     def resolver(self, noted: Callable[[Lookup], None]) -> DiskResolver:
-        """Finds disks of this kind."""
+        """Find disks of this kind."""
         return DiskResolver(self._kind, self._cluster.objects.storage, noted)
 
     def _limit(self, node: Node, row: int) -> int:

@@ -39,7 +39,7 @@ class DiskCountLimit(VolumeCountLimit[LegacyVolumeLimitsArgs]):
     kind: ClassVar[DiskKind]
 
     def limits(self, cluster: Cluster) -> DiskLimits:
-        """The node's own, or the profile's, or the kind's."""
+        """Return the limit of the node, or else of the profile, or else of the kind."""
         return DiskLimits(self.kind, self.args.max_volumes, cluster)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
@@ -57,20 +57,20 @@ class DiskCountLimit(VolumeCountLimit[LegacyVolumeLimitsArgs]):
         )
 
     def _after_pod_deletion(self, _pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-        """A pod left a node, and with it disks of this kind, or claims that may stand for some."""
+        """Wake the pod if another left a node with disks of this kind, or with claims that may stand for some."""
         if not isinstance(old, PodInfo) or not old.node_name:
             return QueueingHint.SKIP
         had = any(podclaims.claim_name(old, volume) is not None or self.kind.name_of(volume) is not None for volume in old.volumes)
         return QueueingHint.QUEUE if had else QueueingHint.SKIP
 
     def _after_csi_node_change(self, _pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
-        """A CSI driver took over on a node, which then has no limit here any more."""
+        """Wake the pod if a CSI driver took over on a node, which has no limit here then."""
         took_over = self.kind.provisioner in migrated_plugins(new) and self.kind.provisioner not in migrated_plugins(old)
         return QueueingHint.QUEUE if took_over else QueueingHint.SKIP
 
 
 def _after_claim_added(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
-    """A claim behind one of the pod's volumes is there now."""
+    """Wake the pod if a claim behind one of its volumes is there now."""
     return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=True) else QueueingHint.SKIP
 
 

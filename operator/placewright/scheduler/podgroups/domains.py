@@ -134,7 +134,7 @@ def _least(pods: Sequence[PodInfo], needed: int) -> dict[str, int]:
 
 
 def _room(rows: Rows, wanted: Sequence[tuple[IntColumn, int]]) -> float:
-    """The free amounts of the rows together, in multiples of what is wanted; of the scarcest resource."""
+    """Return the free amounts of the rows together, in multiples of what is wanted; of the scarcest resource."""
     return float(min((left[rows].sum() / amount for left, amount in wanted), default=float(len(rows))))
 
 

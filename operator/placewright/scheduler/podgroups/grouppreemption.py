@@ -168,13 +168,13 @@ class _Search:
             yield self
 
     def lay_down(self) -> None:
-        """Implements `Supposing.lay_down`."""
+        """Implement `Supposing.lay_down`."""
         self._seats = tuple(self._trial.seating.seats.values())
         self._trial.take_back()
         self._dry_run.undo()
 
     def take_up(self) -> None:
-        """Implements `Supposing.take_up`."""
+        """Implement `Supposing.take_up`."""
         cluster = self._members.cluster
         lost = {seat.attempt.uid for seat in self._seats if not self._is_there(seat)}
         for uid in lost:
@@ -203,7 +203,7 @@ class _Search:
         return tuple([pod for pod in self._victims.get(uid, ()) if pod.uid not in self._back and placement(pod.uid) is not None])
 
     def make_room(self, attempt: Attempt, evaluation: Evaluation) -> Seat | None:
-        """Implements `RoomMaker.make_room`: PostFilter names the node, and its victims leave in the dry run."""
+        """Implement `RoomMaker.make_room`: PostFilter names the node, and its victims leave in the dry run."""
         evaluator, cluster = self._group.evaluator, self._members.cluster
         rules = evaluator.runtime.preemption_rules
         with nullcontext() if rules is None else rules.for_a_group(self._all_leaving()):

@@ -58,11 +58,11 @@ class DryRunSeatHolder:
     dry_run: DryRunCluster
 
     def take(self, placement: ScheduleResult) -> None:
-        """Implements `SeatHolder.take`."""
+        """Implement `SeatHolder.take`."""
         self.dry_run.add([(_row_of(self.cluster, placement), placement.pod)])
 
     def give_back(self, placement: ScheduleResult) -> None:
-        """Implements `SeatHolder.give_back`."""
+        """Implement `SeatHolder.give_back`."""
         self.dry_run.remove([(_row_of(self.cluster, placement), placement.pod)])
 
 

@@ -201,12 +201,12 @@ class GroupTrial:
         return not self._laid_down
 
     def lay_down(self) -> None:
-        """Implements `Supposing.lay_down`."""
+        """Implement `Supposing.lay_down`."""
         self._laid_down.extendleft(reversed(self.seating.seats.values()))
         self.seating.give_back()
 
     def take_up(self) -> None:
-        """Implements `Supposing.take_up`: `run` puts one member back in each step."""
+        """Implement `Supposing.take_up`: `run` puts one member back in each step."""
 
     def _put_back(self, seat: Seat) -> None:
         """Put a member back on its node, or let it be tried anew if the node does not hold it any more."""
