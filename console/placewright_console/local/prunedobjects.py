@@ -76,7 +76,7 @@ _KINDS: Final[Mapping[type[Any], kinds.Kind]] = {
 
 
 def kind_of(item: msgspec.Struct) -> str:
-    """The kind of a struct."""
+    """Return the kind of a struct."""
     return _kind(item).kind
 
 
