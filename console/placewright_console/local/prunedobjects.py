@@ -64,7 +64,7 @@ READ_CONDITIONS: Final = frozenset({"DisruptionTarget", "PodResizePending", "Rea
 
 
 def pruned(item: S) -> S:
-    """The object with what placement reads of it; pruning twice changes nothing."""
+    """Return the object with the fields that placement reads; pruning twice changes nothing."""
     cut = _CUTTERS.get(type(item))
     kept: Any = item if cut is None else cut(item)
     return cast(S, replace(kept, metadata=_metadata(kept.metadata)))
