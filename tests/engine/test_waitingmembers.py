@@ -19,7 +19,7 @@ from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
-from placewright.scheduler.ports import Voices
+from placewright.scheduler.ports import StatusChannels
 
 
 class Gate:
@@ -47,7 +47,7 @@ class Gate:
 
 
 class Scene:
-    """A queue with gated members, and what was said. Implements all three voices."""
+    """A queue with gated members, and what was said. Implements all three channels."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -58,7 +58,9 @@ class Scene:
         self.groups: list[tuple[str, int, int, str]] = []
         self.events: list[str] = []
         self.done = asyncio.Event()
-        self.gated = WaitingMembers(self.queue, self.cluster.pod_groups, lambda _: self.gate, Voices(self, self, self), lambda: self.now)
+        self.gated = WaitingMembers(
+            self.queue, self.cluster.pod_groups, lambda _: self.gate, StatusChannels(self, self, self), lambda: self.now
+        )
 
     def member(self, name: str, group: str = "train") -> None:
         labels = {"scheduling.x-k8s.io/pod-group": group}

@@ -117,7 +117,7 @@ def test_everybody_gets_one_token_and_equals_go_as_they_came(asking: list[Traffi
 
 async def waited(clock: Clock, pacing: Pacing, traffic: Traffic) -> float:
     began = clock.now
-    await pacing.turn(traffic)
+    await pacing.wait(traffic)
     return clock.now - began
 
 
@@ -151,7 +151,7 @@ async def test_new_refusals_prolong_a_hold_but_not_for_ever() -> None:
     busy = asyncio.create_task(refuse_on())
     await asyncio.sleep(0)
     began = clock.now
-    await pacing.turn(Traffic.EVENTS)
+    await pacing.wait(Traffic.EVENTS)
     assert 10.0 < clock.now - began <= LONGEST_HOLD + 2.0 + SPREAD
     busy.cancel()
 
@@ -167,7 +167,7 @@ async def test_those_who_were_held_do_not_come_back_at_the_same_moment() -> None
 
     pacing = Pacing(clock=clock, sleep=sleep, uniform=lambda: next(draws))
     pacing.refused(Traffic.BIND, 2.0)
-    await asyncio.gather(*(pacing.turn(Traffic.STATUS) for _ in range(3)))
+    await asyncio.gather(*(pacing.wait(Traffic.STATUS) for _ in range(3)))
     assert sleeps == [2.0, 2.0 + 0.5 * SPREAD, 2.0 + 0.9 * SPREAD]
 
 
@@ -433,5 +433,5 @@ async def test_a_webhook_that_refuses_with_retry_after_holds_nobody_but_the_pod_
         assert waited == [300.0], "the pod itself waits as it was told"
         async with asyncio.timeout(5):
             for traffic in Traffic:
-                await client.pacing.turn(traffic)
+                await client.pacing.wait(traffic)
         assert not any(client.pacing.held.values())

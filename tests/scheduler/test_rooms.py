@@ -150,7 +150,7 @@ async def test_evictions_that_hang_keep_no_pod_from_being_decided() -> None:
     world = big_world()
     async with running(world):
         for _ in range(ON_THEIR_WAY):
-            world.scheduler.beside(asyncio.Event().wait())  # type: ignore[arg-type]
+            world.scheduler.spawn(asyncio.Event().wait())  # type: ignore[arg-type]
         await placed_soon(world, pod("web"))
 
 

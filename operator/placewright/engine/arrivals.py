@@ -71,7 +71,7 @@ class ArrivalsWatch:
         """Whether each object that appears from now on is seen."""
         return self._arrivals is not None and self._arrivals.has_synced.is_set()
 
-    def turn(self, *, on: bool) -> None:
+    def set_enabled(self, *, on: bool) -> None:
         """Begin to watch, or end it, at the next turn of the event loop. What the follower remembers stays.
 
         Args:

@@ -53,7 +53,7 @@ from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.decisiondetail import DecisionDetail
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.scheduler.ports import Voices
+from placewright.scheduler.ports import StatusChannels
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.shadow.shadows import Shadows
 
@@ -146,7 +146,7 @@ class DecidingPart:
         remembered = remembered_by(store) if options.profiles is None else nothing_remembered
         self.unclaimed = UnclaimedPods(self.queue, self.cluster, lambda: self.live.active, self.profiles.standings, events, remembered)
         # --- what runs
-        waiting_members = WaitingMembers(self.queue, self.cluster.pod_groups, self._policy, Voices(events, status, groups))
+        waiting_members = WaitingMembers(self.queue, self.cluster.pod_groups, self._policy, StatusChannels(events, status, groups))
         self._scheduling = Children({"scheduler": self._schedule_when_synced})
         self._keepers = Children(
             {

@@ -23,7 +23,7 @@ from placewright.queue.policy import Policies
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, QueuedPodGroup
 from placewright.scheduler.giveupreports import EVENT_REASON
-from placewright.scheduler.ports import EventType, Voices
+from placewright.scheduler.ports import EventType, StatusChannels
 
 #: Seconds between two writes of the number of running members.
 RUNNING_BEAT_SECONDS: Final = 1.0
@@ -125,7 +125,12 @@ class WaitingMembers:
     """Writes the PodScheduled condition of members that wait: gated members, and members whose group was last tried when it was larger."""
 
     def __init__(
-        self, queue: SchedulingQueue, declared: PodGroups, policies: Policies, voices: Voices, clock: Callable[[], float] = time.monotonic
+        self,
+        queue: SchedulingQueue,
+        declared: PodGroups,
+        policies: Policies,
+        channels: StatusChannels,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Write nothing yet.
 
@@ -133,13 +138,13 @@ class WaitingMembers:
             queue: has the members that wait.
             declared: the groups as their objects declare them.
             policies: judge why a member is gated.
-            voices: write to pods and groups.
+            channels: write to pods and groups.
             clock: the queue's: seconds, monotonic.
         """
         self._queue = queue
         self._declared = declared
         self._policies = policies
-        self._voices = voices
+        self._channels = channels
         self._clock = clock
         #: By group, what was said, and to which of its members.
         self._told: dict[GroupRef, tuple[str, frozenset[str]]] = {}
@@ -182,12 +187,12 @@ class WaitingMembers:
 
     def _tell(self, ref: GroupRef, members: list[QueuedPod], message: str) -> None:
         for queued in members:
-            self._voices.events.record(queued.pod, EventType.WARNING, "FailedScheduling", "Scheduling", message)
-            self._voices.status.pod_unscheduled(queued.pod, "Unschedulable", message, None)
+            self._channels.events.record(queued.pod, EventType.WARNING, "FailedScheduling", "Scheduling", message)
+            self._channels.status.pod_unscheduled(queued.pod, "Unschedulable", message, None)
         declared = self._declared.get(ref)
         if declared is not None:
             placed = len(self._declared.placed(ref))
-            self._voices.groups.group_waits(declared, placed, max(declared.min_member - placed, 0), message)
+            self._channels.groups.group_waits(declared, placed, max(declared.min_member - placed, 0), message)
 
 
 def _is_kept(queued: QueuedPod) -> bool:

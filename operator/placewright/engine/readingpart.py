@@ -102,7 +102,7 @@ class ReadingPart:
         """Watch what the plugins of the profiles in effect follow, and nothing else."""
         wanted = {source.name for name in plugins for source in self._registry[name].sources}
         for kind, watch in self.arrivals.items():
-            watch.turn(on=kind in wanted)
+            watch.set_enabled(on=kind in wanted)
 
     def start(self) -> None:
         """Start the reflectors that discovery has adopted, and all that compares or adds to them."""

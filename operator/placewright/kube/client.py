@@ -304,7 +304,7 @@ class ApiClient:
         """
         data = body if body is None or isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
         asked = self.away.clock()
-        await self.pacing.turn(self.traffic)
+        await self.pacing.wait(self.traffic)
         sent = self.away.clock()
         try:
             async with (
@@ -333,7 +333,7 @@ class ApiClient:
         """
         data = body if isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
         asked = self.away.clock()
-        await self.pacing.turn(self.traffic)
+        await self.pacing.wait(self.traffic)
         sent = self.away.clock()
         try:
             await self._write(method, path, data, content_type)

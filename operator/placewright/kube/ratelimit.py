@@ -176,7 +176,7 @@ class Pacing:
         self._not_before = dict.fromkeys(Traffic, 0.0)
         self._held_since = dict.fromkeys(Traffic, 0.0)
 
-    async def turn(self, traffic: Traffic) -> None:
+    async def wait(self, traffic: Traffic) -> None:
         """Return when a request of this class may be sent.
 
         Args:

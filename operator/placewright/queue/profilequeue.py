@@ -119,7 +119,7 @@ class ProfileQueue:
                 heap.rekey(lambda queued: _backoff_key(queued, policy))
         if keys != policy.order or (before and before.policy.by) != (tenants and tenants.by):
             then = self._new_order(tenants)
-            self._order_by(OrderTransition(self.active, then, lambda queued: queued.turn(policy)) if len(self.active) else then)
+            self._order_by(OrderTransition(self.active, then, lambda queued: queued.sort_key(policy)) if len(self.active) else then)
         elif before is not None and tenants is not None:
             before.policy = tenants
 
@@ -246,7 +246,7 @@ class ProfileQueue:
         window = queued.backing_off_until(policy.backoff, now) if how is Requeue.AFTER_BACKOFF else None
         if window is not None:
             heap = self.backoff if queued.rejected and not queued.full_backoff else self.error_backoff
-            self._put(heap, queued, (window, queued.turn(policy)))
+            self._put(heap, queued, (window, queued.sort_key(policy)))
             return SubQueue.BACKOFF
         self._make_active(queued, policy, now)
         return SubQueue.ACTIVE
@@ -257,7 +257,7 @@ class ProfileQueue:
         heap.push(queued.uid, key, queued)
 
     def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> None:
-        self._put(self.active, queued, queued.turn(policy))
+        self._put(self.active, queued, queued.sort_key(policy))
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = now
 
@@ -374,7 +374,7 @@ class ProfileQueue:
     def resort(self, queued: QueuedPod) -> None:
         """Give an active or backing-off pod its sort key anew, after the pod changed."""
         if queued.uid in self.active:
-            self.active.push(queued.uid, queued.turn(self.policy), queued)
+            self.active.push(queued.uid, queued.sort_key(self.policy), queued)
             return
         for heap in (self.backoff, self.error_backoff):
             if queued.uid in heap:
@@ -515,4 +515,4 @@ RequeuePod = Callable[[ProfileQueue, QueuedPod, Requeue, str], SubQueue]
 
 
 def _backoff_key(queued: QueuedPod, policy: QueuePolicy) -> SortKey:
-    return (queued.backoff_window(policy.backoff) or 0, queued.turn(policy))
+    return (queued.backoff_window(policy.backoff) or 0, queued.sort_key(policy))

@@ -219,7 +219,7 @@ class QueuedPod:
         else:
             self.consecutive_errors += 1
 
-    def turn(self, policy: QueuePolicy) -> SortKey:
+    def sort_key(self, policy: QueuePolicy) -> SortKey:
         """Compute the pod's sort key.
 
         A member of a group has the key of its group's first member at the time of the group's turn, so the group comes as one.

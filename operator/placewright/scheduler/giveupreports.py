@@ -23,7 +23,7 @@ from placewright.queue.events import A_SLICE
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.messages import go_duration
-from placewright.scheduler.ports import Clock, EventType, Lead, Voices
+from placewright.scheduler.ports import Clock, EventType, Lead, StatusChannels
 
 #: Seconds between two looks for pods that have waited too long.
 BEAT_SECONDS: Final = 1.0
@@ -41,7 +41,7 @@ class GiveUpReports:
         queue: has the waiting pods.
         pod_groups: the groups as their objects declare them.
         profiles: the evaluator of a schedulerName, or None.
-        voices: write to pods and groups.
+        channels: write to pods and groups.
         lead: whether this replica may report.
         clock: the queue's; seconds, monotonic.
 
@@ -50,14 +50,14 @@ class GiveUpReports:
     """
 
     def __init__(
-        self, queue: SchedulingQueue, pod_groups: PodGroups, profiles: Callable[[str], Evaluator | None], voices: Voices, lead: Lead,
+        self, queue: SchedulingQueue, pod_groups: PodGroups, profiles: Callable[[str], Evaluator | None], channels: StatusChannels, lead: Lead,
         clock: Clock,
     ) -> None:  # fmt: skip
         self.counts: Counter[str] = Counter()
         self._queue = queue
         self._pod_groups = pod_groups
         self._profiles = profiles
-        self._voices = voices
+        self._channels = channels
         self._lead = lead
         self._clock = clock
         #: Uids of pods, and groups, that this replica has reported as given up; dropped when they leave or are taken back.
@@ -150,8 +150,8 @@ class GiveUpReports:
             "tried again after a change that may help"
         )
         condition = given_up_condition(message)
-        self._voices.events.record(pod, EventType.WARNING, EVENT_REASON, "Scheduling", message)
-        self._voices.status.pod_condition(pod, condition)
+        self._channels.events.record(pod, EventType.WARNING, EVENT_REASON, "Scheduling", message)
+        self._channels.status.pod_condition(pod, condition)
         self.counts[profile] += 1
         self._reported.add(pod.uid)
         ref = pod.pod_group
@@ -164,14 +164,14 @@ class GiveUpReports:
             return  # taken back before it was reported
         self._reported.discard(pod.uid)
         condition = taken_back_condition(message)
-        self._voices.status.pod_condition(pod, condition)
+        self._channels.status.pod_condition(pod, condition)
         if queued.pod.pod_group is not None:
             self._report_group(queued.pod.pod_group, condition)
 
     def _report_group(self, ref: GroupRef, condition: Condition) -> None:
         declared = self._pod_groups.get(ref)
         if declared is not None:
-            self._voices.groups.group_given_up(declared, condition)
+            self._channels.groups.group_given_up(declared, condition)
 
 
 def _whole(seconds: float) -> str:

@@ -113,7 +113,7 @@ class NoGroupStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Voices:
+class StatusChannels:
     """The writers through which the owners of pods and groups are told."""
 
     events: EventRecorder

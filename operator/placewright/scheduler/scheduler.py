@@ -38,8 +38,8 @@ from placewright.scheduler.ports import (
     NoPrecautions,
     Precautions,
     Start,
+    StatusChannels,
     StatusWriter,
-    Voices,
 )
 from placewright.scheduler.preemption import Preemption
 from placewright.scheduler.turns import Steps, Turns
@@ -293,15 +293,15 @@ class Scheduler:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._task_ended = asyncio.Event()
         failures = FailureHandler(queue, ports.events, ports.status, lead)
-        voices = Voices(ports.events, ports.status, ports.groups)
-        self.given_up = GiveUpReports(queue, cluster.pod_groups, profiles, voices, lead, clock)
+        channels = StatusChannels(ports.events, ports.status, ports.groups)
+        self.given_up = GiveUpReports(queue, cluster.pod_groups, profiles, channels, lead, clock)
         self.binding = BindingCycle(cluster, queue, self.waiting, failures, ports.events, ports.observers, self.counts)
         self.evictions = Evictions(cluster, clock, ports.since_1970, queue.first_tried)
         preemption = Preemption(cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, self.evictions, ports.sleep)
-        self.attempts = Attempts(cluster, clock, ports.observers, failures, preemption, self.counts, self.beside)
+        self.attempts = Attempts(cluster, clock, ports.observers, failures, preemption, self.counts, self.spawn)
         reserver = Reserver(cluster, queue, self.waiting, self.counts)
         self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
-        start = ports.start or self.beside
+        start = ports.start or self.spawn
         members = MemberCycle(cluster, queue, cycle, reserver, self._extended)
         self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, start, ports.since_1970)
         shared = (self.attempts, reserver, self.binding, self.pod_groups, start)
@@ -417,7 +417,7 @@ class Scheduler:
         await asyncio.gather(*late, return_exceptions=True)
         return whole
 
-    def beside(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run a binding cycle or evictions beside the decisions."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)

@@ -5,7 +5,7 @@ minutes, beside room that would hold them. So a waiting pod is filtered afresh, 
 that: no pod is assumed, nominated or evicted, no random number of a decision is drawn, and the columns that decisions keep are not touched.
 The check makes columns of its own, and so it also finds pods that wait because a kept column is wrong.
 
-A pod that fits is forgotten only if nothing else explains its wait. Left out are, with the reason in `Left`:
+A pod that fits is forgotten only if nothing else explains its wait. Left out are, with the reason in `SkipReason`:
 
 - members of groups that cannot be counted (`podgroups.groupcheck`); one member speaks for the whole group;
 - pods with extenders, as only these know their answer;
@@ -63,7 +63,7 @@ Evaluators = Callable[[str], Evaluator | None]
 _UNKNOWN_PLUGIN: Final = ""
 
 
-class Left(enum.Enum):
+class SkipReason(enum.Enum):
     """Why the self-check says nothing about a waiting pod."""
 
     BEHIND = "it has not been told of all that happened"
@@ -128,7 +128,7 @@ class SelfCheck:
         self._evaluators = evaluators
         self._clock = clock
 
-    def look(self, lane: ProfileQueue, queued: QueuedPod) -> Forgotten | Left | None:
+    def look(self, lane: ProfileQueue, queued: QueuedPod) -> Forgotten | SkipReason | None:
         """Filter a waiting pod afresh. It costs one evaluation of all nodes, and nothing when the pod is left out.
 
         Args:
@@ -140,11 +140,11 @@ class SelfCheck:
         """
         left, evaluator = self._left(lane, queued), self._evaluators(lane.name)
         if left is not None or evaluator is None:
-            return left or Left.CLOSED
+            return left or SkipReason.CLOSED
         if evaluator.runtime.extenders_for(queued.pod):
-            return Left.EXTENDERS
+            return SkipReason.EXTENDERS
         if evaluator.prepares(queued.pod):
-            return Left.LARGE
+            return SkipReason.LARGE
         if not self.cluster.node_count:
             return None
         pod_group = declared_group(queued.pod, self.cluster, evaluator.runtime)
@@ -177,18 +177,18 @@ class SelfCheck:
         signature = evaluator.runtime.sign(pod)
         return None if signature is None else (pod.scheduler_name, pod.priority, signature)
 
-    def _left(self, lane: ProfileQueue, queued: QueuedPod) -> Left | None:
+    def _left(self, lane: ProfileQueue, queued: QueuedPod) -> SkipReason | None:
         """Return the first reason that holds; the cheap ones come first."""
         pod = queued.pod
-        reasons: tuple[tuple[Left, Callable[[], bool]], ...] = (
-            (Left.BEHIND, lambda: self.queue.sweeps.behind),
-            (Left.NOT_WAITING, lambda: lane.unschedulable.get(pod.uid) is not queued),
-            (Left.CLOSED, lambda: not lane.open),
-            (Left.GONE, lambda: pod.terminating or self.cluster.placement(pod.uid) is not None),
-            (Left.GROUP, lambda: pod.pod_group is not None and bool(declaration_complaint(self.cluster.pod_groups, pod.pod_group))),
-            (Left.NOT_FILTERED, lambda: not queued.filtered and not (queued.pod_group is not None and queued.pod_group.filtered)),
-            (Left.SUSPECT, lambda: bool(self.queue.suspects) and self.queue.suspects.accuses(queued)),
-            (Left.VICTIMS, lambda: self._waits_for_victims(pod.uid)),
+        reasons: tuple[tuple[SkipReason, Callable[[], bool]], ...] = (
+            (SkipReason.BEHIND, lambda: self.queue.sweeps.behind),
+            (SkipReason.NOT_WAITING, lambda: lane.unschedulable.get(pod.uid) is not queued),
+            (SkipReason.CLOSED, lambda: not lane.open),
+            (SkipReason.GONE, lambda: pod.terminating or self.cluster.placement(pod.uid) is not None),
+            (SkipReason.GROUP, lambda: pod.pod_group is not None and bool(declaration_complaint(self.cluster.pod_groups, pod.pod_group))),
+            (SkipReason.NOT_FILTERED, lambda: not queued.filtered and not (queued.pod_group is not None and queued.pod_group.filtered)),
+            (SkipReason.SUSPECT, lambda: bool(self.queue.suspects) and self.queue.suspects.accuses(queued)),
+            (SkipReason.VICTIMS, lambda: self._waits_for_victims(pod.uid)),
         )
         return next((left for left, holds in reasons if holds()), None)
 
@@ -199,7 +199,7 @@ class SelfCheck:
             return True
         return node is not None and any(self.cluster.leaves(each) for each in self.cluster.pods_on(node))
 
-    def _decided(self, queued: QueuedPod, evaluator: Evaluator) -> Forgotten | Left | None:
+    def _decided(self, queued: QueuedPod, evaluator: Evaluator) -> Forgotten | SkipReason | None:
         """Filter a pod that is decided by itself. A member whose group stands in a required domain has to join it there."""
         own = self._apart(evaluator)
         joined = within_domain(queued.pod, self.cluster, evaluator.runtime)
@@ -208,22 +208,22 @@ class SelfCheck:
         except MemoryError:
             raise
         except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the pod is tried
-            return Left.BROKEN
+            return SkipReason.BROKEN
         rows = np.flatnonzero(feasible if joined is None else feasible & rows_named(self.cluster, joined)).tolist()
         return self._forgotten(queued, rows, queued.rejecting_plugins, evaluator.runtime) if rows else None
 
     def _decided_together(
         self, pod_group: PodGroup, lane: ProfileQueue, queued: QueuedPod, evaluator: Evaluator
-    ) -> Forgotten | Left | None:
+    ) -> Forgotten | SkipReason | None:
         """Count the members that fit. The first waiting member speaks for its group: it takes the others along when it is tried."""
         waiting = waiting_together(lane, queued)
         members = [member.pod for member in waiting]
         if not waiting or not may_be_counted(members, evaluator.runtime):
-            return Left.GROUP
+            return SkipReason.GROUP
         if any(self._waits_for_victims(member.uid) for member in members):
-            return Left.VICTIMS
+            return SkipReason.VICTIMS
         if pod_group.min_member > MOST_MEMBERS:
-            return Left.LARGE
+            return SkipReason.LARGE
         if len(members) < pod_group.min_member:
             return None
         try:
@@ -233,7 +233,7 @@ class SelfCheck:
         except MemoryError:
             raise
         except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the group is tried
-            return Left.BROKEN
+            return SkipReason.BROKEN
         rejecting = frozenset[str]().union(*(member.rejecting_plugins for member in waiting))
         return None if row is None else self._forgotten(queued, [row], rejecting, evaluator.runtime)
 

@@ -1,8 +1,8 @@
 """Work in steps: done at once, or in turns with the other work of the event loop.
 
 The decision of a group of thousands takes seconds. Meanwhile watches are read, Bindings are sent, the lead is renewed, and other
-pods are decided. A decision must not count members that may be taken back, so the group is laid down before it: its members leave
-the columns. Afterwards they are put back where they still fit. A group works at least as long as that took before it is laid down
+pods are decided. A decision must not count members that may be taken back, so the group is suspended before it: its members leave
+the columns. Afterwards they are put back where they still fit. A group works at least as long as that took before it is suspended
 again, so half of its time is its own.
 """
 
@@ -20,7 +20,7 @@ from placewright.scheduler.ports import Clock
 T = TypeVar("T")
 
 
-class Supposing(Protocol):
+class Suspendable(Protocol):
     """Work that has changed the columns for a trial, which other decisions must not see."""
 
     @property
@@ -29,12 +29,12 @@ class Supposing(Protocol):
 
     @property
     def settled(self) -> bool:
-        """False while it still puts back the changes that it laid down."""
+        """False while it still puts back the changes that it suspended."""
 
-    def lay_down(self) -> None:
+    def suspend(self) -> None:
         """Undo the changes, and remember them."""
 
-    def take_up(self) -> None:
+    def resume(self) -> None:
         """Begin to repeat the changes as far as they are still possible, after other work had its turn."""
 
 
@@ -65,7 +65,7 @@ class DecisionLock:
 
 
 #: Work that yields after each uninterruptible piece: None, or the trial to lay down before other pods are decided. Returns the result.
-Steps = Generator[Supposing | None, None, T]
+Steps = Generator[Suspendable | None, None, T]
 
 #: Seconds of steps before other work has its turn.
 TURN_SECONDS: Final = 0.005
@@ -108,7 +108,7 @@ class Turns:
         self._clock = clock
         self._leads = leads
         self._lock = lock
-        self._laid_down: Supposing | None = None
+        self._suspended: Suspendable | None = None
         #: When others decided last, and the time from which they may decide again.
         self._lent_at = self._lend_at = clock()
 
@@ -134,35 +134,35 @@ class Turns:
             result: T = ended.value
             return result
         finally:
-            self._take_up()
+            self._resume()
             # Closing raises GeneratorExit inside the work, which then takes back all that it assumed.
             steps.close()
 
     def _others_decide_after(self, steps: Steps[Any]) -> bool:
         """Take steps for one turn, then hide what other work must not see; return whether others decide next."""
-        self._take_up()
+        self._resume()
         if self.given_way and not self._leads():
             steps.throw(broken(LEAD_LOST))
         until = self._clock() + TURN_SECONDS
-        supposing = next(steps)
+        suspendable = next(steps)
         while self._clock() < until:
-            supposing = next(steps)
+            suspendable = next(steps)
         self.given_way = True
-        lends = self._lends(supposing)
-        if supposing is not None and (lends or supposing.hidden):
-            self._laid_down = supposing
-            supposing.lay_down()
+        lends = self._lends(suspendable)
+        if suspendable is not None and (lends or suspendable.hidden):
+            self._suspended = suspendable
+            suspendable.suspend()
         return lends
 
-    def _take_up(self) -> None:
-        laid_down, self._laid_down = self._laid_down, None
-        if laid_down is not None:
-            laid_down.take_up()
+    def _resume(self) -> None:
+        suspended, self._suspended = self._suspended, None
+        if suspended is not None:
+            suspended.resume()
 
-    def _lends(self, supposing: Supposing | None) -> bool:
+    def _lends(self, suspendable: Suspendable | None) -> bool:
         """Return whether others decide now: they wait, and the group has worked since as long as it took to be put back."""
         now = self._clock()
-        if supposing is not None and not supposing.settled:
+        if suspendable is not None and not suspendable.settled:
             self._lend_at = now + (now - self._lent_at)
             return False
         if self._lock is None or not self._lock.wanted or now < self._lend_at:

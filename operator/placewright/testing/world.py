@@ -435,7 +435,7 @@ class World:
 
     def _start(self, binding: BindingCycleWork) -> None:
         if self._held is None:
-            self.scheduler.beside(binding)
+            self.scheduler.spawn(binding)
         else:
             self._held.append(binding)
 

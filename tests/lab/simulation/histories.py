@@ -21,7 +21,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
+from placewright.scheduler.selfcheck import Forgotten, SelfCheck, SkipReason
 from placewright.testing import coscheduling_group
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import Simulation, Which
@@ -245,7 +245,7 @@ class Watched(Simulation):
         if in_slices:
             self._queue.sweeps._a_slice = 0
         self.found: list[tuple[float, Forgotten]] = []
-        self.left: Counter[Left] = Counter()
+        self.left: Counter[SkipReason] = Counter()
         self.looked: Counter[str] = Counter()
         self._check = SelfCheck(self._cluster, self._queue, self._evaluator, self._loop.time)
 
@@ -263,8 +263,8 @@ class Watched(Simulation):
                 self._take(self._check.look(lane, queued), rejecting)
         return super()._next_moment()
 
-    def _take(self, found: Forgotten | Left | None, rejecting: Collection[str]) -> None:
-        if isinstance(found, Left):
+    def _take(self, found: Forgotten | SkipReason | None, rejecting: Collection[str]) -> None:
+        if isinstance(found, SkipReason):
             self.left[found] += 1
             return
         self.looked.update(rejecting)

@@ -25,7 +25,7 @@ from typing import Final
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.ports import Clock, EventRecorder, EventType
-from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
+from placewright.scheduler.selfcheck import Forgotten, SelfCheck, SkipReason
 
 _logger = logging.getLogger(__name__)
 
@@ -223,7 +223,7 @@ class ForgottenPods:
         if likeness is not None and likeness in self._refused:
             return 0
         found = self._decided(lane, queued)
-        if isinstance(found, Left) and found is not Left.BROKEN:
+        if isinstance(found, SkipReason) and found is not SkipReason.BROKEN:
             return 0
         if isinstance(found, Forgotten):
             self._suspects.append(_Suspect(lane, queued, queued.attempts, self._clock()))
@@ -244,9 +244,9 @@ class ForgottenPods:
         found = self._decided(suspect.lane, suspect.queued)
         return found if isinstance(found, Forgotten) else None
 
-    def _decided(self, lane: ProfileQueue, queued: QueuedPod) -> Forgotten | Left | None:
+    def _decided(self, lane: ProfileQueue, queued: QueuedPod) -> Forgotten | SkipReason | None:
         found = self._check.look(lane, queued)
-        self.counts.looked += not isinstance(found, Left)
+        self.counts.looked += not isinstance(found, SkipReason)
         return found
 
     def _put_back(self, suspect: _Suspect, found: Forgotten) -> Forgotten:

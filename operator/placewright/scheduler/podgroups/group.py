@@ -102,7 +102,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class UnplacedMember:
     """A member that no node could hold beside the members placed before it.
 
     Attributes:

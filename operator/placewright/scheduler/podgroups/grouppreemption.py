@@ -99,7 +99,7 @@ class GroupPreemption:
 
 
 class _Search:
-    """One search, in one domain or anywhere: a trial in a dry run, which makes room. Implements `turns.Supposing` and `seats.RoomMaker`.
+    """One search, in one domain or anywhere: a trial in a dry run, which makes room. Implements `turns.Suspendable` and `seats.RoomMaker`.
 
     While other work has its turn, the dry run is undone. Changes in that time count where the search goes on: a member whose
     seat is gone looks for another one, and victims that have left need not leave. Other changes are not searched again;
@@ -160,21 +160,21 @@ class _Search:
     def step(self) -> Steps[None]:
         """End a step.
 
-        The more seats have to be laid down and taken up again, the rarer other work has its turn, so that this stays a share.
+        The more seats have to be suspended and resumed, the rarer other work has its turn, so that this stays a share.
         """
         self._steps += 1
         if self._steps * _MOVES_A_STEP >= len(self._trial.seating.seats) + len(self._victims):
             self._steps = 0
             yield self
 
-    def lay_down(self) -> None:
-        """Implement `Supposing.lay_down`."""
+    def suspend(self) -> None:
+        """Implement `Suspendable.suspend`."""
         self._seats = tuple(self._trial.seating.seats.values())
         self._trial.take_back()
         self._dry_run.undo()
 
-    def take_up(self) -> None:
-        """Implement `Supposing.take_up`."""
+    def resume(self) -> None:
+        """Implement `Suspendable.resume`."""
         cluster = self._members.cluster
         lost = {seat.attempt.uid for seat in self._seats if not self._is_there(seat)}
         for uid in lost:

@@ -296,13 +296,13 @@ class PodGroupScheduler:
             attempt.together = len(placed)
             self._reserver.settle(placement, waits[placement.pod.uid])
         self.reservations.came_true(group.pod_group.ref)
-        left_over = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits} | dict(objections)
+        left_over = {member.attempt.uid: member.failure for member in trial.unplaced} | dict(objections)
         for attempt in group.attempts:
             if attempt.uid in left_over:
                 self._attempts.fail(attempt, left_over[attempt.uid])
             elif attempt.uid not in waits:
                 self._queue.done(attempt.uid)  # deleted while other work had its turn
-        self._queue.activate([misfit.attempt.pod for misfit in trial.misfits if not misfit.failure.internal])
+        self._queue.activate([member.attempt.pod for member in trial.unplaced if not member.failure.internal])
         self._ended(group, GroupResult.SCHEDULED)
 
     # --- the binding cycle -------------------------------------------------------------------------------------------------------
@@ -364,8 +364,8 @@ class PodGroupScheduler:
     def _refuse(self, trial: GroupTrial) -> Steps[None]:
         """Fail a group when too few members fit, after looking for victims or nodes to keep."""
         group = trial.group
-        failures = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}
-        untried = len(group.attempts) - len(trial.placed) - len(trial.misfits)
+        failures = {member.attempt.uid: member.failure for member in trial.unplaced}
+        untried = len(group.attempts) - len(trial.placed) - len(trial.unplaced)
         untried = 0 if trial.looked else untried
         why = lacking(group.needed, trial.likely, group.needed - len(group.attempts), list(failures.values()), untried)
         if trial.domain is not None and trial.domain.names:

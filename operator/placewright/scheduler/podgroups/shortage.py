@@ -15,21 +15,21 @@ _TOO_MANY_PODS: Final = "Too many pods"
 _NO_REASON: Final = "node(s) out of reach"
 
 
-def lacking(needed: int, placed: int, absent: int, misfits: Sequence[FitError], untried: int = 0) -> str:
+def lacking(needed: int, placed: int, absent: int, unplaced: Sequence[FitError], untried: int = 0) -> str:
     """Write what a group lacks.
 
     Args:
         needed: the fewest members that have to be placed.
         placed: members that found a node.
         absent: members that are not in the queue.
-        misfits: failures of members that found no node.
+        unplaced: failures of members that found no node.
         untried: members that were not tried.
 
     Returns:
         One line.
     """
     more = needed - placed
-    told = [_told(count, reason) for reason, count in Counter(_reason(misfit) for misfit in misfits).most_common()]
+    told = [_told(count, reason) for reason, count in Counter(_reason(member) for member in unplaced).most_common()]
     if absent > 0:
         told.append(f"{absent} {'is' if absent == 1 else 'are'} not there to be tried")
     if untried > 0:
@@ -45,11 +45,11 @@ def _told(count: int, reason: tuple[str, ...]) -> str:
     return f"{count} find{'s' if count == 1 else ''} no node ({', '.join(reason)})"
 
 
-def _reason(misfit: FitError) -> tuple[str, ...]:
+def _reason(member: FitError) -> tuple[str, ...]:
     """Return the reason that rejected most nodes, of nodes where evictions could help if there are any."""
-    diagnosis = misfit.diagnosis
+    diagnosis = member.diagnosis
     if diagnosis is None:
-        return (misfit.message,)
+        return (member.message,)
     if diagnosis.prefilter_message:
         return (diagnosis.prefilter_message,)
     counted = _counted(diagnosis, resolvable=True) or _counted(diagnosis, resolvable=False)

@@ -1,7 +1,7 @@
 """Trials: members of a group are seated one after the other, and rise again when too few fit.
 
 The decision holds them for real: assumed and reserved, so that ports, volumes, devices and spread among them count as they do for
-single pods. A large group is placed in turns (`turns`). Before another pod is decided, the trial is laid down, so no decision has seen
+single pods. A large group is placed in turns (`turns`). Before another pod is decided, the trial is suspended, so no decision has seen
 members that are taken back. Afterwards each member is put back on its node if it still fits there, and is tried anew if it does not.
 
 The search for victims and the self-check run the same trial in a dry run (`seats` states the conditions), so their answer to
@@ -20,20 +20,20 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.effort import TrialBudget
-from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit, depends_on_others
+from placewright.scheduler.podgroups.group import Group, MemberCycle, UnplacedMember, depends_on_others
 from placewright.scheduler.podgroups.seats import RoomMaker, Seat, Seating
 from placewright.scheduler.turns import Steps
 
 #: Members that are tried to explain why a group cannot fit, at most.
-MOST_MISFITS: Final = 32
+MOST_UNPLACED: Final = 32
 
 
 class GroupTrial:
-    """One way to place a group. Implements `turns.Supposing`.
+    """One way to place a group. Implements `turns.Suspendable`.
 
     Attributes:
         seating: the seats of the members that fit.
-        misfits: members that no node could hold.
+        unplaced: members that no node could hold.
         group: the group.
         domain: all members stand in it; None for any nodes.
         elsewhere: plugins that kept the group out of other domains. Their events may help it, too.
@@ -66,7 +66,7 @@ class GroupTrial:
             compared: score every member, because the caller compares trials.
         """
         self.seating = Seating(members, group, domain, room, compared=compared)
-        self.misfits: list[Misfit] = []
+        self.unplaced: list[UnplacedMember] = []
         self.group = group
         self.domain = domain
         self.elsewhere: frozenset[str] = frozenset()
@@ -78,8 +78,8 @@ class GroupTrial:
         self._room = room
         #: Members that are still to be tried.
         self._waiting = deque(group.attempts)
-        #: Seats that were laid down and are still to be taken again, in the order in which they were taken.
-        self._laid_down: deque[Seat] = deque()
+        #: Seats that were suspended and are still to be taken again, in the order in which they were taken.
+        self._suspended: deque[Seat] = deque()
 
     @property
     def placed(self) -> list[tuple[Attempt, ScheduleResult]]:
@@ -95,12 +95,12 @@ class GroupTrial:
         """True when too few members could have a node, even if all that were not tried fit."""
         if self.looked:
             return self.likely < self.group.needed
-        return len(self.seating.seats) + len(self._laid_down) + len(self._waiting) < self.group.needed
+        return len(self.seating.seats) + len(self._suspended) + len(self._waiting) < self.group.needed
 
     @property
     def likely(self) -> int:
         """The number of members that have a node; if they were only looked at, the most that could have one."""
-        return len(self.group.attempts) - len(self.misfits) if self.looked else len(self.seating.seats)
+        return len(self.group.attempts) - len(self.unplaced) if self.looked else len(self.seating.seats)
 
     def look(self) -> Steps[Self]:
         """Look at each member by itself, and place none, until too few could have a node.
@@ -120,7 +120,7 @@ class GroupTrial:
                 continue
             alike = (attempt.pod.priority, signature)
             if alike not in answers:
-                if self.hopeless and len(self.misfits) >= MOST_MISFITS:
+                if self.hopeless and len(self.unplaced) >= MOST_UNPLACED:
                     break
                 yield from evaluator.preparation(attempt.pod)
                 attempt.steps.forget()
@@ -136,7 +136,7 @@ class GroupTrial:
     @property
     def rejected_by(self) -> frozenset[str]:
         """The plugins that rejected members without a node."""
-        return frozenset[str]().union(*(misfit.failure.unschedulable_plugins for misfit in self.misfits))
+        return frozenset[str]().union(*(member.failure.unschedulable_plugins for member in self.unplaced))
 
     @property
     def score(self) -> int:
@@ -146,7 +146,7 @@ class GroupTrial:
     def run(self, *, to_the_end: bool = True, spares: bool = True) -> Steps[Self]:
         """Try the members, one a step. When something breaks, everything is taken back before the exception passes on.
 
-        Once the trial is hopeless, at most `MOST_MISFITS` members without a node are looked at to explain it: a group may have
+        Once the trial is hopeless, at most `MOST_UNPLACED` members without a node are looked at to explain it: a group may have
         hundreds, and other pods wait.
 
         Args:
@@ -157,14 +157,14 @@ class GroupTrial:
             This trial.
         """
         try:
-            while self._laid_down or (self._waiting and (spares or not self.fits())):
-                if self._laid_down:
-                    self._put_back(self._laid_down.popleft())
-                elif self.hopeless and (len(self.misfits) >= MOST_MISFITS or not to_the_end):
+            while self._suspended or (self._waiting and (spares or not self.fits())):
+                if self._suspended:
+                    self._put_back(self._suspended.popleft())
+                elif self.hopeless and (len(self.unplaced) >= MOST_UNPLACED or not to_the_end):
                     break
                 else:
                     yield from self._prepared(self._waiting[0])
-                    if self._laid_down:
+                    if self._suspended:
                         continue
                     if self._budget is not None and not self._budget.spend():
                         break
@@ -197,16 +197,16 @@ class GroupTrial:
 
     @property
     def settled(self) -> bool:
-        """Implements `Supposing.settled`."""
-        return not self._laid_down
+        """Implements `Suspendable.settled`."""
+        return not self._suspended
 
-    def lay_down(self) -> None:
-        """Implement `Supposing.lay_down`."""
-        self._laid_down.extendleft(reversed(self.seating.seats.values()))
+    def suspend(self) -> None:
+        """Implement `Suspendable.suspend`."""
+        self._suspended.extendleft(reversed(self.seating.seats.values()))
         self.seating.give_back()
 
-    def take_up(self) -> None:
-        """Implement `Supposing.take_up`: `run` puts one member back in each step."""
+    def resume(self) -> None:
+        """Implement `Suspendable.resume`: `run` puts one member back in each step."""
 
     def _put_back(self, seat: Seat) -> None:
         """Put a member back on its node, or let it be tried anew if the node does not hold it any more."""
@@ -224,21 +224,23 @@ class GroupTrial:
         self._waiting.appendleft(seat.attempt)
 
     def take_back(self) -> None:
-        """Take back all members, the last one first, and forget the seats that were laid down."""
-        self._laid_down.clear()
+        """Take back all members, the last one first, and forget the seats that were suspended."""
+        self._suspended.clear()
         self.seating.give_back()
 
     def drop_lost(self) -> None:
         """Take back members that were deleted, or whose node was, while other work had its turn.
 
-        The latter become misfits with an error.
+        The latter become unplaced with an error.
         """
         for attempt, placement in self.placed:
             if self._members.queue.get(attempt.uid) is None:
                 self.drop(attempt)
             elif self._members.cluster.row(placement.node) is None:
                 self.drop(attempt)
-                self.misfits.append(Misfit(attempt, broken(f"node {placement.node} was deleted while the pod's group was decided")))
+                self.unplaced.append(
+                    UnplacedMember(attempt, broken(f"node {placement.node} was deleted while the pod's group was decided"))
+                )
 
     def drop(self, dropped: Attempt) -> None:
         """Take back one member."""
@@ -265,4 +267,4 @@ class GroupTrial:
     def _refused(self, attempt: Attempt, failure: FitError) -> None:
         if failure.internal:
             raise failure
-        self.misfits.append(Misfit(attempt, failure))
+        self.unplaced.append(UnplacedMember(attempt, failure))
