@@ -23,7 +23,7 @@ from placewright.api.objects import PodKey
 from placewright.cli.explain.fromoperator import current_namespace
 from placewright.cli.explain.tables import show_explanation
 from placewright.cli.main import main
-from placewright.explain.explanation import Explanation, Now, Queued, Tried
+from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, Queued
 from placewright.explain.nearestmiss import Miss
 from placewright.framework.remedies import Remedy, RemedyKind
 from placewright.scheduler.decisiondetail import NodeRefusal
@@ -268,8 +268,10 @@ def test_what_others_wrote_moves_no_cursor() -> None:
     evil = "\x1b[2J[red]\u202e\n"
     miss = Miss(evil, 1, (Remedy(evil, RemedyKind.TOLD, evil),))
     refusals = (NodeRefusal(evil, evil, 1, (evil,)),)  # type: ignore[arg-type]
-    now = Now(0, 1, refusals=refusals, misses=(miss,), message=evil, unasked=(evil,))
-    tried = Tried(evil, evil, evil, evil, 1, 1, 0.0, evil, 1.0, {evil: 1.0}, node=evil, message=evil, refusals=refusals, plugins={evil: 1})
+    now = CurrentVerdict(0, 1, refusals=refusals, misses=(miss,), message=evil, unasked=(evil,))
+    tried = AttemptSummary(
+        evil, evil, evil, evil, 1, 1, 0.0, evil, 1.0, {evil: 1.0}, node=evil, message=evil, refusals=refusals, plugins={evil: 1}
+    )
     queue = Queued(evil, 1.0, gated_by=evil, nominated_node=evil, rejected_by=(evil,))
     written = io.StringIO()
     found = Explanation(evil, evil, evil, evil, evil, 1, evil, queue=queue, now=now, tried=(tried,))

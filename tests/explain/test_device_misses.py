@@ -12,7 +12,7 @@ from explain.test_nearest_miss import Object, a_node, a_pod, apply, fitting, now
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GROUP_LABEL, Form, GroupRef
 from placewright.explain.claimfacts import claim_facts
-from placewright.explain.explanation import Now
+from placewright.explain.explanation import CurrentVerdict
 from placewright.explain.groupfacts import group_facts
 from placewright.explain.nearestmiss import Miss
 from placewright.framework.remedies import RemedyKind
@@ -76,7 +76,7 @@ def _is_untainted(one: Object, device: Object) -> bool:
     return one["kind"] == "ResourceSlice" and not device["taints"]
 
 
-def of_devices(found: Now) -> list[tuple[str, dict[str, int]]]:
+def of_devices(found: CurrentVerdict) -> list[tuple[str, dict[str, int]]]:
     return [(miss.node, change.devices) for miss in found.misses for change in miss.changes if change.kind is RemedyKind.MORE_DEVICES]
 
 

@@ -12,7 +12,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.explain.claimfacts import UNCOUNTED, claim_facts
-from placewright.explain.explanation import Explanation, Now, evaluated, tried
+from placewright.explain.explanation import CurrentVerdict, Explanation, evaluated, tried
 from placewright.explain.observed import ObservedObjects, evaluated_once, oldest_of, with_company, with_decision, without_profile
 from placewright.explain.records import AttemptRecord
 from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, PreEnqueuePlugin, Rows
@@ -47,7 +47,7 @@ class Breaks(FilterPlugin):
         raise AssertionError("`filter` never answers")
 
 
-def now(world: World, asked: PodInfo, **how: Any) -> Now:
+def now(world: World, asked: PodInfo, **how: Any) -> CurrentVerdict:
     return evaluated(world.profiles["default-scheduler"], world.cluster, asked, **how)
 
 

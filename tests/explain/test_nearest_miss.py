@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placewright import testing as kit
 from placewright.api.profile import default_profile
-from placewright.explain.explanation import Now, evaluated
+from placewright.explain.explanation import CurrentVerdict, evaluated
 from placewright.explain.nearestmiss import Miss
 from placewright.explain.words import beyond_line
 from placewright.framework.remedies import Remedy, RemedyKind
@@ -39,7 +39,7 @@ def a_pod(name: str, on: str = "", *, cpu: int = 100, port: int = 0, labels: Obj
     return (made.host_port(port) if port else made).manifest
 
 
-def now(objects: list[Object], pending: str = "p") -> Now:
+def now(objects: list[Object], pending: str = "p") -> CurrentVerdict:
     world = world_from(objects, "test")
     return evaluated(evaluator(world), world.cluster, world.pending[f"default/{pending}"])
 

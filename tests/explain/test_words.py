@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placewright.explain.claimfacts import ClaimFact, DeviceFact
-from placewright.explain.explanation import Explanation, Now, Queued, Tried, TurnFacts
+from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, Queued, TurnFacts
 from placewright.explain.groupfacts import GroupFacts
 from placewright.explain.groupshortage import Holder, Shortage
 from placewright.explain.nearestmiss import Miss
@@ -40,8 +40,8 @@ def lines(found: Explanation) -> list[str]:
     return list(standing(found))
 
 
-def ended(**facts: Any) -> Tried:
-    return Tried("shop", "web", "u", "default", 1, 1, 0.0, "scheduled", 0.1, {}, **facts)
+def ended(**facts: Any) -> AttemptSummary:
+    return AttemptSummary("shop", "web", "u", "default", 1, 1, 0.0, "scheduled", 0.1, {}, **facts)
 
 
 # --- durations -------------------------------------------------------------------------------------------------------------------
@@ -158,14 +158,14 @@ def test_a_turn_names_the_tenant_and_what_goes_before(turn: TurnFacts, said: str
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        (Now(feasible=3, nodes=12_000), "now: 3 of 12,000 nodes can hold it"),
-        (Now(message=NO_NODES), f"now: 0 of 0 nodes can hold it; {NO_NODES}"),
-        (Now(nodes=4, message="0/4 nodes are available"), "now: 0 of 4 nodes can hold it"),
-        (Now(nodes=4, gated="a quota"), "now: it would not be tried: a quota"),
-        (Now(nodes=4, error="no such field"), "now: something breaks: no such field"),
+        (CurrentVerdict(feasible=3, nodes=12_000), "now: 3 of 12,000 nodes can hold it"),
+        (CurrentVerdict(message=NO_NODES), f"now: 0 of 0 nodes can hold it; {NO_NODES}"),
+        (CurrentVerdict(nodes=4, message="0/4 nodes are available"), "now: 0 of 4 nodes can hold it"),
+        (CurrentVerdict(nodes=4, gated="a quota"), "now: it would not be tried: a quota"),
+        (CurrentVerdict(nodes=4, error="no such field"), "now: something breaks: no such field"),
     ],
 )
-def test_the_verdict_is_the_number_of_nodes_or_the_reason_why_there_is_none(now: Now, said: str) -> None:
+def test_the_verdict_is_the_number_of_nodes_or_the_reason_why_there_is_none(now: CurrentVerdict, said: str) -> None:
     assert verdict(about(), now) == said
 
 
@@ -180,8 +180,8 @@ def test_the_verdict_is_the_number_of_nodes_or_the_reason_why_there_is_none(now:
 )
 def test_a_member_that_fits_alone_is_told_that_its_group_does_not(group: dict[str, Any], facts: dict[str, Any], told: bool) -> None:
     found = about(group=GroupFacts("podgroup shop/train", **group), **facts)
-    assert ("by itself; its group does not fit" in verdict(found, Now(feasible=1, nodes=1))) is told
-    assert "its group" not in verdict(found, Now(nodes=1))
+    assert ("by itself; its group does not fit" in verdict(found, CurrentVerdict(feasible=1, nodes=1))) is told
+    assert "its group" not in verdict(found, CurrentVerdict(nodes=1))
 
 
 def remedy(text: str, kind: RemedyKind = RemedyKind.MORE_RESOURCES, **more: Any) -> Remedy:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from placewright.api.objects import NodeName
-from placewright.framework.events import Action, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import Alternatives, PermitResult, PostFilterResult, PreFilterResult, Rejection
 from placewright.framework.rowwise import PlainRowVerdict
 from placewright.framework.runtime import answers
@@ -318,7 +318,7 @@ def test_a_judge_is_one_or_nobody() -> None:
     assert answers.judge(None, ()) is None
 
 
-@pytest.mark.parametrize("events", [None, [], (), [interest(EventResource.NODE, Action.ADD)]])
+@pytest.mark.parametrize("events", [None, [], (), [event_with_hint(EventResource.NODE, Action.ADD)]])
 def test_events_are_a_list_or_nothing(events: Any) -> None:
     assert answers.interests(events) is events
 

@@ -32,7 +32,7 @@ from placewright.framework.events import (
     EventResource,
     QueueingHint,
     always,
-    interest,
+    event_with_hint,
 )
 from placewright.framework.interface import (
     ArgsT,
@@ -301,7 +301,7 @@ def test_an_evaluator_that_is_told_of_no_nominations_has_none() -> None:
 
 
 def test_an_interest_without_a_hint_is_always_worth_a_try() -> None:
-    registered = interest(EventResource.NODE, Action.ADD)
+    registered = event_with_hint(EventResource.NODE, Action.ADD)
     assert registered.event == ClusterEvent(EventResource.NODE, Action.ADD)
     assert registered.hint is always
     assert always(pod("p").build(), None, None) is QueueingHint.QUEUE

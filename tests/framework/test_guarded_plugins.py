@@ -14,7 +14,7 @@ from framework.makers import Scene
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError
-from placewright.framework.events import Action, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     BindPlugin,
     CycleState,
@@ -302,7 +302,7 @@ def test_a_plugin_that_cannot_be_built_is_named(written: dict[str, Any], said: s
 
 @pytest.mark.parametrize("hint", [lambda *_: None, lambda *_: True, raising(ValueError("eh")), _asynchronous])
 def test_a_hint_that_is_no_hint_is_told(hint: Answer) -> None:
-    boom = plugin_of(ScalarFilter, events=lambda: [interest(EventResource.NODE, Action.ADD, hint)])
+    boom = plugin_of(ScalarFilter, events=lambda: [event_with_hint(EventResource.NODE, Action.ADD, hint)])
     runtime = evaluator_of(boom).runtime
     events = runtime.interests["Boom"]
     assert events is not None
@@ -312,7 +312,7 @@ def test_a_hint_that_is_no_hint_is_told(hint: Answer) -> None:
 
 
 def test_a_right_hint_is_as_it_was() -> None:
-    boom = plugin_of(ScalarFilter, events=lambda: [interest(EventResource.NODE, Action.ADD, lambda *_: QueueingHint.SKIP)])
+    boom = plugin_of(ScalarFilter, events=lambda: [event_with_hint(EventResource.NODE, Action.ADD, lambda *_: QueueingHint.SKIP)])
     events = evaluator_of(boom).runtime.interests["Boom"]
     assert events is not None
     assert events[0].hint(pod("p").build(), None, None) is QueueingHint.SKIP

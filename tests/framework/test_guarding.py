@@ -14,7 +14,7 @@ from placewright.api.bad_input import InputError
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError, raised
-from placewright.framework.events import Action, EventResource, QueueingHint, always, interest
+from placewright.framework.events import Action, EventResource, QueueingHint, always, event_with_hint
 from placewright.framework.interface import CycleState, Plugin, PreFilterResult, Reads, Rejection
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
@@ -271,7 +271,7 @@ def test_a_plugin_that_asks_itself_by_name_is_nobodys_business() -> None:
 
 def hearing(hint: Any) -> Any:
     """The hint of a plugin that hears of new nodes, as the queue asks it."""
-    script = Script("A").filters().writing(events=lambda _self: [interest(EventResource.NODE, Action.ADD, hint)])
+    script = Script("A").filters().writing(events=lambda _self: [event_with_hint(EventResource.NODE, Action.ADD, hint)])
     (first, *_) = bare(script).evaluator().runtime.interests["A"] or ()
     return first.hint
 

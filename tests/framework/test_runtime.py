@@ -9,7 +9,7 @@ import pytest
 
 from framework.makers import Scene
 from placewright.api.pods import PodInfo
-from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, interest
+from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.status import SUCCESS, Status
@@ -44,10 +44,10 @@ NODE_TAINT = ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_TAINT)
 @pytest.mark.parametrize(
     ("registered", "hears_taints"),
     [
-        ((interest(EventResource.NODE, Action.ADD),), True),
-        ((interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),), True),
-        ((interest(EventResource.NODE, Action.UPDATE_NODE_LABEL),), False),
-        ((interest(EventResource.POD, Action.ADD),), False),
+        ((event_with_hint(EventResource.NODE, Action.ADD),), True),
+        ((event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),), True),
+        ((event_with_hint(EventResource.NODE, Action.UPDATE_NODE_LABEL),), False),
+        ((event_with_hint(EventResource.POD, Action.ADD),), False),
         ((), False),
     ],
 )

@@ -16,7 +16,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.engine.permissions import declared_needs
 from placewright.engine.reflectors import reflected_rows
 from placewright.framework.errors import PluginRegistrationError
-from placewright.framework.events import Action, ClusterEvent, interest
+from placewright.framework.events import Action, ClusterEvent, event_with_hint
 from placewright.framework.interface import Plugin
 from placewright.framework.registry import Registry
 from placewright.framework.sources import ObjectFollower, ObjectSource
@@ -144,7 +144,7 @@ def test_kinds_that_share_one_version_have_no_table() -> None:
 
 
 def test_a_hint_registers_for_a_declared_kind_by_its_name() -> None:
-    registered = interest("Quota", Action.UPDATE).event
+    registered = event_with_hint("Quota", Action.UPDATE).event
     assert ClusterEvent("Quota", Action.UPDATE).concerns(registered)
     assert not ClusterEvent("Quota", Action.DELETE).concerns(registered)
     assert not ClusterEvent("Other", Action.UPDATE).concerns(registered)

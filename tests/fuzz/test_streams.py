@@ -13,7 +13,7 @@ from fuzz.mutants import ANY_JSON, Document, as_json, mutants, torn
 from fuzz.seeds import DOCUMENTS, NODE, POD
 from placewright.api.objects import Node, Pod
 from placewright.kube.errors import ApiError, error_from_answer
-from placewright.kube.listwatch import Bad, Event, LineSplitter, LineTooLong, Malformed, Page, WatchError, Wire
+from placewright.kube.listwatch import Event, LineSplitter, LineTooLong, Malformed, Page, UndecodableObject, WatchError, Wire
 
 PAGES: tuple[Document, ...] = (
     {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [POD, NODE, *DOCUMENTS[2:5]]},
@@ -71,7 +71,7 @@ def test_what_is_wrong_with_one_object_costs_that_object(page: Document, event: 
     found = outcome(lambda: Wire(Pod).page(as_json(page)), Malformed)
     if isinstance(found, Page):
         assert len(found.items) == len(page.get("items") or ())
-        assert all(isinstance(one, Pod | Bad) for one in found.items)
+        assert all(isinstance(one, Pod | UndecodableObject) for one in found.items)
     told = outcome(lambda: Wire(Pod).event(as_json(event)), Malformed)
     assert isinstance(told, Event | WatchError | Malformed)
 
@@ -101,5 +101,5 @@ def test_a_page_of_bad_objects_costs_in_proportion() -> None:
     raw = json.dumps({"items": [{"metadata": {"name": f"p{i}"}, "spec": {"priority": "high"}} for i in range(20_000)]}).encode()
     with bounded(len(raw)):
         page = Wire(Pod).page(raw)
-    assert all(isinstance(one, Bad) for one in page.items)
+    assert all(isinstance(one, UndecodableObject) for one in page.items)
     assert len(page.items) == 20_000

@@ -19,7 +19,7 @@ from placewright.cli.main import main
 from placewright.cluster.cluster import Cluster
 from placewright.engine import permissions
 from placewright.framework import registry
-from placewright.framework.events import Action, ClusterEventWithHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Reads, Rows
 from placewright.framework.sources import ObjectSource
@@ -58,7 +58,7 @@ class OpenNodes(ConstantReasonFilter):
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Any change of a ConfigMap that the source selects."""
-        return (interest("ConfigMap", Action.ALL),)
+        return (event_with_hint("ConfigMap", Action.ALL),)
 
 
 class Offered:

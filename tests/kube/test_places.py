@@ -23,7 +23,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import ALL_PLACES, CONCURRENCY, HttpBinder
 from placewright.kube.writers.evictor import HttpEvictor
-from placewright.kube.writers.places import OUT_OF_ORDER, RequestPlaces, Whose
+from placewright.kube.writers.places import OUT_OF_ORDER, RequestOwner, RequestPlaces
 
 HERE = NodeName("node-1")
 DONE = answer({}, 201)
@@ -33,8 +33,8 @@ def a_pod(name: str, *, namespace: str = "shop", profile: str = "default") -> Po
     return kit.pod(name).namespace(namespace).scheduler(profile).build()
 
 
-def of(namespace: str, profile: str = "default", importance: int = 0) -> Whose:
-    return Whose(namespace, profile, importance)
+def of(namespace: str, profile: str = "default", importance: int = 0) -> RequestOwner:
+    return RequestOwner(namespace, profile, importance)
 
 
 async def test_of_those_who_wait_for_a_place_the_important_go_first_and_sometimes_the_one_who_waited_longest() -> None:
@@ -87,10 +87,10 @@ def test_after_every_step_nobody_waits_who_might_have_a_place(count: int, steps:
         places = RequestPlaces(count)
         profiles = FairShares[str](count, 6)
         namespaces = {profile: FairShares[str](profiles.most, 2) for profile in "pq"}
-        inside: list[Whose] = []
-        waiting: list[tuple[Whose, asyncio.Task[None]]] = []
+        inside: list[RequestOwner] = []
+        waiting: list[tuple[RequestOwner, asyncio.Task[None]]] = []
 
-        async def enter(whose: Whose) -> None:
+        async def enter(whose: RequestOwner) -> None:
             await places.take(whose)
             inside.append(whose)
             namespaces[whose.profile].take(whose.namespace)

@@ -7,7 +7,7 @@ from fake_api import a_node, bookmark, event, listing
 
 from placewright.api.objects import Node, Pod
 from placewright.api.workloads import Namespace
-from placewright.kube.listwatch import Bad, ChangeType, Event, Malformed, WatchError, Wire, object_key
+from placewright.kube.listwatch import ChangeType, Event, Malformed, UndecodableObject, WatchError, Wire, object_key
 
 
 def test_a_page_is_decoded_into_the_kinds_structs() -> None:
@@ -21,7 +21,7 @@ def test_one_bad_object_costs_one_object_of_its_page() -> None:
     body = json.dumps(listing(a_node("a"), a_node("b", spec={"taints": "none"}), a_node("c"))).encode()
     first, second, third = Wire(Node).page(body).items
     assert isinstance(first, Node) and isinstance(third, Node)
-    assert isinstance(second, Bad) and second.metadata.name == "b" and "spec.taints" in second.error
+    assert isinstance(second, UndecodableObject) and second.metadata.name == "b" and "spec.taints" in second.error
 
 
 def test_a_list_whose_items_are_null_is_empty() -> None:
@@ -53,7 +53,7 @@ def test_what_is_no_event_is_malformed(line: bytes) -> None:
 def test_a_bad_object_keeps_the_metadata_that_could_be_read() -> None:
     strange = {"metadata": {"name": "x", "namespace": "n", "uid": "u", "resourceVersion": "3", "labels": "none"}}
     found = Wire(Node).event(event("ADDED", strange))
-    assert isinstance(found, Event) and isinstance(found.object, Bad)
+    assert isinstance(found, Event) and isinstance(found.object, UndecodableObject)
     assert object_key(found.object.metadata) == "n/x" and found.object.metadata.resource_version == "3"
 
 

@@ -144,9 +144,9 @@ async def test_time_between_the_steps_is_named_as_such(said: Said) -> None:
     real = world.cycle.place
 
     def place(*arguments: Any) -> Any:
-        placement = real(*arguments)
+        result = real(*arguments)
         world.now += 0.2
-        return placement
+        return result
 
     world.cycle.place = place  # type: ignore[method-assign]
     await world.attempt()

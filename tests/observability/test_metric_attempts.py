@@ -215,7 +215,7 @@ async def test_shares_of_the_score_are_those_of_the_decisions_since_the_swap() -
     for _ in range(3):
         await world.attempt()
     world.seen()
-    placements = [attempt.placement for attempt in world.log.attempts[3:]]
+    placements = [attempt.schedule_result for attempt in world.log.attempts[3:]]
     points: dict[str, int] = {}
     for placement in placements:
         assert placement is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.difference import Difference, changed_settings, differences
-from placewright.profiles.effective import HIDDEN, Stated, as_document, effective_plugins
+from placewright.profiles.effective import HIDDEN, ValueWithOrigin, as_document, effective_plugins
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.resolve import resolve
 from profiles.makers import a_profile
@@ -34,12 +34,12 @@ def found(before: ResolvedProfile, after: ResolvedProfile) -> dict[str, tuple[An
 def test_every_plugin_is_shown_with_its_points_weight_and_arguments_and_where_they_came_from() -> None:
     shown = {each.name: each for each in effective_plugins(resolved(preset="bin-packing", weights={"ImageLocality": 7}))}
     assert set(shown) == set(resolved().plugin_names) - {"NodeResourcesBalancedAllocation"}
-    assert shown["ImageLocality"].weight == Stated(7, Origin.WEIGHTS)
+    assert shown["ImageLocality"].weight == ValueWithOrigin(7, Origin.WEIGHTS)
     fit = shown["NodeResourcesFit"]
-    assert fit.weight == Stated(5, Origin.PRESET)
+    assert fit.weight == ValueWithOrigin(5, Origin.PRESET)
     assert fit.args["scoringStrategy"].origin is Origin.PRESET
     assert fit.args["scoringStrategy"].value["type"] == "MostAllocated"
-    assert fit.args["ignoredResources"] == Stated([], Origin.DEFAULT)
+    assert fit.args["ignoredResources"] == ValueWithOrigin([], Origin.DEFAULT)
     assert fit.points[ExtensionPoint.FILTER] is Origin.DEFAULT
     assert shown["DefaultBinder"].weight is None
 

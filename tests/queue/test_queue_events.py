@@ -22,12 +22,12 @@ from placewright.framework.events import (
     EventResource,
     QueueingHint,
     always,
-    interest,
+    event_with_hint,
 )
 from placewright.queue.queued import SubQueue
 
-ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
-ON_ANY_POD = interest(EventResource.POD, Action.ALL)
+ON_NODE_ADD = event_with_hint(EventResource.NODE, Action.ADD)
+ON_ANY_POD = event_with_hint(EventResource.POD, Action.ALL)
 SCALED_DOWN = ClusterEvent(EventResource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, "AssignedPodUpdate")
 RELABELLED = ClusterEvent(EventResource.ASSIGNED_POD, Action.UPDATE_POD_LABEL, "AssignedPodUpdate")
 
@@ -46,7 +46,7 @@ class Asked:
 
 def test_only_pods_whose_rejecting_plugins_care_are_asked_about() -> None:
     hint = Asked()
-    world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.ADD, hint)], "Ports": []}))
+    world = World(FakePolicy(interests={"Fit": [event_with_hint(EventResource.NODE, Action.ADD, hint)], "Ports": []}))
     world.rejected(pod("ports"), "Ports")
     world.rejected(pod("fit"), "Fit")
     assert world.queue.move(NODE_ADD) == 1
@@ -56,7 +56,7 @@ def test_only_pods_whose_rejecting_plugins_care_are_asked_about() -> None:
 
 
 def test_a_hint_that_says_skip_leaves_the_pod_where_it_is() -> None:
-    world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.ADD, Asked(QueueingHint.SKIP))]}))
+    world = World(FakePolicy(interests={"Fit": [event_with_hint(EventResource.NODE, Action.ADD, Asked(QueueingHint.SKIP))]}))
     world.rejected(pod("web"), "Fit")
     assert world.queue.move(NODE_ADD) == 0
     assert world.place("web") is SubQueue.UNSCHEDULABLE
@@ -81,7 +81,7 @@ def test_the_hint_sees_the_object_before_and_after() -> None:
         seen.append((rejected.name, old, new))
         return QueueingHint.SKIP
 
-    world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.UPDATE, hint)]}))
+    world = World(FakePolicy(interests={"Fit": [event_with_hint(EventResource.NODE, Action.UPDATE, hint)]}))
     world.rejected(pod("web"), "Fit")
     world.queue.move(ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_LABEL), "before", "after")
     assert seen == [("web", "before", "after")]
@@ -121,7 +121,7 @@ def test_a_hint_that_raises_counts_as_worth_trying_and_is_logged(caplog: pytest.
     def broken(rejected: PodInfo, old: object, new: object) -> QueueingHint:
         raise RuntimeError("no such attribute")
 
-    world = World(FakePolicy(interests={"Theirs": [interest(EventResource.NODE, Action.ADD, broken)]}))
+    world = World(FakePolicy(interests={"Theirs": [event_with_hint(EventResource.NODE, Action.ADD, broken)]}))
     world.rejected(pod("web"), "Theirs")
     with caplog.at_level(logging.WARNING):
         assert world.queue.move(NODE_ADD) == 1
@@ -161,7 +161,7 @@ def test_a_registration_for_pods_hears_of_assigned_and_unscheduled_ones() -> Non
 
 def test_a_gated_pod_hears_only_of_events_that_its_gating_plugin_registered() -> None:
     asked = Asked()
-    world = World(FakePolicy(interests={"Door": [ON_NODE_ADD], "Fit": [interest(EventResource.NODE, Action.DELETE, asked)]}))
+    world = World(FakePolicy(interests={"Door": [ON_NODE_ADD], "Fit": [event_with_hint(EventResource.NODE, Action.DELETE, asked)]}))
     world.policy.closed.add("uid-web")
     world.add(pod("web"))
     assert world.place("web") is SubQueue.GATED
@@ -191,7 +191,7 @@ def test_a_gated_pod_whose_plugin_names_no_events_is_checked_at_every_event() ->
 
 
 def test_a_gated_pod_is_not_let_in_by_the_plugin_that_rejected_it_before() -> None:
-    not_yet = interest(EventResource.NODE, Action.ADD, Asked(QueueingHint.SKIP))
+    not_yet = event_with_hint(EventResource.NODE, Action.ADD, Asked(QueueingHint.SKIP))
     world = World(FakePolicy(interests={"Door": [not_yet], "Fit": [ON_NODE_ADD]}))
     queued = world.rejected(pod("web"), "Fit")
     world.policy.closed.add("uid-web")
@@ -206,9 +206,9 @@ def test_a_gated_pod_is_not_let_in_by_the_plugin_that_rejected_it_before() -> No
 
 def cluster_of_rejected(hint: Asked) -> World:
     """Pods rejected by plugins that register pods with this hint, narrowed as the plugins in the tree do it."""
-    frees = [interest(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, hint)]
-    counts = [interest(EventResource.POD, Action.ALL, hint, in_its_namespace)]
-    attracts = [interest(EventResource.POD, Action.ALL, hint, wanted_nearby)]
+    frees = [event_with_hint(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, hint)]
+    counts = [event_with_hint(EventResource.POD, Action.ALL, hint, in_its_namespace)]
+    attracts = [event_with_hint(EventResource.POD, Action.ALL, hint, wanted_nearby)]
     world = World(FakePolicy(interests={"Fit": frees, "Spread": counts, "Affinity": attracts}))
     world.rejected(pod("fit"), "Fit")
     world.rejected(pod("spread-here"), "Spread")
@@ -229,7 +229,9 @@ def test_a_pod_on_a_node_helps_only_spread_in_its_namespace_and_affinity_that_it
 @pytest.mark.parametrize("event", [ASSIGNED_POD_ADD, RELABELLED])
 @pytest.mark.parametrize("events", [[ON_ANY_POD], None])
 def test_a_plugin_that_narrows_nothing_hears_of_every_pod_on_a_node(event: ClusterEvent, events: list[ClusterEventWithHint] | None) -> None:
-    world = World(FakePolicy(interests={"Theirs": events, "Spread": [interest(EventResource.POD, Action.ALL, always, in_its_namespace)]}))
+    world = World(
+        FakePolicy(interests={"Theirs": events, "Spread": [event_with_hint(EventResource.POD, Action.ALL, always, in_its_namespace)]})
+    )
     world.rejected(pod("theirs"), "Theirs")
     world.rejected(pod("both"), "Theirs", "Spread")
     world.rejected(pod("spread"), "Spread")
@@ -250,7 +252,7 @@ def test_where_a_narrowing_raises_the_hint_is_asked(caplog: pytest.LogCaptureFix
         raise RuntimeError("no such attribute")
 
     hint = Asked()
-    world = World(FakePolicy(interests={"Theirs": [interest(EventResource.POD, Action.ADD, hint, broken)]}))
+    world = World(FakePolicy(interests={"Theirs": [event_with_hint(EventResource.POD, Action.ADD, hint, broken)]}))
     world.rejected(pod("web"), "Theirs")
     with caplog.at_level(logging.WARNING):
         assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").on("n1").build()) == 1
@@ -278,7 +280,7 @@ def test_a_pod_that_frees_resources_may_help_everybody(event: ClusterEvent) -> N
     ],
 )
 def test_affinity_terms_look_at_namespaces_as_the_filter_does(term: dict[str, object], helped: bool) -> None:
-    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.POD, Action.ALL, always, wanted_nearby)]}))
+    world = World(FakePolicy(interests={"InterPodAffinity": [event_with_hint(EventResource.POD, Action.ALL, always, wanted_nearby)]}))
     world.rejected(near(pod("web"), {"topologyKey": "zone", **term}), "InterPodAffinity")
     db = pod("db-0").namespace("data").labels(app="db").on("n1").build()
     assert world.queue.move(ASSIGNED_POD_ADD, None, db) == int(helped)
@@ -286,13 +288,15 @@ def test_affinity_terms_look_at_namespaces_as_the_filter_does(term: dict[str, ob
 
 def test_an_affinity_term_that_does_not_parse_matches_nothing() -> None:
     bad = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Near"}]}}
-    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.POD, Action.ALL, always, wanted_nearby)]}))
+    world = World(FakePolicy(interests={"InterPodAffinity": [event_with_hint(EventResource.POD, Action.ALL, always, wanted_nearby)]}))
     world.rejected(near(pod("web"), bad), "InterPodAffinity")
     assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").build()) == 0
 
 
 def test_affinity_is_read_from_the_newest_version_of_a_pod() -> None:
-    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.ASSIGNED_POD, Action.ADD, always, wanted_nearby)]}))
+    world = World(
+        FakePolicy(interests={"InterPodAffinity": [event_with_hint(EventResource.ASSIGNED_POD, Action.ADD, always, wanted_nearby)]})
+    )
     world.rejected(pod("web").pod_affinity("zone", app="db"), "InterPodAffinity")
     db, cache = (pod(name).labels(app=name).on("n1").build() for name in ("db", "cache"))
     assert world.queue.move(ASSIGNED_POD_ADD, None, cache) == 0

@@ -12,14 +12,14 @@ from placewright.framework.events import (
     Action,
     EventResource,
     QueueingHint,
-    interest,
+    event_with_hint,
 )
 from placewright.queue.hints import Hints
 from placewright.queue.inflight import InFlightPods
 from placewright.queue.queue import AlreadyQueuedError
 from placewright.queue.queued import QueuedPod, SubQueue
 
-ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
+ON_NODE_ADD = event_with_hint(EventResource.NODE, Action.ADD)
 
 
 def test_a_rejected_pod_waits_for_an_event() -> None:
@@ -85,7 +85,7 @@ def test_an_event_before_the_attempt_does_not_help() -> None:
 
 
 def test_a_pending_plugins_event_during_the_attempt_makes_the_pod_active_at_once() -> None:
-    world = World(FakePolicy(interests={"Gang": [ON_NODE_ADD], "Fit": [interest(EventResource.ASSIGNED_POD, Action.DELETE)]}))
+    world = World(FakePolicy(interests={"Gang": [ON_NODE_ADD], "Fit": [event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE)]}))
     world.add(pod("web"))
     queued = world.pop()
     world.queue.move(ASSIGNED_POD_DELETE)
@@ -131,7 +131,7 @@ def test_the_pods_own_update_during_the_attempt_is_put_before_the_rejecting_plug
         seen.append((old, new))
         return QueueingHint.QUEUE
 
-    on_toleration = interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, own_toleration)
+    on_toleration = event_with_hint(EventResource.POD, Action.UPDATE_POD_TOLERATION, own_toleration)
     world = World(FakePolicy(interests={"TaintToleration": [on_toleration]}))
     world.add(pod("web"))
     queued = world.pop()

@@ -12,7 +12,7 @@ from queue_makers import FakePolicy, PodMaker, World, pod
 from placewright.api.objects import ObjectMeta
 from placewright.api.podgroups import GROUP_LABEL, CoschedulingPodGroup
 from placewright.api.pods import PodInfo
-from placewright.framework.events import ASSIGNED_POD_ADD, NODE_ADD, Action, ClusterEvent, EventResource, interest
+from placewright.framework.events import ASSIGNED_POD_ADD, NODE_ADD, Action, ClusterEvent, EventResource, event_with_hint
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import QueuedPod, SubQueue
 from randomcases import cases
@@ -30,8 +30,8 @@ def declared(name: str) -> CoschedulingPodGroup:
 
 def fit_world() -> World:
     """A profile whose plugin Fit waits for new nodes, and whose plugin GangScheduling for groups."""
-    always = interest(EventResource.NODE, Action.ADD)
-    return World(FakePolicy(interests={"Fit": [always], "GangScheduling": [interest(EventResource.POD_GROUP, Action.ADD)]}))
+    always = event_with_hint(EventResource.NODE, Action.ADD)
+    return World(FakePolicy(interests={"Fit": [always], "GangScheduling": [event_with_hint(EventResource.POD_GROUP, Action.ADD)]}))
 
 
 def fail(world: World, taken: list[QueuedPod], *plugins: str) -> None:
@@ -127,7 +127,7 @@ def test_news_of_a_group_is_asked_of_its_members_alone() -> None:
     def hint(rejected: PodInfo, _old: Any, _new: Any) -> Any:
         asked.append(rejected.name)
 
-    world = World(FakePolicy(interests={"GangScheduling": [interest(EventResource.POD_GROUP, Action.ADD, hint)]}))
+    world = World(FakePolicy(interests={"GangScheduling": [event_with_hint(EventResource.POD_GROUP, Action.ADD, hint)]}))
     world.add(member("a"))
     fail(world, world.queue.take_pod_group(world.pop()), "GangScheduling")
     world.add(member("x", "other"))

@@ -8,7 +8,7 @@ import pytest
 from queue_makers import FakePolicy
 
 from placewright.api.givenup import GIVEN_UP
-from placewright.framework.events import NODE_ADD, Action, EventResource, interest
+from placewright.framework.events import NODE_ADD, Action, EventResource, event_with_hint
 from placewright.queue.check import check_invariants
 from placewright.queue.events import A_SLICE
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
@@ -16,7 +16,7 @@ from placewright.queue.queued import SubQueue
 from placewright.testing import node, pod
 from placewright.testing.pods import PodMaker
 
-ON_NODES = {"NodeResourcesFit": (interest(EventResource.NODE, Action.ADD),)}
+ON_NODES = {"NodeResourcesFit": (event_with_hint(EventResource.NODE, Action.ADD),)}
 FIT = frozenset({"NodeResourcesFit"})
 #: The time of day at which the queue's clock stands at 0.
 BEGIN = 1_800_000_000.0

@@ -6,7 +6,7 @@ import pytest
 from queue_makers import FakePolicy, PodMaker, World, pod
 
 from placewright.api.objects import PodKey
-from placewright.framework.events import Action, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, EventResource, QueueingHint, event_with_hint
 from placewright.framework.podchanges import pod_update_events
 from placewright.queue.queued import SubQueue
 
@@ -69,7 +69,7 @@ def test_a_pod_with_gates_is_gated_by_the_plugin_that_said_so() -> None:
 
 
 def test_removing_the_last_gate_makes_a_pod_active() -> None:
-    eliminated = interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED)
+    eliminated = event_with_hint(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED)
     world = World(FakePolicy(interests={"SchedulingGates": [eliminated]}))
     world.add(pod("web").gates("a", "b"))
     world.queue.update(pod("web").gates("b").build())
@@ -114,7 +114,7 @@ def test_a_waiting_pod_is_tried_again_only_when_its_rejecting_plugin_says_that_i
     def own(rejected: object, old: object, new: object) -> QueueingHint:
         return QueueingHint.QUEUE
 
-    world = World(FakePolicy(interests={"TaintToleration": [interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, own)]}))
+    world = World(FakePolicy(interests={"TaintToleration": [event_with_hint(EventResource.POD, Action.UPDATE_POD_TOLERATION, own)]}))
     world.rejected(pod("web"), "TaintToleration")
     world.now += 5
     world.queue.update(pod("web").labels(app="x").build())

@@ -6,12 +6,12 @@ import asyncio
 
 from queue_makers import FakePolicy, World, pod
 
-from placewright.framework.events import NODE_ADD, WILDCARD, Action, EventResource, interest
+from placewright.framework.events import NODE_ADD, WILDCARD, Action, EventResource, event_with_hint
 from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queued import SubQueue
 
 NAME = "default-scheduler"
-ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
+ON_NODE_ADD = event_with_hint(EventResource.NODE, Action.ADD)
 
 
 def swap(world: World, policy: FakePolicy | None, *reconsidered: str) -> None:

@@ -20,7 +20,7 @@ from placewright.framework.events import (
     ClusterEvent,
     EventResource,
     QueueingHint,
-    interest,
+    event_with_hint,
 )
 from placewright.queue.check import InvariantError, check_invariants
 from placewright.queue.policy import BackoffPolicy
@@ -51,10 +51,10 @@ def make_policy(*, paused: bool, instant: bool, broken: bool, descending: bool, 
 
     return FakePolicy(
         interests={
-            "Fit": [interest(EventResource.NODE, Action.ADD), interest(EventResource.ASSIGNED_POD, Action.DELETE)],
-            "PodTopologySpread": [interest(EventResource.POD, Action.ALL)],
-            "InterPodAffinity": [interest(EventResource.POD, Action.ALL, hint)],
-            "SchedulingGates": [interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED)],
+            "Fit": [event_with_hint(EventResource.NODE, Action.ADD), event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE)],
+            "PodTopologySpread": [event_with_hint(EventResource.POD, Action.ALL)],
+            "InterPodAffinity": [event_with_hint(EventResource.POD, Action.ALL, hint)],
+            "SchedulingGates": [event_with_hint(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED)],
             "Theirs": None,
         },
         paused=paused,

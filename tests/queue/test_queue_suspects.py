@@ -13,7 +13,7 @@ from queue_makers import PodMaker, World, affinity_term, near, pod
 from placewright.api.decisionmarks import HEAVY_WORK, DecisionMark, heavy_work, keys_of, marked
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
-from placewright.queue.suspects import FIRST_WAIT, LONG_WAIT, LONGEST_QUIET, LONGEST_WAIT, Suspects, wait_after
+from placewright.queue.suspects import FIRST_WAIT, LONG_WAIT, LONGEST_QUIET, LONGEST_WAIT, DeathMarks, wait_after
 
 #: So many terms make a decision heavy.
 MANY_TERMS = tuple(affinity_term(app=f"a-{number}") for number in range(HEAVY_WORK // 10))
@@ -39,13 +39,13 @@ def death_of(maker: PodMaker, deaths: int = 1, *, hung: bool = False) -> Decisio
     return DecisionMark(marked(maker.build(), heavy=not hung), deaths)
 
 
-def knowing(*marks: DecisionMark, at: float = 0.0) -> Suspects:
-    suspects = Suspects()
+def knowing(*marks: DecisionMark, at: float = 0.0) -> DeathMarks:
+    suspects = DeathMarks()
     suspects.adopt((mark, at) for mark in marks)
     return suspects
 
 
-def deaths(suspects: Suspects, maker: PodMaker) -> int:
+def deaths(suspects: DeathMarks, maker: PodMaker) -> int:
     found = suspects.of(maker.build())
     return 0 if found is None else found.deaths
 

@@ -25,7 +25,7 @@ from placewright.framework.events import (
     EventKeys,
     EventResource,
     QueueingHint,
-    interest,
+    event_with_hint,
 )
 from placewright.queue import events
 from placewright.queue.check import check_invariants
@@ -45,9 +45,9 @@ class Told:
         self.asked: list[tuple[str, Any]] = []
         self.seconds = seconds
         table = interests or {
-            "Node": [interest(EventResource.NODE, Action.ADD, self._fits)],
-            "Gone": [interest(EventResource.NODE, Action.DELETE, self._fits)],
-            "Near": [interest(EventResource.POD, Action.ADD, narrow=_near)],
+            "Node": [event_with_hint(EventResource.NODE, Action.ADD, self._fits)],
+            "Gone": [event_with_hint(EventResource.NODE, Action.DELETE, self._fits)],
+            "Near": [event_with_hint(EventResource.POD, Action.ADD, narrow=_near)],
         }
         self.world = World(FakePolicy(interests=table))
         self.queue = self.world.queue
@@ -375,7 +375,7 @@ class Keyed:
 
     def table(self) -> dict[str, Any]:
         keys = EventKeys(self._of_pod, lambda _old, new: None if new == "all" else (new,))
-        return {"Claims": [interest(EventResource.RESOURCE_CLAIM, Action.ADD, self._asked, keys=keys)]}
+        return {"Claims": [event_with_hint(EventResource.RESOURCE_CLAIM, Action.ADD, self._asked, keys=keys)]}
 
     def _of_pod(self, waiting: PodInfo) -> Iterable[str]:
         if self.broken:

@@ -11,7 +11,7 @@ import numpy as np
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.interface import (
     CycleState,
     Diagnosis,
@@ -65,7 +65,7 @@ def late_plugin(plugin_name: str, script: Script, asked: list[str] | None = None
         name = plugin_name
 
         def events(self) -> Sequence[ClusterEventWithHint]:
-            return [interest(EventResource.ASSIGNED_POD, Action.DELETE)]
+            return [event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE)]
 
         def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
             log.append(f"reserve {self.name}")

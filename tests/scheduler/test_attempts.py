@@ -45,7 +45,7 @@ async def test_a_pod_that_fits_nowhere_ends_unschedulable_after_postfilter() -> 
     world = World().nodes(node("a")).pods(pod("web").requests(cpu="900"))
     await world.attempt()
     [attempt] = world.log.attempts
-    assert (attempt.result, attempt.placement) == (Result.UNSCHEDULABLE, None)
+    assert (attempt.result, attempt.schedule_result) == (Result.UNSCHEDULABLE, None)
     assert attempt.failure is not None
     assert "Insufficient cpu" in attempt.failure.message
     assert [name for name, code in outcomes(attempt) if code is not Code.SUCCESS] == ["Filter", "PostFilter"]

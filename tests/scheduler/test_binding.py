@@ -74,17 +74,17 @@ async def test_the_binding_carries_the_decision() -> None:
 
 def test_the_annotation_is_json_with_the_names_that_people_read() -> None:
     world = World().nodes(node("a"), node("b").offers(cpu="1500m"))
-    placement = world.cycle.place(world.evaluator, pod("web").requests(cpu="1").build())
-    (text,) = decision_annotations(placement).values()
+    result = world.cycle.place(world.evaluator, pod("web").requests(cpu="1").build())
+    (text,) = decision_annotations(result).values()
     assert msgspec.json.decode(text).keys() == {"profile", "generation", "score", "runnerUp", "plugins"}
-    assert decision_annotations(placement).keys() == {"placewright.dev/decision"}
+    assert decision_annotations(result).keys() == {"placewright.dev/decision"}
 
 
 def test_what_plugins_want_on_the_pod_stands_beside_the_decision_and_never_in_its_place() -> None:
     world = World().nodes(node("a"))
-    placement = world.cycle.place(world.evaluator, pod("web").build())
-    placement.state.annotations |= {"example.com/choice": "7", "placewright.dev/decision": "mine"}
-    annotations = decision_annotations(placement)
+    result = world.cycle.place(world.evaluator, pod("web").build())
+    result.state.annotations |= {"example.com/choice": "7", "placewright.dev/decision": "mine"}
+    annotations = decision_annotations(result)
     assert annotations["example.com/choice"] == "7"
     assert msgspec.json.decode(annotations["placewright.dev/decision"])["profile"] == world.evaluator.runtime.profile.name
 
@@ -92,10 +92,10 @@ def test_what_plugins_want_on_the_pod_stands_beside_the_decision_and_never_in_it
 def test_devices_that_a_pod_brought_do_not_survive_its_binding() -> None:
     """A tenant may write the annotation; what nobody chose is overwritten in the same request that places the pod."""
     world = World().nodes(node("a"))
-    placement = world.cycle.place(world.evaluator, pod("web").annotations(**{"placewright.dev/devices": '{"example.com/gpu":[0]}'}).build())
-    assert decision_annotations(placement)["placewright.dev/devices"] == "{}"
-    placement.state.annotations["placewright.dev/devices"] = '{"example.com/gpu":[3]}'
-    assert decision_annotations(placement)["placewright.dev/devices"] == '{"example.com/gpu":[3]}'
+    result = world.cycle.place(world.evaluator, pod("web").annotations(**{"placewright.dev/devices": '{"example.com/gpu":[0]}'}).build())
+    assert decision_annotations(result)["placewright.dev/devices"] == "{}"
+    result.state.annotations["placewright.dev/devices"] = '{"example.com/gpu":[3]}'
+    assert decision_annotations(result)["placewright.dev/devices"] == '{"example.com/gpu":[3]}'
 
 
 async def test_the_late_steps_run_in_order() -> None:
@@ -110,11 +110,11 @@ async def test_pods_that_a_plugin_wants_activated_are_tried_once_the_pod_is_plac
     await world.attempt()
     assert world.place("big") is SubQueue.UNSCHEDULABLE
     world.pods(pod("web"))
-    placement = world.cycle.place(world.evaluator, pod("web").build())
-    placement.state.activate["uid-big"] = pod("big").build()
+    result = world.cycle.place(world.evaluator, pod("web").build())
+    result.state.activate["uid-big"] = pod("big").build()
     queued = world.pop()
-    world.cluster.assume(placement.pod, placement.node)
-    assert await world.binding.run(Attempt(queued, placement.runtime.profile, lambda: world.now), placement)
+    world.cluster.assume(result.pod, result.node)
+    assert await world.binding.run(Attempt(queued, result.runtime.profile, lambda: world.now), result)
     assert world.place("big") is SubQueue.ACTIVE
 
 

@@ -30,24 +30,24 @@ def place(world: World, name: str = "web") -> ScheduleResult:
 
 def test_the_node_with_the_highest_total_is_chosen_and_compared_with_the_next_best() -> None:
     world = tasting({"a": 10, "b": 70, "c": 40}).nodes(node("a"), node("b"), node("c"))
-    placement = place(world)
-    assert (placement.node, placement.score, placement.runner_up, placement.ties) == ("b", 70, 40, 1)
-    assert placement.plugins == {"Taste": 70}
-    assert placement.feasible == 3
+    result = place(world)
+    assert (result.node, result.score, result.runner_up, result.ties) == ("b", 70, 40, 1)
+    assert result.plugins == {"Taste": 70}
+    assert result.feasible == 3
 
 
 def test_each_plugins_weighted_part_adds_up_to_the_score() -> None:
     world = World(scoring_plugin({"a": 10, "b": 70}), weights={"Taste": 3}).nodes(node("a"), node("b").offers(cpu="8"))
-    placement = place(world)
-    assert placement.plugins["Taste"] == 210
-    assert {"NodeResourcesFit", "NodeResourcesBalancedAllocation"} <= placement.plugins.keys()
-    assert sum(placement.plugins.values()) == placement.score
+    result = place(world)
+    assert result.plugins["Taste"] == 210
+    assert {"NodeResourcesFit", "NodeResourcesBalancedAllocation"} <= result.plugins.keys()
+    assert sum(result.plugins.values()) == result.score
 
 
 def test_a_tied_node_is_the_runner_up() -> None:
     world = tasting({}).nodes(node("a"), node("b"))
-    placement = place(world)
-    assert (placement.score, placement.runner_up, placement.ties) == (0, 0, 2)
+    result = place(world)
+    assert (result.score, result.runner_up, result.ties) == (0, 0, 2)
 
 
 def test_ties_are_broken_evenly() -> None:
@@ -67,9 +67,9 @@ def test_the_same_seed_breaks_ties_the_same_way() -> None:
 
 def test_a_single_feasible_node_is_taken_without_scoring() -> None:
     world = World(scoring_plugin({}, broken="must not be asked")).nodes(node("a"), node("b").offers(cpu="500m"))
-    placement = place(world)
-    assert (placement.node, placement.feasible, placement.score, placement.runner_up) == ("a", 1, 0, None)
-    assert placement.plugins == {}
+    result = place(world)
+    assert (result.node, result.feasible, result.score, result.runner_up) == ("a", 1, 0, None)
+    assert result.plugins == {}
 
 
 def test_without_nodes_nobody_is_blamed() -> None:
@@ -191,8 +191,8 @@ def test_infeasible_nodes_on_the_way_count_as_looked_at() -> None:
 
 def test_the_best_of_the_sample_is_chosen_and_the_sample_is_what_counts_as_feasible() -> None:
     world = tasting({"n110": 100, "n5": 50}, percentageOfNodesToScore=10).nodes(*(node(f"n{number}") for number in range(200)))
-    placement = place(world)
-    assert (placement.node, placement.feasible) == ("n5", 100)
+    result = place(world)
+    assert (result.node, result.feasible) == ("n5", 100)
 
 
 def test_the_sample_is_of_the_nodes_that_a_prefilter_left() -> None:

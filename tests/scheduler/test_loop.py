@@ -10,7 +10,7 @@ import pytest
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.tallies import Tallies
-from placewright.framework.events import NODE_ADD, Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import NODE_ADD, Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import CycleState, PermitResult, PreBindPlugin
 from placewright.framework.runtime import evaluation
 from placewright.framework.scalar import ScalarFilter
@@ -189,7 +189,7 @@ async def test_events_that_come_faster_than_pods_are_told_of_them_stop_no_decisi
             return pod.name.startswith("hard")
 
         def events(self) -> Sequence[ClusterEventWithHint]:
-            return (interest(EventResource.NODE, Action.ADD, self._asked),)
+            return (event_with_hint(EventResource.NODE, Action.ADD, self._asked),)
 
         def _asked(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
             world.now += 0.05

@@ -71,7 +71,7 @@ def test_no_more_pods_leave_in_any_minute_than_the_profile_allows_and_the_most_i
     stage.advance(70)
     assert len(stage.evictor.evicted) == 6
     assert all(sum(begin <= time < begin + 60 for time in times) <= 2 for begin in times)
-    assert [each.pod.name for each in stage.log.attempts if each.placement is not None] == [f"vip{i}" for i in range(5, -1, -1)]
+    assert [each.pod.name for each in stage.log.attempts if each.schedule_result is not None] == [f"vip{i}" for i in range(5, -1, -1)]
 
 
 def test_a_change_of_the_rules_has_waiting_pods_tried_again_at_once() -> None:

@@ -10,7 +10,7 @@ from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.engine.reflectors import PolledObjectSink
-from placewright.framework.events import Action, ClusterEventWithHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Reads, Rows
 from placewright.framework.sources import ObjectSource
@@ -43,7 +43,7 @@ class Permitted(ConstantReasonFilter):
         return (cluster.objects.of(Permission).version, cluster.node_journal.position)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        return (interest("Permission", Action.ALL),)
+        return (event_with_hint("Permission", Action.ALL),)
 
 
 def permission(name: str) -> Permission:

@@ -13,7 +13,7 @@ import pytest
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework import interface
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.interface import (
     SUCCESS,
     BindPlugin,
@@ -78,7 +78,7 @@ class AnswersAlike:
     status: ClassVar[Status]
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        return [interest(EventResource.NODE, Action.UPDATE_NODE_LABEL)]
+        return [event_with_hint(EventResource.NODE, Action.UPDATE_NODE_LABEL)]
 
     def pre_enqueue(self, _pod: PodInfo) -> Status:
         return self.status

@@ -15,7 +15,7 @@ import numpy as np
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     BindPlugin,
     BoolColumn,
@@ -180,7 +180,7 @@ class SleepsOn(TwoPods):
     """Hears of new nodes, and not of pods that go."""
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        return (interest(EventResource.NODE, Action.ADD),)
+        return (event_with_hint(EventResource.NODE, Action.ADD),)
 
 
 class LabelsNodes(ScalarScore):
@@ -233,7 +233,7 @@ class HintRaises(TwoPods):
     """Its hint reads a pod where there is none any more."""
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        return (interest(EventResource.ASSIGNED_POD, Action.ALL, self._after),)
+        return (event_with_hint(EventResource.ASSIGNED_POD, Action.ALL, self._after),)
 
     @staticmethod
     def _after(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
@@ -250,7 +250,7 @@ class GatesForGood(PreEnqueuePlugin):
         return SUCCESS if len(self.handle.cluster.objects.services) > 2 else unschedulable("waiting for three Services")
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        return (interest(EventResource.NODE, Action.DELETE),)
+        return (event_with_hint(EventResource.NODE, Action.DELETE),)
 
 
 class JudgesOtherwise(TwoPods, RowwiseFilter):

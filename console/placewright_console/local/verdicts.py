@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
 from placewright.api.pods import PodInfo
-from placewright.explain.explanation import Now, evaluated
+from placewright.explain.explanation import CurrentVerdict, evaluated
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.profiles.problem import did_you_mean
 from placewright.queue.queued import SubQueue
@@ -143,7 +143,7 @@ class WaitingVerdicts:
         return self._since[pod.uid]
 
 
-def rejections_of(now: Now) -> tuple[WaitReason, ...]:
+def rejections_of(now: CurrentVerdict) -> tuple[WaitReason, ...]:
     """Tell why a pod waits.
 
     Args:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from placewright.api.pods import PodInfo
-from placewright.explain.explanation import Explanation, Now, Ranked, Tried
+from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, RankedNode
 from placewright.explain.words import beyond_line, headline, miss_line, standing, verdict
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.serving.rights import ALL_NAMESPACES, Rights
@@ -96,7 +96,7 @@ def _without_others(found: Explanation) -> Explanation:
     return found if group is None else replace(found, group=replace(group, shortages=()))
 
 
-def _attempt(tried: Tried) -> dict[str, Any]:
+def _attempt(tried: AttemptSummary) -> dict[str, Any]:
     return {
         "number": tried.attempt,
         "at": tried.at,
@@ -129,7 +129,7 @@ def filter_order(evaluator: Evaluator) -> Sequence[str]:
     return [*(plugin.name for plugin in runtime.pre_filter if plugin.name not in filters), *filters]
 
 
-def funnel(now: Now, order: Sequence[str]) -> list[dict[str, Any]]:
+def funnel(now: CurrentVerdict, order: Sequence[str]) -> list[dict[str, Any]]:
     """Count the nodes that are left after each plugin.
 
     A node counts for the plugin that rejects it first, so the steps add up.
@@ -154,6 +154,6 @@ def funnel(now: Now, order: Sequence[str]) -> list[dict[str, Any]]:
     return steps
 
 
-def _ranked(ranked: Ranked) -> dict[str, Any]:
+def _ranked(ranked: RankedNode) -> dict[str, Any]:
     parts = {plugin: [part.raw, part.normalised, part.weight, part.product] for plugin, part in ranked.parts.items()}
     return {"node": ranked.node, "total": ranked.total, "parts": parts}

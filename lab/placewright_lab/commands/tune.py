@@ -42,7 +42,7 @@ from placewright_lab.simulation.sweep import jobs_for
 from placewright_lab.snapshots.recording import read_recording
 from placewright_lab.snapshots.snapshot import profiles_in
 from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
-from placewright_lab.tune.weightsearch import STRATEGY, Knob, Search, Setting, Task, Trial, tune
+from placewright_lab.tune.weightsearch import STRATEGY, Search, Setting, Task, Trial, TunedSetting, tune
 
 INTERRUPTED: Final = 130
 _STUDY: Final = "tune"
@@ -138,7 +138,7 @@ def _simulations(task: Task, trials: int) -> int:
     return min(trials, task.combinations) + 1
 
 
-def parse_knobs(texts: Sequence[str], registry: Registry) -> tuple[Knob, ...]:
+def parse_knobs(texts: Sequence[str], registry: Registry) -> tuple[TunedSetting, ...]:
     """Parse each `--vary`. Raises `InputError` for one that cannot be varied so, or occurs twice."""
     knobs = tuple(_knob(text, registry) for text in texts)
     names = [knob.name for knob in knobs]
@@ -148,10 +148,10 @@ def parse_knobs(texts: Sequence[str], registry: Registry) -> tuple[Knob, ...]:
     return knobs
 
 
-def _knob(text: str, registry: Registry) -> Knob:
+def _knob(text: str, registry: Registry) -> TunedSetting:
     name, _, choices = text.partition("=")
     if name == STRATEGY:
-        return Knob(name, _words(name, choices))
+        return TunedSetting(name, _words(name, choices))
     scoring = sorted(plugin for plugin, kind in registry.items() if ExtensionPoint.SCORE.implemented_by(kind))
     if name not in scoring:
         raise bad_field("--vary", name, f"{', '.join(scoring)}, {STRATEGY}{did_you_mean(name, [*scoring, STRATEGY])}")
@@ -159,7 +159,7 @@ def _knob(text: str, registry: Registry) -> Knob:
     low, high = (int(match[1]), int(match[2])) if match else (1, 0)
     if not low <= high <= MAX_WEIGHT:
         raise bad_field(f"--vary {name}", choices, f"LOW..HIGH, whole numbers from 0 to {MAX_WEIGHT}, such as 0..10")
-    return Knob(name, range(low, high + 1))
+    return TunedSetting(name, range(low, high + 1))
 
 
 def _words(name: str, text: str) -> tuple[Setting, ...]:

@@ -10,7 +10,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError, PluginError
 from placewright.framework.interface import Diagnosis
-from placewright.framework.preemption.together import Unit, units_of
+from placewright.framework.preemption.victimunits import VictimUnit, units_of
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.status import Code
 from placewright.scheduler.messages import NO_NODES, fit_error
@@ -114,7 +114,7 @@ def _verdict(
     )
 
 
-def _in_words(unit: Unit) -> str:
+def _in_words(unit: VictimUnit) -> str:
     names = ", ".join(sorted(pod.key for pod in unit.pods))
     return names if unit.ref is None else f"all of {unit.ref} ({names})"
 

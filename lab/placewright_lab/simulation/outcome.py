@@ -167,10 +167,10 @@ class Fates:
         """Note the result of an attempt."""
         fate = self.by_uid[attempt.uid]
         fate.attempts = attempt.number
-        if attempt.result is Result.SCHEDULED and attempt.placement is not None:
-            placement = attempt.placement
-            fate.node, fate.bound = placement.node, attempt.ended
-            fate.score, fate.parts = placement.score, placement.plugins
+        if attempt.result is Result.SCHEDULED and attempt.schedule_result is not None:
+            result = attempt.schedule_result
+            fate.node, fate.bound = result.node, attempt.ended
+            fate.score, fate.parts = result.score, result.plugins
             fate.message, fate.plugins = "", frozenset()
         elif attempt.failure is not None:
             fate.rejected = True

@@ -37,7 +37,7 @@ STRATEGY: Final = "NodeResourcesFit.scoringStrategy"
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class TunedSetting:
     """One setting of a profile that is varied: the weight of the plugin `name`, or the type of NodeResourcesFit's `STRATEGY`.
 
     Attributes:
@@ -54,7 +54,7 @@ class Task:
 
     scenario: Scenario
     base: SchedulingProfile
-    knobs: tuple[Knob, ...]
+    knobs: tuple[TunedSetting, ...]
     objectives: tuple[Objective, ...]
     registry: Registry
     seed: int = 0
@@ -191,7 +191,7 @@ class Proposals:
         """Tell the result."""
 
 
-def all_settings(knobs: Sequence[Knob]) -> Iterator[Settings]:
+def all_settings(knobs: Sequence[TunedSetting]) -> Iterator[Settings]:
     """Return every combination, in order."""
     names = [knob.name for knob in knobs]
     return (dict(zip(names, choices, strict=True)) for choices in itertools.product(*(knob.choices for knob in knobs)))
@@ -200,7 +200,7 @@ def all_settings(knobs: Sequence[Knob]) -> Iterator[Settings]:
 class Everything(Proposals):
     """Every combination, in order, in one round: none depends on the result of another."""
 
-    def __init__(self, knobs: Sequence[Knob]) -> None:
+    def __init__(self, knobs: Sequence[TunedSetting]) -> None:
         self._left = all_settings(knobs)
 
     def next_round(self) -> list[Settings]:
@@ -257,7 +257,7 @@ def optuna_library() -> Any:
     return optuna
 
 
-def distribution_of(optuna: Any, knob: Knob) -> Any:
+def distribution_of(optuna: Any, knob: TunedSetting) -> Any:
     """Return the distribution from which Optuna draws a knob's setting."""
     numbers = [choice for choice in knob.choices if isinstance(choice, int)]
     if numbers:

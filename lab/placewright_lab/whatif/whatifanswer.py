@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.explain.explanation import Now, evaluated
+from placewright.explain.explanation import CurrentVerdict, evaluated
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
 from placewright.serving.rights import ALL_NAMESPACES
@@ -47,7 +47,7 @@ class TriedProfile:
 
     evaluator: Evaluator | None
     problem: str = ""
-    verdicts: dict[str, Now] = field(default_factory=dict)
+    verdicts: dict[str, CurrentVerdict] = field(default_factory=dict)
     nodes: dict[str, NodeName | None] | None = None
     figures: Line | None = None
     again: dict[str, NodeName | None] = field(default_factory=dict)
@@ -133,9 +133,9 @@ class Answer:
                 yield self._waiting_line(tried)
         yield self._waiting_line(tried)
 
-    def _verdict(self, side: TriedProfile, pod: PodInfo) -> Now:
+    def _verdict(self, side: TriedProfile, pod: PodInfo) -> CurrentVerdict:
         if side.evaluator is None:
-            return Now(error=side.problem)
+            return CurrentVerdict(error=side.problem)
         return evaluated(side.evaluator, self._subject.trial.cluster, pod, briefly=True)
 
     def _waiting_line(self, tried: int) -> Line:
@@ -225,7 +225,7 @@ def _chooser(trial: TrialCluster, side: TriedProfile) -> Chooser | None:
     return None if side.evaluator is None else Chooser(trial, side.evaluator, random.Random(0))
 
 
-def _told(pod: PodInfo, now: Now) -> PendingPod:
+def _told(pod: PodInfo, now: CurrentVerdict) -> PendingPod:
     return PendingPod(pod.namespace, pod.name, "", "gated" if now.gated else "", rejections_of(now), 0.0)
 
 

@@ -216,7 +216,7 @@ async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, event_han
     Raises:
         RequestError: the API server did not answer.
     """
-    pods = [placement.pod for _, placement in binding.unresolved.values()]
+    pods = [result.pod for _, result in binding.unresolved.values()]
     for start in range(0, len(pods), _AT_ONCE):
         await asyncio.gather(*(_ask_for(client, pod, binding, event_handlers) for pod in pods[start : start + _AT_ONCE]))
 

@@ -28,7 +28,7 @@ from placewright.scheduler.decisiondetail import TOP, Choice, NodeRefusal, best_
 from placewright.scheduler.messages import NO_NODES, fit_error
 
 
-class Part(msgspec.Struct, frozen=True):
+class ScorePart(msgspec.Struct, frozen=True):
     """A plugin's part in a node's total score."""
 
     raw: int
@@ -37,15 +37,15 @@ class Part(msgspec.Struct, frozen=True):
     product: int
 
 
-class Ranked(msgspec.Struct, frozen=True):
+class RankedNode(msgspec.Struct, frozen=True):
     """A node that could hold the pod, with its total score and the parts of each plugin."""
 
     node: str
     total: int
-    parts: dict[str, Part] = {}
+    parts: dict[str, ScorePart] = {}
 
 
-class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class AttemptSummary(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """An attempt that has ended: an `AttemptRecord` for a person. Durations are seconds.
 
     Attributes:
@@ -72,7 +72,7 @@ class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     runner_up: int | None = None
     ties: int = 0
     plugins: dict[str, int] = {}
-    best: tuple[Ranked, ...] = ()
+    best: tuple[RankedNode, ...] = ()
     refusals: tuple[NodeRefusal, ...] = ()
     message: str = ""
     together: int = 0
@@ -131,7 +131,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     turn: TurnFacts | None = None
 
 
-class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class CurrentVerdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The verdicts of the pod's profile on the cluster as it is now, without any change to it. Extenders are not asked.
 
     Attributes:
@@ -150,7 +150,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     feasible: int = 0
     nodes: int = 0
-    best: tuple[Ranked, ...] = ()
+    best: tuple[RankedNode, ...] = ()
     ties: int = 0
     refusals: tuple[NodeRefusal, ...] = ()
     misses: tuple[Miss, ...] = ()
@@ -187,10 +187,10 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     node: str = ""
     assumed: bool = False
     queue: Queued | None = None
-    now: Now | None = None
+    now: CurrentVerdict | None = None
     group: GroupFacts | None = None
     claims: tuple[ClaimFact, ...] = ()
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[AttemptSummary, ...] = ()
     decision: Decision | None = None
     source: str = ""
     pending: bool = False
@@ -199,15 +199,15 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     notes: tuple[str, ...] = ()
 
 
-def tried(record: AttemptRecord) -> Tried:
+def tried(record: AttemptRecord) -> AttemptSummary:
     """Convert a record, with each score beside its node."""
-    same: dict[str, Any] = {name: getattr(record, name) for name in Tried.__struct_fields__}
+    same: dict[str, Any] = {name: getattr(record, name) for name in AttemptSummary.__struct_fields__}
     best = _ranked(record.best, record.parts) if record.parts else ()
     node, nominated = record.node or "", record.nominated_node or ""
-    return Tried(**same | {"steps": _added_up(record.steps), "node": node, "nominated_node": nominated, "best": best})
+    return AttemptSummary(**same | {"steps": _added_up(record.steps), "node": node, "nominated_node": nominated, "best": best})
 
 
-def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int = TOP, briefly: bool = False) -> Now:
+def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int = TOP, briefly: bool = False) -> CurrentVerdict:
     """Evaluate a pending pod on every node, without a change to the cluster. Preemption is not tried.
 
     Args:
@@ -223,34 +223,34 @@ def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int 
     try:
         gate = evaluator.runtime.run_pre_enqueue(pod)
         if not gate.ok:
-            return Now(gated=cut(gate.message), nodes=cluster.node_count)
+            return CurrentVerdict(gated=cut(gate.message), nodes=cluster.node_count)
         if cluster.node_count == 0:
-            return Now(message=NO_NODES)
+            return CurrentVerdict(message=NO_NODES)
         evaluation = evaluator.evaluate(pod)
         return _brief(evaluator, cluster, evaluation) if briefly else _evaluated(evaluator, cluster, evaluation, top)
     except (CycleError, InvalidScoreError) as problem:
-        return Now(error=cut(str(problem)), nodes=cluster.node_count)
+        return CurrentVerdict(error=cut(str(problem)), nodes=cluster.node_count)
     except MemoryError:
         raise
     except Exception as problem:  # noqa: BLE001 - a plugin may be out-of-tree code
-        return Now(error=cut(why(problem)), nodes=cluster.node_count)
+        return CurrentVerdict(error=cut(why(problem)), nodes=cluster.node_count)
 
 
-def _brief(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> Now:
+def _brief(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> CurrentVerdict:
     if evaluation.count:
-        return Now(feasible=evaluation.count, nodes=cluster.node_count)
+        return CurrentVerdict(feasible=evaluation.count, nodes=cluster.node_count)
     diagnosis = evaluator.diagnose(evaluation)
     message = cut(fit_error(diagnosis), 1024)
-    return Now(nodes=diagnosis.node_count, refusals=refusals(cluster, diagnosis), message=message)
+    return CurrentVerdict(nodes=diagnosis.node_count, refusals=refusals(cluster, diagnosis), message=message)
 
 
-def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, top: int) -> Now:
+def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, top: int) -> CurrentVerdict:
     diagnosis = evaluator.diagnose(evaluation)
     diagnosis.node_count -= evaluation.count
     rejected = refusals(cluster, diagnosis)
     diagnosis.node_count += evaluation.count
     best, ties = _best(evaluator, cluster, evaluation, top) if evaluation.count else ((), 0)
-    return Now(
+    return CurrentVerdict(
         feasible=evaluation.count,
         nodes=diagnosis.node_count,
         best=best,
@@ -276,7 +276,7 @@ def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, dia
     return or_logged(lambda: free_devices(evaluator, cluster, evaluation, diagnosis), None, unknown, evaluation.pod.key)
 
 
-def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: int) -> tuple[tuple[Ranked, ...], int]:
+def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: int) -> tuple[tuple[RankedNode, ...], int]:
     """Return the best nodes, and the number of nodes with the highest total."""
     totals = evaluator.score(evaluation)
     order = np.argsort(-totals, kind="stable")[:2]
@@ -298,9 +298,9 @@ def _names(cluster: Cluster, rows: Rows) -> list[str]:
     return [str(cluster.names[row]) for row in rows.tolist()]
 
 
-def _ranked(nodes: Iterable[str], parts: dict[str, list[PluginScore]]) -> tuple[Ranked, ...]:
+def _ranked(nodes: Iterable[str], parts: dict[str, list[PluginScore]]) -> tuple[RankedNode, ...]:
     ranked = []
     for at, node in enumerate(nodes):
-        scores = {plugin: Part(*scores[at], scores[at].product) for plugin, scores in parts.items()}
-        ranked.append(Ranked(node, sum(part.product for part in scores.values()), scores))
+        scores = {plugin: ScorePart(*scores[at], scores[at].product) for plugin, scores in parts.items()}
+        ranked.append(RankedNode(node, sum(part.product for part in scores.values()), scores))
     return tuple(ranked)

@@ -216,27 +216,27 @@ def recorded(attempt: Attempt, now: float) -> AttemptRecord:
     Returns:
         The record.
     """
-    pod, profile, placement, failure = attempt.pod, attempt.profile, attempt.placement, attempt.failure
+    pod, profile, result, failure = attempt.pod, attempt.profile, attempt.schedule_result, attempt.failure
     seconds = (attempt.ended or attempt.started) - attempt.started
     who = (pod.namespace, pod.name, pod.uid, profile.name, profile.generation, attempt.number, now, attempt.result or "", seconds)
     # The steps are kept as they are: a smaller copy costs more time than it saves memory.
     steps = attempt.steps.taken
     if failure is None:
-        record = AttemptRecord(*who, steps) if placement is None else AttemptRecord(*who, steps, *_placed(placement))
+        record = AttemptRecord(*who, steps) if result is None else AttemptRecord(*who, steps, *_placed(result))
         return msgspec.structs.replace(record, together=attempt.together) if attempt.together else record
     refused, message = failure.refused, cut(failure.message, _MESSAGE)
     room = failure.nominated_node or None
     victims = tuple([(each.namespace, each.name) for each in failure.victims[:MOST_VICTIMS]]) if failure.victims else ()
-    if placement is None:
+    if result is None:
         return AttemptRecord(
             *who, steps, nodes=refused.nodes, nominated_node=room, refusals=refused.by, message=message, victims=victims
         )  # fmt: skip
-    return msgspec.structs.replace(AttemptRecord(*who, steps, *_placed(placement)), nominated_node=room, message=message)
+    return msgspec.structs.replace(AttemptRecord(*who, steps, *_placed(result)), nominated_node=room, message=message)
 
 
-def _placed(placement: ScheduleResult) -> tuple[Any, ...]:
+def _placed(result: ScheduleResult) -> tuple[Any, ...]:
     """Return the values of the fields from `node` to `parts`."""
     return (
-        placement.node, placement.feasible, placement.nodes, placement.score, placement.runner_up, placement.ties,
-        placement.best, placement.plugins, placement.parts if len(placement.best) > 1 else {},
+        result.node, result.feasible, result.nodes, result.score, result.runner_up, result.ties,
+        result.best, result.plugins, result.parts if len(result.best) > 1 else {},
     )  # fmt: skip

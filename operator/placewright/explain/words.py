@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from placewright.explain.claimfacts import ClaimFact
-from placewright.explain.explanation import Explanation, Now, Queued, TurnFacts
+from placewright.explain.explanation import CurrentVerdict, Explanation, Queued, TurnFacts
 from placewright.explain.groupfacts import GroupFacts
 from placewright.explain.groupshortage import Holder, Shortage
 from placewright.explain.nearestmiss import Miss
@@ -38,7 +38,7 @@ def standing(found: Explanation) -> Iterable[str]:
     yield from (claim_line(each) for each in found.claims)
 
 
-def verdict(found: Explanation, now: Now) -> str:
+def verdict(found: Explanation, now: CurrentVerdict) -> str:
     """Say how many nodes can hold the pod now, or why it would not be tried.
 
     Args:

@@ -218,7 +218,7 @@ class ClusterEventWithHint(Generic[Object]):
     keys: EventKeys[Object] | None = None
 
 
-def interest(
+def event_with_hint(
     resource: EventResource | str,
     action: Action,
     hint: QueueingHintFn[Object] = always,

@@ -65,7 +65,7 @@ class ObjectSource(Generic[K]):
 
     Attributes:
         kind: the struct that each object is decoded into, with a field `metadata: ObjectMeta`. Its name is the Kubernetes kind, and the
-            name under which a hint registers (`interest("NodeMetrics", Action.ALL, …)`). What it does not declare is not kept.
+            name under which a hint registers (`event_with_hint("NodeMetrics", Action.ALL, …)`). What it does not declare is not kept.
         group: the API group, such as `metrics.k8s.io`; empty for the core group (ConfigMap, ResourceQuota, LimitRange).
         resource: the plural that stands in the path, such as `nodes`.
         versions: API versions that the struct can read, best first.

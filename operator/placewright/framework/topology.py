@@ -299,7 +299,7 @@ class DomainRule:
         return bool(self.allowed.all())
 
 
-class Usually(enum.Enum):
+class DefaultVerdict(enum.Enum):
     """The verdict of a rule on rows that are no exception."""
 
     ALLOWED = enum.auto()
@@ -316,7 +316,7 @@ class RowRule:
     """
 
     place: Domains
-    usually: Usually
+    usually: DefaultVerdict
     exceptions: Rows
     denied: Status
     missing: Status
@@ -328,11 +328,11 @@ class RowRule:
 
     def allows(self, rows: Rows) -> BoolColumn:
         """Return True for rows whose domain the rule allows."""
-        if self.usually is Usually.ALLOWED_WHERE_LABELLED:
+        if self.usually is DefaultVerdict.ALLOWED_WHERE_LABELLED:
             column = self.place.labelled.copy()
         else:
-            column = np.full(len(self.codes), self.usually is Usually.ALLOWED)
-        column[self.exceptions] = self.usually is Usually.DENIED
+            column = np.full(len(self.codes), self.usually is DefaultVerdict.ALLOWED)
+        column[self.exceptions] = self.usually is DefaultVerdict.DENIED
         return column[rows]
 
     @property
@@ -343,7 +343,7 @@ class RowRule:
     @property
     def allows_all(self) -> bool:
         """Implements `FixedRule.allows_all`."""
-        return self.usually is Usually.ALLOWED and not len(self.exceptions)
+        return self.usually is DefaultVerdict.ALLOWED and not len(self.exceptions)
 
 
 def obey(rules: Sequence[TopologyRule], rows: Rows) -> BoolColumn:

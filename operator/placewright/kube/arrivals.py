@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from placewright.api.objectbounds import bounded
-from placewright.kube.listwatch import Bad, ChangeType, Event, Object, WatchError
+from placewright.kube.listwatch import ChangeType, Event, Object, UndecodableObject, WatchError
 from placewright.kube.reflector import Reflector
 
 T = TypeVar("T", bound=Object)
@@ -36,8 +36,8 @@ class Arrivals(Reflector[T]):
             event = Event(ChangeType.BOOKMARK, event.object)
         super()._take(event)
 
-    def _put(self, item: T | Bad) -> None:
-        if isinstance(item, Bad):
+    def _put(self, item: T | UndecodableObject) -> None:
+        if isinstance(item, UndecodableObject):
             self.counts.bad_objects += 1
         else:
             self._tell(self._sink.changed, None, bounded(item))

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, INVALID, ApiError
-from placewright.kube.listwatch import Bad, Object, Wire, pages
+from placewright.kube.listwatch import Object, UndecodableObject, Wire, pages
 from placewright.kube.reflector import PAGE_LIMIT, Source
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 
@@ -82,7 +82,7 @@ async def _read(client: ApiClient, source: Source[T], first: dict[str, str], sle
 
     async for page in pages(get, Wire(source.kind).page, source.selectors | first):
         for item in page.items:
-            if isinstance(item, Bad):
+            if isinstance(item, UndecodableObject):
                 listed.bad.append(f"{source.kind.__name__} {item.metadata.namespace}/{item.metadata.name}: {item.error}")
             else:
                 listed.items.append(source.upgrade(item) if source.upgrade is not None else item)

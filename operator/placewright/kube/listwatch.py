@@ -110,7 +110,7 @@ class Malformed(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class UndecodableObject:
     """An object that does not have the shape of its kind. Its metadata could be read, so that it can be named and found again."""
 
     metadata: ObjectMeta
@@ -121,7 +121,7 @@ class Bad:
 class Page(Generic[T]):
     """One page of a list. `following` is the token of the next page, empty on the last one."""
 
-    items: list[T | Bad]
+    items: list[T | UndecodableObject]
     resource_version: str
     following: str
 
@@ -131,7 +131,7 @@ class Event(Generic[T]):
     """One line of a watch."""
 
     change: ChangeType
-    object: T | Bad
+    object: T | UndecodableObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Wire(Generic[T]):
             body: the answer's JSON text.
 
         Returns:
-            The page; an object of a wrong shape is a `Bad` in it.
+            The page; an object of a wrong shape is a `UndecodableObject` in it.
 
         Raises:
             Malformed: the text is no list.
@@ -225,7 +225,7 @@ class Wire(Generic[T]):
             line: JSON text without its newline.
 
         Returns:
-            The event, or the server's error. An object of a wrong shape is a `Bad`.
+            The event, or the server's error. An object of a wrong shape is a `UndecodableObject`.
 
         Raises:
             Malformed: the line is no watch event.
@@ -256,11 +256,11 @@ class Wire(Generic[T]):
             raise Malformed(f"no watch event of {self.kind.__name__}: {error}") from None
         return Event(event.type, self._one(event.object))
 
-    def _one(self, raw: msgspec.Raw) -> T | Bad:
+    def _one(self, raw: msgspec.Raw) -> T | UndecodableObject:
         try:
             return decoded(self._object, raw)
         except DECODE_ERRORS as error:
-            return Bad(_metadata(raw), str(error))
+            return UndecodableObject(_metadata(raw), str(error))
 
 
 async def pages(

@@ -24,7 +24,6 @@ from placewright.api.objectbounds import bounded
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, ApiError, RequestError, Unreachable
 from placewright.kube.listwatch import (
-    Bad,
     ChangeType,
     Event,
     LineSplitter,
@@ -33,6 +32,7 @@ from placewright.kube.listwatch import (
     Object,
     ObjectKey,
     Page,
+    UndecodableObject,
     WatchError,
     Wire,
     object_key,
@@ -352,9 +352,9 @@ class Reflector(Generic[T]):
 
     # --- the store ---
 
-    def _put(self, item: T | Bad) -> None:
+    def _put(self, item: T | UndecodableObject) -> None:
         key = object_key(item.metadata)
-        if isinstance(item, Bad):
+        if isinstance(item, UndecodableObject):
             self._note_bad(key, item)
             return
         if self.source.upgrade is not None:
@@ -393,7 +393,7 @@ class Reflector(Generic[T]):
         if old is not None:
             self._tell(self._sink.deleted, old)
 
-    def _note_bad(self, key: ObjectKey, bad: Bad) -> None:
+    def _note_bad(self, key: ObjectKey, bad: UndecodableObject) -> None:
         """Count and log an object that cannot be decoded. A known object stays as last read: taking it for deleted would free its room."""
         self.counts.bad_objects += 1
         known = self.store.get(key)

@@ -81,20 +81,20 @@ def _say(level: int, said: str, fields: dict[str, Any], about: object) -> None:
 
 
 def _placed(attempt: Attempt) -> dict[str, Any]:
-    placement, profile = attempt.placement, attempt.profile
-    if placement is None:
+    result, profile = attempt.schedule_result, attempt.profile
+    if result is None:
         return _pod(attempt) | _times(attempt)
     # With a single feasible node, or a nominated one, nothing is scored: 0 would be no score.
-    scored = bool(placement.plugins)
+    scored = bool(result.plugins)
     return {
         "pod": attempt.pod.key,
         "uid": attempt.uid,
-        "node": placement.node,
+        "node": result.node,
         "profile": profile.name,
         "generation": profile.generation,
-        "score": placement.score if scored else None,
-        "runner_up": placement.runner_up if scored else None,
-        "feasible": placement.feasible,
+        "score": result.score if scored else None,
+        "runner_up": result.runner_up if scored else None,
+        "feasible": result.feasible,
         "attempt": attempt.number,
         **_times(attempt),
     }
@@ -102,8 +102,8 @@ def _placed(attempt: Attempt) -> dict[str, Any]:
 
 def _refused(attempt: Attempt) -> dict[str, Any]:
     failure, fields = attempt.failure, _pod(attempt)
-    if attempt.placement is not None:
-        fields["node"] = attempt.placement.node  # chosen first, and rolled back
+    if attempt.schedule_result is not None:
+        fields["node"] = attempt.schedule_result.node  # chosen first, and rolled back
     if failure is None:
         return fields | {"message": ""} | _times(attempt)
     fields["reason"] = SCHEDULER_ERROR if failure.internal else UNSCHEDULABLE
@@ -171,6 +171,6 @@ def _slow(said: str, attempt: Attempt, took: float, steps: Iterable[Step]) -> No
         "slowest_ms": blamed[slowest] * _MILLI,
         "steps_ms": {name: seconds * _MILLI for name, seconds in spent.items()},
     }
-    if attempt.placement is not None:
-        fields["node"] = attempt.placement.node
+    if attempt.schedule_result is not None:
+        fields["node"] = attempt.schedule_result.node
     _say(logging.WARNING, said, fields, (attempt.profile.name, slowest))

@@ -66,14 +66,14 @@ def _attributes(attempt: Attempt) -> Attributes:
 
 
 def _placement(attempt: Attempt) -> Attributes:
-    placement = attempt.placement
-    if placement is None:
+    result = attempt.schedule_result
+    if result is None:
         return {}
-    found: Attributes = {"k8s.node.name": _text(placement.node), "placewright.feasible_nodes": placement.feasible}
-    if placement.plugins:  # otherwise nothing was scored
-        found["placewright.score"] = placement.score
-        if placement.runner_up is not None:
-            found["placewright.runner_up"] = placement.runner_up
+    found: Attributes = {"k8s.node.name": _text(result.node), "placewright.feasible_nodes": result.feasible}
+    if result.plugins:  # otherwise nothing was scored
+        found["placewright.score"] = result.score
+        if result.runner_up is not None:
+            found["placewright.runner_up"] = result.runner_up
     return found
 
 

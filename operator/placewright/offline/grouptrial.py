@@ -89,9 +89,9 @@ def _take(cycle: SchedulingCycle, evaluator: Evaluator, cluster: Cluster, pod: P
     evaluation = cycle.evaluate(evaluator, pod)
     if evaluation.count == 0:
         raise cycle.refusal(evaluator, evaluation)
-    placement = cycle.chosen(evaluator, evaluation)
-    cluster.assume(pod, placement.node)
-    status = evaluator.runtime.run_reserve(placement.state, pod, placement.node)
+    result = cycle.chosen(evaluator, evaluation)
+    cluster.assume(pod, result.node)
+    status = evaluator.runtime.run_reserve(result.state, pod, result.node)
     if not status.ok:
-        cluster.forget(pod, placement.node)
+        cluster.forget(pod, result.node)
         raise FitError(status.message)

@@ -16,7 +16,7 @@ from placewright.api.podgroups import FORM_OF, GroupObject, PodGroup, declares
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
 from placewright.framework.constraints import within
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import Handle, PodGroupPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
 
@@ -88,8 +88,8 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
         New members need no event, because the last one activates all (see `queue.pod_groups`). Filters handle new nodes.
         """
         return (
-            interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),
-            interest(EventResource.NODE, Action.UPDATE_NODE_LABEL, self._comes_into_a_domain),
+            event_with_hint(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),
+            event_with_hint(EventResource.NODE, Action.UPDATE_NODE_LABEL, self._comes_into_a_domain),
         )
 
     def _comes_into_a_domain(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:

@@ -31,7 +31,7 @@ from placewright.api.selectors import (
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.clusterlimits import label_nowhere
 from placewright.cluster.labels import LabelColumn
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -192,7 +192,7 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare nodes that match now and did not before."""
-        return (interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now),)
+        return (event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now),)
 
     def _node_matches_now(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         def matches(node: Node) -> bool:

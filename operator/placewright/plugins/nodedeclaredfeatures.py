@@ -14,7 +14,7 @@ from placewright.api.objects import Node, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.status import SKIP, unresolvable
@@ -53,8 +53,8 @@ class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare nodes that now have what the pod needs, and changes of the pod's own need."""
         return (
-            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _node_became_able),
-            interest(EventResource.POD, Action.UPDATE, _own_need_changed, is_itself),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _node_became_able),
+            event_with_hint(EventResource.POD, Action.UPDATE, _own_need_changed, is_itself),
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.status import unresolvable
@@ -37,4 +37,4 @@ class NodeName(ConstantReasonFilter):
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare new nodes, because only a new node can have the name."""
-        return (interest(EventResource.NODE, Action.ADD),)
+        return (event_with_hint(EventResource.NODE, Action.ADD),)

@@ -8,7 +8,7 @@ from typing import Final
 from placewright.api.objects import NodeName
 from placewright.api.pods import ANY_ADDRESS, HostPort, PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, RemedyPlugin, keys, pods_in_words
@@ -52,8 +52,8 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that free one of the ports, and new nodes."""
         return (
-            interest(EventResource.POD, Action.DELETE, _frees_a_port),
-            interest(EventResource.NODE, Action.ADD),
+            event_with_hint(EventResource.POD, Action.DELETE, _frees_a_port),
+            event_with_hint(EventResource.NODE, Action.ADD),
         )
 
 

@@ -32,7 +32,7 @@ from placewright.framework.events import (
     EventKeys,
     EventResource,
     QueueingHint,
-    interest,
+    event_with_hint,
 )
 from placewright.framework.interface import (
     ROUNDING_SECONDS,
@@ -134,9 +134,11 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare new nodes, pods of the owner that become Ready, and the end of a wait."""
         return (
-            interest(EventResource.NODE, Action.ADD),
-            interest(EventResource.ASSIGNED_POD, Action.UPDATE, _owner_is_welcome, keys=EventKeys(_owners_of, _owners_that_are_welcome)),
-            interest(NAME, Action.UPDATE, _is_of, keys=EventKeys(_owners_of, _owners_whose_time_passed)),
+            event_with_hint(EventResource.NODE, Action.ADD),
+            event_with_hint(
+                EventResource.ASSIGNED_POD, Action.UPDATE, _owner_is_welcome, keys=EventKeys(_owners_of, _owners_that_are_welcome)
+            ),
+            event_with_hint(NAME, Action.UPDATE, _is_of, keys=EventKeys(_owners_of, _owners_whose_time_passed)),
         )
 
     def seconds_out(self, entry: TurnedAway) -> float:

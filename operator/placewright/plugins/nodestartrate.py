@@ -26,7 +26,7 @@ from placewright.framework.events import (
     EventKeys,
     EventResource,
     QueueingHint,
-    interest,
+    event_with_hint,
 )
 from placewright.framework.interface import (
     ROUNDING_SECONDS,
@@ -136,9 +136,9 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL if self.args.domains else Action.ADD
         of_profile = EventKeys(_name_of, _names_that_start_less)
         return (
-            interest(EventResource.ASSIGNED_POD, Action.UPDATE | Action.DELETE, _one_starts_less, keys=of_profile),
-            interest(EventResource.NODE, nodes),
-            interest(NAME, Action.UPDATE),
+            event_with_hint(EventResource.ASSIGNED_POD, Action.UPDATE | Action.DELETE, _one_starts_less, keys=of_profile),
+            event_with_hint(EventResource.NODE, nodes),
+            event_with_hint(NAME, Action.UPDATE),
         )
 
     def _wake_in_time(self, now: float) -> None:

@@ -12,7 +12,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.tolerations import tolerated
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
@@ -49,8 +49,8 @@ class NodeUnschedulable(ConstantReasonFilter, RemedyPlugin):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare nodes that are or become schedulable, and tolerations that the pod gains."""
         return (
-            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable),
-            interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _pod_gained_toleration, is_itself),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable),
+            event_with_hint(EventResource.POD, Action.UPDATE_POD_TOLERATION, _pod_gained_toleration, is_itself),
         )
 
 

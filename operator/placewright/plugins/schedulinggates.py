@@ -7,7 +7,7 @@ from typing import Final
 
 from placewright.api.pods import PodInfo
 from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
 
@@ -26,7 +26,7 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare the removal of the pod's own gates, because nothing else helps."""
-        return (interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod, is_itself),)
+        return (event_with_hint(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod, is_itself),)
 
 
 def gates_line(pod: PodInfo) -> str:

@@ -11,7 +11,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.tolerations import HARD_EFFECTS, TolerationSet
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, IntColumn, MaxNormalised, PreScorePlugin, Rows
 from placewright.framework.remedies import NeededToleration, Remedy, RemedyKind, RemedyPlugin
@@ -65,8 +65,8 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare nodes whose taints the pod now tolerates, and tolerations that the pod gains."""
         return (
-            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _taints_became_tolerable),
-            interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _own_tolerations_changed, is_itself),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _taints_became_tolerable),
+            event_with_hint(EventResource.POD, Action.UPDATE_POD_TOLERATION, _own_tolerations_changed, is_itself),
         )
 
 

@@ -17,7 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -146,9 +146,9 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that give up a volume, new nodes, and claims that the pod waits for."""
         return (
-            interest(EventResource.POD, Action.DELETE, _frees_a_volume),
-            interest(EventResource.NODE, Action.ADD),
-            interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _claim_appears),
+            event_with_hint(EventResource.POD, Action.DELETE, _frees_a_volume),
+            event_with_hint(EventResource.NODE, Action.ADD),
+            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _claim_appears),
         )
 
 

@@ -16,7 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim, StorageClass
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects, claim_class
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
@@ -97,10 +97,10 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
         """Declare nodes, claims and volumes that come or change, and classes whose claims may wait."""
         changed = Action.ADD | Action.UPDATE
         return (
-            interest(EventResource.STORAGE_CLASS, Action.ADD, _class_appears),
-            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            interest(EventResource.PERSISTENT_VOLUME_CLAIM, changed, _claim_changes),
-            interest(EventResource.PERSISTENT_VOLUME, changed, _volume_changes),
+            event_with_hint(EventResource.STORAGE_CLASS, Action.ADD, _class_appears),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, changed, _claim_changes),
+            event_with_hint(EventResource.PERSISTENT_VOLUME, changed, _volume_changes),
         )
 
 

@@ -13,7 +13,7 @@ from placewright.api.profile import ProfileSpec
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.effective import (
     EffectivePlugin,
-    Stated,
+    ValueWithOrigin,
     effective_plugins,
     extender_fields,
     settings_of,
@@ -99,7 +99,7 @@ def _weights(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlug
             yield Difference(f"weights.{name}", before, after)
 
 
-def _weight(plugin: EffectivePlugin | None) -> Stated | None:
+def _weight(plugin: EffectivePlugin | None) -> ValueWithOrigin | None:
     return None if plugin is None else plugin.weight
 
 
@@ -124,7 +124,7 @@ def _arguments(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePl
         yield from (each._replace(what=f"{name}.{each.what}") for each in _between(before, after))
 
 
-def _values(args: Mapping[str, Stated], *, everything: bool) -> Mapping[str, Any]:
+def _values(args: Mapping[str, ValueWithOrigin], *, everything: bool) -> Mapping[str, Any]:
     return {field: stated.value for field, stated in args.items() if everything or stated.origin is not Origin.DEFAULT}
 
 

@@ -22,7 +22,7 @@ HIDDEN: Final = "(hidden)"
 _SECRET: Final = frozenset({"keyData"})
 
 
-class Stated(NamedTuple):
+class ValueWithOrigin(NamedTuple):
     """A value and its origin."""
 
     value: Any
@@ -42,8 +42,8 @@ class EffectivePlugin:
 
     name: str
     points: Mapping[ExtensionPoint, Origin]
-    weight: Stated | None
-    args: Mapping[str, Stated]
+    weight: ValueWithOrigin | None
+    args: Mapping[str, ValueWithOrigin]
 
 
 def effective_plugins(profile: ResolvedProfile) -> tuple[EffectivePlugin, ...]:
@@ -66,8 +66,8 @@ def _plugin(profile: ResolvedProfile, name: str) -> EffectivePlugin:
     return EffectivePlugin(
         name,
         points,
-        None if weight is None else Stated(weight, origins.weights.get(name, Origin.DEFAULT)),
-        {field: Stated(value, said.get(field, Origin.DEFAULT)) for field, value in fields_of(profile.args[name]).items()},
+        None if weight is None else ValueWithOrigin(weight, origins.weights.get(name, Origin.DEFAULT)),
+        {field: ValueWithOrigin(value, said.get(field, Origin.DEFAULT)) for field, value in fields_of(profile.args[name]).items()},
     )
 
 
@@ -122,7 +122,7 @@ def _document_of(plugin: EffectivePlugin) -> dict[str, Any]:
     return document
 
 
-def _with_origin(stated: Stated) -> dict[str, Any]:
+def _with_origin(stated: ValueWithOrigin) -> dict[str, Any]:
     return {"value": stated.value, "from": str(stated.origin)}
 
 

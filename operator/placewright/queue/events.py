@@ -501,7 +501,7 @@ class EventSweeps:
             return False
         if told.oldest is not None:
             queued.flushed = True
-        how = queue.hints.about(told.event).worth(queued, told.old, told.new)
+        how = queue.hints.about(told.event).effect_on(queued, told.old, told.new)
         return how is not Requeue.SKIP and self._requeue(queue, queued, how, told.event.label) is not SubQueue.GATED
 
 

@@ -118,7 +118,7 @@ class EventHints:
         """False when the event can help no pod of this profile."""
         return self._event.wildcard or any(self.of(plugin).asked for plugin in self._interests)
 
-    def worth(self, queued: QueuedPod, old: Any, new: Any) -> Requeue:
+    def effect_on(self, queued: QueuedPod, old: Any, new: Any) -> Requeue:
         """Return the effect of an event of this kind on this pod. A hint that raises counts as QUEUE.
 
         A pending plugin's QUEUE skips backoff, because the pod waited for exactly this event and did not fail.

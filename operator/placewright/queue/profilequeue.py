@@ -339,9 +339,9 @@ class ProfileQueue:
             return list(waiting)
         if not any(plugin in plugins or not self.hints.knows(plugin) for plugin in waiting.plugins()):
             return []  # for most changes of a profile, and thousands of pods may wait
-        return [queued for queued in waiting if not self.speaks_for(queued) or not queued.rejecting_plugins.isdisjoint(plugins)]
+        return [queued for queued in waiting if not self.rejection_stands(queued) or not queued.rejecting_plugins.isdisjoint(plugins)]
 
-    def speaks_for(self, queued: QueuedPod) -> bool:
+    def rejection_stands(self, queued: QueuedPod) -> bool:
         """Return False when every plugin that rejected this pod has been disabled since."""
         return any(self.hints.knows(plugin) for plugin in queued.rejecting_plugins)
 
@@ -364,7 +364,7 @@ class ProfileQueue:
             return Requeue.AFTER_BACKOFF
         how = Requeue.SKIP if self.hints is began_under else Requeue.AFTER_BACKOFF
         for event, old, new in missed:
-            answer = self.hints.about(event).worth(queued, old, new)
+            answer = self.hints.about(event).effect_on(queued, old, new)
             if answer is Requeue.IMMEDIATELY:
                 return answer
             if answer is Requeue.AFTER_BACKOFF:

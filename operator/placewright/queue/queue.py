@@ -217,7 +217,7 @@ class SchedulingQueue:
             self._queues.drop_if_idle(queue)
         self._forget(uid, pod.key)
         if pod_group is not None:
-            self.stir(pod_group.ref)
+            self.retry_group(pod_group.ref)
         if kept is not None and not pod.nominated_node:
             # The nomination was in memory only, so no watch tells the pods that left this room free.
             self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
@@ -388,7 +388,7 @@ class SchedulingQueue:
                 if queue.served and pod.uid not in queue.active:
                     self._requeue(queue, queued, Requeue.IMMEDIATELY, FORCE_ACTIVATE.label)
 
-    def stir(self, ref: GroupRef) -> None:
+    def retry_group(self, ref: GroupRef) -> None:
         """Try a group again after its backoff; one member is enough, because it takes the others along.
 
         Called when the last attempt says little about the next one, as after a member was deleted.
@@ -553,7 +553,7 @@ class SchedulingQueue:
 
     def _move(self, queue: ProfileQueue, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
         """Return True when the event took the pod out of the sub-queue where it waited."""
-        how = hints.worth(queued, old, new)
+        how = hints.effect_on(queued, old, new)
         return how is not Requeue.SKIP and self._requeue(queue, queued, how, label) is not SubQueue.GATED
 
     def _may_go_with(self, queued: QueuedPod, queue: ProfileQueue) -> bool:

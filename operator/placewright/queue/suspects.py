@@ -46,7 +46,7 @@ class _Death(NamedTuple):
     at: float
 
 
-class Suspects:
+class DeathMarks:
     """The marks that count deaths, and their meaning for a pod. False while there are none, which is nearly always."""
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class SuspectPods:
     """
 
     def __init__(self, queues: ProfileQueues, in_flight: InFlightPods, requeue: RequeuePod, clock: Callable[[], float]) -> None:
-        self.marks = Suspects()
+        self.marks = DeathMarks()
         self._queues = queues
         self._in_flight = in_flight
         self._requeue = requeue

@@ -80,14 +80,28 @@ class Attempt:
         decided: when a node was chosen or refused; None before.
         ended: when the attempt was over; None before.
         steps: the time that each extension point took.
-        placement: the choice; None when there was none.
+        schedule_result: the choice; None when there was none.
         failure: why the pod has no node; None when it has one.
         result: the outcome; None while the attempt is under way.
     """
 
     __slots__ = (
-        "_clock", "decided", "ended", "failure", "first_tried", "flushed", "number", "placement", "pod", "profile", "queued", "queued_at",
-        "result", "started", "steps", "together",
+        "_clock",
+        "decided",
+        "ended",
+        "failure",
+        "first_tried",
+        "flushed",
+        "number",
+        "pod",
+        "profile",
+        "queued",
+        "queued_at",
+        "result",
+        "schedule_result",
+        "started",
+        "steps",
+        "together",
     )  # fmt: skip
 
     def __init__(self, queued: QueuedPod, profile: ResolvedProfile, clock: Clock, *, plugins: bool = False) -> None:
@@ -111,7 +125,7 @@ class Attempt:
         self.first_tried = queued.initial_attempt_timestamp or self.started
         self.decided: float | None = None
         self.ended: float | None = None
-        self.placement: ScheduleResult | None = None
+        self.schedule_result: ScheduleResult | None = None
         self.failure: FitError | None = None
         self.result: Result | None = None
         self.together = 0
@@ -121,9 +135,9 @@ class Attempt:
         """The pod's uid."""
         return self.pod.uid
 
-    def chose(self, placement: ScheduleResult) -> None:
+    def chose(self, result: ScheduleResult) -> None:
         """Note that a node was chosen."""
-        self.placement = placement
+        self.schedule_result = result
         self.decided = self._clock()
 
     def succeeded(self) -> None:
@@ -325,7 +339,7 @@ class Attempts:
         self.counts.errors += problem.internal
         self.counts.unschedulable += not problem.internal
         attempt.failed(problem)
-        if attempt.placement is None:
+        if attempt.schedule_result is None:
             self.observers.decided(attempt)
         pod = self.failures.handle(attempt.queued, problem)
         self.observers.attempt_ended(attempt)

@@ -58,53 +58,53 @@ class Reserver:
     waiting: WaitingPods
     counts: Counts = field(default_factory=Counts)
 
-    def assume(self, placement: ScheduleResult) -> None:
+    def assume(self, result: ScheduleResult) -> None:
         """Assume the pod on its node, then run Reserve and Permit.
 
         Args:
-            placement: just decided, on the columns as they are.
+            result: just decided, on the columns as they are.
 
         Raises:
             FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
         """
-        self.take(placement)
+        self.take(result)
         try:
-            waits = self.permitted(placement)
+            waits = self.permitted(result)
         except BaseException:
-            self.give_back(placement)
+            self.give_back(result)
             raise
-        self.settle(placement, waits)
+        self.settle(result, waits)
 
-    def take(self, placement: ScheduleResult) -> None:
+    def take(self, result: ScheduleResult) -> None:
         """Assume the pod on its node, then run Reserve.
 
         Args:
-            placement: just decided, on the columns as they are.
+            result: just decided, on the columns as they are.
 
         Raises:
             FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
         """
-        pod, node, steps = placement.pod, placement.node, placement.state.steps
+        pod, node, steps = result.pod, result.node, result.state.steps
         self.cluster.assume(pod, node)
         reserved = True
         steps.begin()
         try:
-            status = placement.runtime.run_reserve(placement.state, pod, node)
+            status = result.runtime.run_reserve(result.state, pod, node)
             reserved = status.ok  # `run_reserve` has unreserved all plugins when one of them failed
             steps.end(RESERVE, status.code)
             _require(status)
         except BaseException:  # a cancelled attempt must leave no reservation either
             if reserved:
-                unreserve(placement)
+                unreserve(result)
             self.cluster.forget(pod, node)
             raise
 
-    def give_back(self, placement: ScheduleResult) -> None:
+    def give_back(self, result: ScheduleResult) -> None:
         """Undo `take`."""
-        unreserve(placement)
-        self.cluster.forget(placement.pod, placement.node)
+        unreserve(result)
+        self.cluster.forget(result.pod, result.node)
 
-    def permitted(self, placement: ScheduleResult) -> Mapping[str, Seconds]:
+    def permitted(self, result: ScheduleResult) -> Mapping[str, Seconds]:
         """Run Permit.
 
         Returns:
@@ -113,28 +113,28 @@ class Reserver:
         Raises:
             FitError: a plugin refused. Exceptions of plugins pass on.
         """
-        steps = placement.state.steps
+        steps = result.state.steps
         steps.begin()
-        status, waits = placement.runtime.run_permit(placement.state, placement.pod, placement.node)
+        status, waits = result.runtime.run_permit(result.state, result.pod, result.node)
         steps.end(PERMIT, Code.WAIT if waits else status.code)
         _require(status)
         return waits
 
-    def settle(self, placement: ScheduleResult, waits: Mapping[str, Seconds]) -> None:
+    def settle(self, result: ScheduleResult, waits: Mapping[str, Seconds]) -> None:
         """Let the pod go on to its binding cycle: its nomination ends, and pods that it helps are tried.
 
         Args:
-            placement: assumed, reserved and permitted.
+            result: assumed, reserved and permitted.
             waits: the plugins that keep it waiting, with their seconds.
         """
         self.counts.scheduled += 1
-        self.waiting.enter(placement.pod, waits)
-        nominated = self.queue.nominator.delete(placement.pod.uid)
-        if nominated is not None and nominated != placement.node:
-            self._free_nominated(placement.pod, nominated)
-        if placement.state.activate:
-            self.queue.activate(placement.state.activate.values())
-            placement.state.activate.clear()
+        self.waiting.enter(result.pod, waits)
+        nominated = self.queue.nominator.delete(result.pod.uid)
+        if nominated is not None and nominated != result.node:
+            self._free_nominated(result.pod, nominated)
+        if result.state.activate:
+            self.queue.activate(result.state.activate.values())
+            result.state.activate.clear()
 
     def _free_nominated(self, pod: PodInfo, nominated: NodeName) -> None:
         """Report the room that the pod was nominated to: it goes elsewhere, and pods not above it in priority may have the room."""
@@ -176,67 +176,67 @@ class BindingCycle:
     under_way: dict[str, ScheduleResult] = field(default_factory=dict)
     barriers: dict[str, Barrier] = field(default_factory=dict)
 
-    async def run(self, attempt: Attempt, placement: ScheduleResult, barrier: Barrier | None = None) -> bool:
+    async def run(self, attempt: Attempt, result: ScheduleResult, barrier: Barrier | None = None) -> bool:
         """Bind the pod, or roll it back and return it to the queue. Never raises for errors of plugins or of the API server.
 
         Args:
             attempt: under way.
-            placement: assumed, reserved and permitted.
+            result: assumed, reserved and permitted.
             barrier: no Binding is sent before it opens; None for a pod without a group.
 
         Returns:
             True when the pod is bound.
         """
-        bound = await self._run(attempt, placement, barrier)
+        bound = await self._run(attempt, result, barrier)
         self.counts.bound += bound
         self.counts.bind_failures += not bound
         return bound
 
-    def expect(self, placement: ScheduleResult, barrier: Barrier) -> None:
+    def expect(self, result: ScheduleResult, barrier: Barrier) -> None:
         """Note that the pod's `run` comes soon, so that it can be called off from now on.
 
         Args:
-            placement: of a member of a group.
+            result: of a member of a group.
             barrier: where it will wait.
         """
-        self.under_way[placement.pod.uid] = placement
-        self.barriers[placement.pod.uid] = barrier
+        self.under_way[result.pod.uid] = result
+        self.barriers[result.pod.uid] = barrier
 
-    async def _run(self, attempt: Attempt, placement: ScheduleResult, barrier: Barrier | None) -> bool:
+    async def _run(self, attempt: Attempt, result: ScheduleResult, barrier: Barrier | None) -> bool:
         unknown, uid = False, attempt.uid
-        self.under_way[uid] = placement
+        self.under_way[uid] = result
         if barrier is not None:
             self.barriers[uid] = barrier
         try:
-            status = await self._bind(placement)
+            status = await self._bind(result)
         except BindError as problem:
             status, unknown = error(str(problem)), problem.unknown
         except MemoryError:
             raise
         except Exception as problem:
             status = error(why(problem))
-            _logger.exception("binding pod %s to node %s broke: %s", placement.pod.key, placement.node, status.message)
+            _logger.exception("binding pod %s to node %s broke: %s", result.pod.key, result.node, status.message)
         finally:
             self.under_way.pop(uid, None)
             self.barriers.pop(uid, None)
         if uid in self.given_up:
             self.given_up.discard(uid)
-            self._lost(attempt, placement, REPLACED)  # its Binding reached another pod, or none
+            self._lost(attempt, result, REPLACED)  # its Binding reached another pod, or none
             return False
         # A watch may have been faster than the answer. It shows the stored pod, so it counts and the answer does not.
         shown = self._confirmed_on(uid)
-        if status.ok or shown == placement.node:
-            self._bound(attempt, placement)
+        if status.ok or shown == result.node:
+            self._bound(attempt, result)
             return True
         if shown is not None:
-            self._bound_by_another(attempt, placement)
+            self._bound_by_another(attempt, result)
         elif unknown and self.cluster.placement(uid) is not None:
             _logger.warning("%s; the pod keeps its place until the API server tells", status.message)
             # The API server may still carry the Binding out: to free the room now could overfill the node (decision 6).
-            self.unresolved[uid] = (attempt, placement)
+            self.unresolved[uid] = (attempt, result)
             self.queue.in_flight.place(uid).stand_aside()
         else:
-            self.roll_back(attempt, placement, status)
+            self.roll_back(attempt, result, status)
         return False
 
     def resolve(self, uid: str, node: NodeName | None) -> None:
@@ -249,13 +249,13 @@ class BindingCycle:
         unresolved = self.unresolved.pop(uid, None)
         if unresolved is None:
             return
-        attempt, placement = unresolved
+        attempt, result = unresolved
         if node is None:
-            self.roll_back(attempt, placement, error("the API server has no Binding of this pod"))
-        elif node == placement.node:
-            self._bound(attempt, placement)
+            self.roll_back(attempt, result, error("the API server has no Binding of this pod"))
+        elif node == result.node:
+            self._bound(attempt, result)
         else:
-            self._bound_by_another(attempt, placement)
+            self._bound_by_another(attempt, result)
 
     def give_up(self, uid: str) -> None:
         """End the binding of a pod whose name belongs to another pod by now; harmless for pods that are not being bound."""
@@ -267,9 +267,9 @@ class BindingCycle:
 
     def abandon(self, uid: str) -> None:
         """Tell plugins that wait in a binding cycle that the pod is gone; harmless for pods that are not being bound."""
-        placement = self.under_way.get(uid)
-        if placement is not None:
-            placement.state.abandoned = True
+        result = self.under_way.get(uid)
+        if result is not None:
+            result.state.abandoned = True
             if (barrier := self.barriers.get(uid)) is not None:
                 barrier.leave(uid, error(LEFT))
 
@@ -322,42 +322,42 @@ class BindingCycle:
         known = self.cluster.placement(uid)
         return None if known is None or known.assumed else known.node
 
-    def _bound(self, attempt: Attempt, placement: ScheduleResult) -> None:
+    def _bound(self, attempt: Attempt, result: ScheduleResult) -> None:
         self.queue.done(attempt.uid)
-        note = f"Successfully assigned {placement.pod.key} to {placement.node}"
-        self.events.record(placement.pod, EventType.NORMAL, SCHEDULED, "Binding", note)
+        note = f"Successfully assigned {result.pod.key} to {result.node}"
+        self.events.record(result.pod, EventType.NORMAL, SCHEDULED, "Binding", note)
         try:
             with attempt.steps.step(POST_BIND):
-                placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
+                result.runtime.run_post_bind(result.state, result.pod, result.node)
         except MemoryError:
             raise
         except Exception as problem:
             what = why(problem)
             # The pod is bound, so the attempt has succeeded, with or without PostBind.
-            _logger.exception("PostBind of pod %s broke; the pod is bound: %s", placement.pod.key, what)
-        self.queue.activate(placement.state.activate.values())
+            _logger.exception("PostBind of pod %s broke; the pod is bound: %s", result.pod.key, what)
+        self.queue.activate(result.state.activate.values())
         if attempt.queued.given_up_at is not None:
-            self.failures.status.pod_condition(placement.pod.on(placement.node), placed_condition(placement.node))
+            self.failures.status.pod_condition(result.pod.on(result.node), placed_condition(result.node))
         attempt.succeeded()
         self.observers.attempt_ended(attempt)
 
-    def _bound_by_another(self, attempt: Attempt, placement: ScheduleResult) -> None:
+    def _bound_by_another(self, attempt: Attempt, result: ScheduleResult) -> None:
         """End an attempt whose pod another scheduler put on another node."""
-        _logger.warning("pod %s was bound by another scheduler while it was on its way to %s", placement.pod.key, placement.node)
-        self._lost(attempt, placement, BOUND_BY_ANOTHER)
+        _logger.warning("pod %s was bound by another scheduler while it was on its way to %s", result.pod.key, result.node)
+        self._lost(attempt, result, BOUND_BY_ANOTHER)
 
-    def _lost(self, attempt: Attempt, placement: ScheduleResult, why: str) -> None:
+    def _lost(self, attempt: Attempt, result: ScheduleResult, why: str) -> None:
         """End an attempt whose pod is not ours to bind any more."""
-        unreserve(placement)
+        unreserve(result)
         self.queue.done(attempt.uid)
         attempt.failed(broken(why))
         self.observers.attempt_ended(attempt)
 
-    async def _bind(self, placement: ScheduleResult) -> Status:
-        pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
+    async def _bind(self, result: ScheduleResult) -> Status:
+        pod, node, runtime, state = result.pod, result.node, result.runtime, result.state
         barrier, place = self.barriers.get(pod.uid), self.queue.in_flight.place(pod.uid)
         try:
-            status = await self._made_ready(placement, barrier, place)
+            status = await self._made_ready(result, barrier, place)
         except BaseException as problem:
             if barrier is not None:
                 barrier.leave(pod.uid, error(why(problem)))
@@ -368,17 +368,17 @@ class BindingCycle:
         if status.ok:
             place.go_on()
             with state.steps.step(BIND) as step:
-                status = await runtime.run_bind(state, pod, node, decision_annotations(placement))
+                status = await runtime.run_bind(state, pod, node, decision_annotations(result))
                 step.outcome = status.code
         return status
 
-    async def _made_ready(self, placement: ScheduleResult, barrier: Barrier | None, place: RoomPlace) -> Status:
+    async def _made_ready(self, result: ScheduleResult, barrier: Barrier | None, place: RoomPlace) -> Status:
         """Wait for permission, then run PreBind.
 
         A pod that waits for PreBind or its group stands aside until its Binding is sent, because others may have to act first, for
         minutes. Most pods wait for neither.
         """
-        pod, steps = placement.pod, placement.state.steps
+        pod, steps = result.pod, result.state.steps
         if self.waiting.get(pod.uid) is not None:
             place.await_permission()
             with steps.step(WAIT_ON_PERMIT) as step:
@@ -391,22 +391,22 @@ class BindingCycle:
         if barrier is not None:
             place.stand_aside()
         with steps.step(PRE_BIND) as step:
-            plugins = placement.runtime.pre_bind_plugins(placement.state, pod, placement.node)
+            plugins = result.runtime.pre_bind_plugins(result.state, pod, result.node)
             if not plugins:
                 return SUCCESS
             place.stand_aside()
-            status = await self._prepare(placement, plugins)
+            status = await self._prepare(result, plugins)
             step.outcome = status.code
         return status
 
-    async def _prepare(self, placement: ScheduleResult, plugins: Sequence[PreBindPlugin]) -> Status:
-        pod = placement.pod
+    async def _prepare(self, result: ScheduleResult, plugins: Sequence[PreBindPlugin]) -> Status:
+        pod = result.pod
         try:
             # A timeout that `preempt` can move to now. Cancelling the task would end the binding cycle, which has to roll the
             # pod back.
             async with asyncio.timeout(None) as preparation:
                 self.preparing[pod.uid] = preparation
-                return await placement.runtime.run_pre_bind(placement.state, pod, placement.node, plugins)
+                return await result.runtime.run_pre_bind(result.state, pod, result.node, plugins)
         except TimeoutError:
             if not preparation.expired():
                 raise
@@ -414,16 +414,16 @@ class BindingCycle:
         finally:
             self.preparing.pop(pod.uid, None)
 
-    def roll_back(self, attempt: Attempt, placement: ScheduleResult, status: Status) -> None:
+    def roll_back(self, attempt: Attempt, result: ScheduleResult, status: Status) -> None:
         """Take everything back and return the pod to the queue.
 
         Args:
             attempt: under way.
-            placement: to be given back.
+            result: to be given back.
             status: why; a rejection waits for events, an error backs off.
         """
-        pod, node = placement.pod, placement.node
-        unreserve(placement)
+        pod, node = result.pod, result.node
+        unreserve(result)
         self.cluster.forget(pod, node)
         failure = rejected_late(status) if status.rejected else broken(status.message)
         attempt.failed(failure)
@@ -440,15 +440,15 @@ def end_now(waiting: asyncio.Timeout) -> None:
         waiting.reschedule(asyncio.get_running_loop().time())
 
 
-def unreserve(placement: ScheduleResult) -> None:
+def unreserve(result: ScheduleResult) -> None:
     """Run Unreserve. A plugin that raises is logged, and the pod is taken back all the same."""
     try:
-        placement.runtime.run_unreserve(placement.state, placement.pod, placement.node)
+        result.runtime.run_unreserve(result.state, result.pod, result.node)
     except MemoryError:
         raise
     except Exception as problem:
         what = why(problem)
-        _logger.exception("Unreserve of pod %s broke: %s", placement.pod.key, what)
+        _logger.exception("Unreserve of pod %s broke: %s", result.pod.key, what)
 
 
 def _require(status: Status) -> None:
@@ -468,18 +468,18 @@ def rejected_late(status: Status) -> FitError:
     )
 
 
-def decision_annotations(placement: ScheduleResult) -> dict[str, str]:
+def decision_annotations(result: ScheduleResult) -> dict[str, str]:
     """Return the annotations that ride on the Binding to the pod: the decision, and notes of plugins.
 
     They are written with the Binding in one request, so a crash leaves no pod with a node and without them (decision 20).
     """
-    profile = placement.runtime.profile
+    profile = result.runtime.profile
     decision = Decision(
         profile=profile.name,
         generation=profile.generation,
-        score=placement.score,
-        runner_up=placement.runner_up,
-        plugins=placement.plugins,
+        score=result.score,
+        runner_up=result.runner_up,
+        plugins=result.plugins,
     )
-    noted = {DEVICES: NO_DEVICES} if DEVICES in (placement.pod.pod.metadata.annotations or ()) else {}
-    return {**noted, **placement.state.annotations, DECISION: msgspec.json.encode(decision).decode()}
+    noted = {DEVICES: NO_DEVICES} if DEVICES in (result.pod.pod.metadata.annotations or ()) else {}
+    return {**noted, **result.state.annotations, DECISION: msgspec.json.encode(decision).decode()}

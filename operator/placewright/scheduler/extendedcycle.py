@@ -124,16 +124,16 @@ class _Asking:
         evaluation = self._evaluate()
         verdict = _Verdict(frozenset(), frozenset())
         for _ in range(ROUNDS):
-            placement = await self._on_nominated_node(evaluation)
-            if placement is not None:
-                return placement
+            result = await self._on_nominated_node(evaluation)
+            if result is not None:
+                return result
             evaluation = self._evaluate()
             known = set(self._names(evaluation))
             self.cycle.sample(self.evaluator.runtime, evaluation)
             verdict = await self._filter(self._names(evaluation))
-            placement = await self._on_best(verdict)
-            if placement is not None:
-                return placement
+            result = await self._on_best(verdict)
+            if result is not None:
+                return result
             evaluation = self._evaluate()
             if known.issuperset(self._names(evaluation)):
                 break

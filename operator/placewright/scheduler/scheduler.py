@@ -108,39 +108,39 @@ class _OnePodScheduler:
     groups: PodGroupScheduler
     start: Start
 
-    def assume(self, attempt: Attempt, placement: ScheduleResult) -> None:
+    def assume(self, attempt: Attempt, result: ScheduleResult) -> None:
         """Tell observers of the decision; assume, reserve, permit.
 
         Args:
             attempt: under way.
-            placement: just decided, on the columns as they are.
+            result: just decided, on the columns as they are.
 
         Raises:
             FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
         """
-        attempt.chose(placement)
+        attempt.chose(result)
         self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
-        self.reserver.assume(placement)
+        self.reserver.assume(result)
 
     def fail(self, attempt: Attempt, problem: Exception) -> None:
         """End the attempt of a pod that has no node; its group hears of it."""
         self.attempts.fail(attempt, problem)
         self.groups.decided_singly(attempt.pod, str(problem))
 
-    def binding_cycle(self, attempt: Attempt, placement: ScheduleResult) -> Coroutine[Any, Any, bool]:
+    def binding_cycle(self, attempt: Attempt, result: ScheduleResult) -> Coroutine[Any, Any, bool]:
         """Wait for permission, prepare, bind; behind the barrier of the pod's group while that is being bound.
 
         Args:
             attempt: under way.
-            placement: assumed, reserved and permitted; the pod's group hears of it.
+            result: assumed, reserved and permitted; the pod's group hears of it.
 
         Returns:
             The binding cycle, to be awaited; True when the pod is bound.
         """
         if attempt.pod.pod_group is None:
-            return self.binding.run(attempt, placement)
+            return self.binding.run(attempt, result)
         self.groups.decided_singly(attempt.pod)
-        return self.binding.run(attempt, placement, self.groups.barrier_of(attempt.pod))
+        return self.binding.run(attempt, result, self.groups.barrier_of(attempt.pod))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +161,9 @@ class SinglePodScheduler(_OnePodScheduler):
             evaluator: its profile's.
         """
         attempt = self.attempts.begin(queued, evaluator)
-        placement = self.scheduling_cycle(attempt, evaluator)
-        if placement is not None:
-            self.start(self.binding_cycle(attempt, placement))
+        result = self.scheduling_cycle(attempt, evaluator)
+        if result is not None:
+            self.start(self.binding_cycle(attempt, result))
 
     def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
         """Filter, score, select, assume, reserve, permit.
@@ -177,14 +177,14 @@ class SinglePodScheduler(_OnePodScheduler):
         """
         try:
             within = None if attempt.pod.pod_group is None else self.groups.within(attempt.pod, evaluator)
-            placement = self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
-            self.assume(attempt, placement)
+            result = self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
+            self.assume(attempt, result)
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self.fail(attempt, problem)
             return None
-        return placement
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +216,8 @@ class ExtenderPodScheduler(_OnePodScheduler):
         self.start(self._both_cycles(attempt, evaluator))
 
     async def _both_cycles(self, attempt: Attempt, evaluator: Evaluator) -> bool:
-        placement = await self.scheduling_cycle(attempt, evaluator)
-        return placement is not None and await self.binding_cycle(attempt, placement)
+        result = await self.scheduling_cycle(attempt, evaluator)
+        return result is not None and await self.binding_cycle(attempt, result)
 
     async def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
         """Ask the extenders and decide; assume, reserve, permit.
@@ -230,11 +230,11 @@ class ExtenderPodScheduler(_OnePodScheduler):
             The decision; None for a pod that is back in the queue or needs no node from us any more.
         """
         try:
-            placement = await self.cycle.place(evaluator, attempt.pod, attempt.steps, self.groups.within(attempt.pod, evaluator))
+            result = await self.cycle.place(evaluator, attempt.pod, attempt.steps, self.groups.within(attempt.pod, evaluator))
             if self._settled_elsewhere(attempt.uid):
                 self.queue.done(attempt.uid)
                 return None
-            self.assume(attempt, placement)
+            self.assume(attempt, result)
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
@@ -242,7 +242,7 @@ class ExtenderPodScheduler(_OnePodScheduler):
             return None
         finally:
             self.queue.release(attempt.pod.scheduler_name)
-        return placement
+        return result
 
     def _settled_elsewhere(self, uid: str) -> bool:
         """Return whether the pod was deleted, or got a node from another scheduler, while extenders were asked."""

@@ -17,7 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.decisionmarks import why_last
 from placewright.explain.claimfacts import claim_facts
-from placewright.explain.explanation import Explanation, Now, Queued, Tried, TurnFacts, evaluated, tried
+from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, Queued, TurnFacts, evaluated, tried
 from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
 from placewright.explain.groupshortage import shortages
 from placewright.explain.records import OVERALL, AttemptRecord, Records
@@ -118,10 +118,10 @@ def _waiting(deciding: DecidingPart, queued: QueuedPod, kept: tuple[AttemptRecor
     )
 
 
-def _now(deciding: DecidingPart, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
+def _now(deciding: DecidingPart, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> CurrentVerdict:
     """Return the verdicts of the profile's plugins now. A suspect is not evaluated, because its evaluation may have ended the process."""
     suspect = suspect_reason(deciding, queued)
-    return Now(gated=suspect) if suspect else evaluated(evaluator, deciding.cluster, pod)
+    return CurrentVerdict(gated=suspect) if suspect else evaluated(evaluator, deciding.cluster, pod)
 
 
 def suspect_reason(deciding: DecidingPart, queued: QueuedPod) -> str:
@@ -248,7 +248,7 @@ def _profile_state(evaluator: Evaluator | None) -> str:
     return "paused" if evaluator.runtime.profile.settings.paused else "active"
 
 
-def _latest_first(kept: tuple[AttemptRecord, ...]) -> tuple[Tried, ...]:
+def _latest_first(kept: tuple[AttemptRecord, ...]) -> tuple[AttemptSummary, ...]:
     return tuple(tried(record) for record in reversed(kept))
 
 

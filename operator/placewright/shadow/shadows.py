@@ -130,7 +130,7 @@ class Shadows:
                 takers += 1
                 decided = decided or _decided(attempt)
                 shadow.tape.note_decision(decided)
-        if takers == len(self._shadows) and attempt.placement is not None:
+        if takers == len(self._shadows) and attempt.schedule_result is not None:
             self._standing = attempt.uid  # the entry tells all shadows of the placement
         if began:
             self._charge_sample(beside, began)
@@ -228,5 +228,5 @@ def _broke(attempt: Attempt) -> bool:
 
 
 def _decided(attempt: Attempt) -> Decided:
-    placement = attempt.placement
-    return Decided(attempt.pod, attempt.profile.generation, None if placement is None else choice_of(placement))
+    result = attempt.schedule_result
+    return Decided(attempt.pod, attempt.profile.generation, None if result is None else choice_of(result))

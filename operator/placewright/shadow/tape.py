@@ -69,11 +69,11 @@ class LiveChoice(NamedTuple):
 _UNTOLD: Final[dict[str, list[PluginScore]]] = {}
 
 
-def choice_of(placement: ScheduleResult) -> LiveChoice:
+def choice_of(result: ScheduleResult) -> LiveChoice:
     """Make the choice of a placement. It is small, because thousands may wait, and each part of a score is an object."""
-    if len(placement.best) > 1:
-        return LiveChoice(placement.node, placement.best, placement.parts)
-    return LiveChoice(placement.node, (), _UNTOLD)
+    if len(result.best) > 1:
+        return LiveChoice(result.node, result.best, result.parts)
+    return LiveChoice(result.node, (), _UNTOLD)
 
 
 class Decided(NamedTuple):

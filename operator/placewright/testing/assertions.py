@@ -167,16 +167,16 @@ def _reasons(world: World, name: str, attempt: Attempt | None) -> Iterator[str]:
             yield f"{node}: {rejections[node]}"
         if len(rejections) > _MOST_NODES:
             yield f"and {len(rejections) - _MOST_NODES} more nodes"
-    elif attempt.placement is not None:
-        yield from _scores(attempt.placement)
+    elif attempt.schedule_result is not None:
+        yield from _scores(attempt.schedule_result)
 
 
-def _scores(placement: ScheduleResult) -> Iterator[str]:
+def _scores(result: ScheduleResult) -> Iterator[str]:
     """Yield each of the best nodes with its score and the plugins' parts in it, the chosen one first."""
     # The scheduler scores nothing where one node is feasible, so there are no parts to show.
-    if not placement.parts:
-        yield f"{placement.node}: not scored, as it was the only feasible node"
+    if not result.parts:
+        yield f"{result.node}: not scored, as it was the only feasible node"
         return
-    for at, node in enumerate(placement.best):
-        parts = {plugin: scores[at].product for plugin, scores in placement.parts.items()}
+    for at, node in enumerate(result.best):
+        parts = {plugin: scores[at].product for plugin, scores in result.parts.items()}
         yield f"{node}: score {sum(parts.values())}: {', '.join(f'{plugin} {part}' for plugin, part in parts.items())}"

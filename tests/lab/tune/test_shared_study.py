@@ -21,11 +21,11 @@ from placewright_lab.tune import sharedstudy
 from placewright_lab.tune.objectives import parse_objectives
 from placewright_lab.tune.sharedstudy import SharedStudy, StudyPace, StudyPlace, tune_together
 from placewright_lab.tune.studystorage import errors_in_a_line, open_storage, without_password
-from placewright_lab.tune.weightsearch import Knob, Result, Search, Settings, Task, tune
+from placewright_lab.tune.weightsearch import Result, Search, Settings, Task, TunedSetting, tune
 
 from .test_tuning import WEIGHTS, spec, task, told, world
 
-FINE = (Knob("NodeResourcesFit", range(30)), Knob("NodeResourcesBalancedAllocation", range(30)))
+FINE = (TunedSetting("NodeResourcesFit", range(30)), TunedSetting("NodeResourcesBalancedAllocation", range(30)))
 AS_IT_IS = Result((9.0, 9.0), 9)
 
 
@@ -75,7 +75,7 @@ def states(study: SharedStudy) -> list[str]:
 
 @pytest.mark.parametrize("url", ["{}/a.journal", "journal://{}/a.journal", "sqlite:///{}/a.db"])
 @pytest.mark.parametrize(("knobs", "trials"), [(WEIGHTS, 16), (FINE, 11)])
-def test_one_worker_finds_what_it_finds_without_a_storage(tmp_path: Path, url: str, knobs: tuple[Knob, ...], trials: int) -> None:
+def test_one_worker_finds_what_it_finds_without_a_storage(tmp_path: Path, url: str, knobs: tuple[TunedSetting, ...], trials: int) -> None:
     of = task(world(1), *knobs, seed=3)
     alone = Search(of)
     tune(of, alone, trials)
@@ -97,7 +97,7 @@ def test_a_study_that_is_done_is_shown_again_without_a_simulation(journal: str, 
 
 
 @pytest.mark.parametrize(("knobs", "trials"), [(WEIGHTS, 16), (FINE, 20)])
-def test_an_interrupted_search_goes_on_where_it_was(journal: str, knobs: tuple[Knob, ...], trials: int) -> None:
+def test_an_interrupted_search_goes_on_where_it_was(journal: str, knobs: tuple[TunedSetting, ...], trials: int) -> None:
     of = task(world(1), *knobs)
     search = Search(of)
 
@@ -117,7 +117,9 @@ def test_an_interrupted_search_goes_on_where_it_was(journal: str, knobs: tuple[K
 
 
 @pytest.mark.parametrize(("knobs", "trials"), [(WEIGHTS, 16), (FINE, 21)])
-def test_workers_try_each_setting_once_and_no_more_than_they_may_together(journal: str, knobs: tuple[Knob, ...], trials: int) -> None:
+def test_workers_try_each_setting_once_and_no_more_than_they_may_together(
+    journal: str, knobs: tuple[TunedSetting, ...], trials: int
+) -> None:
     of = task(world(1), *knobs)
     several = [worker(journal, of, trials, number) for number in range(3)]
     tried: list[tuple[Any, ...]] = []
@@ -146,7 +148,7 @@ def test_another_number_draws_other_settings_from_the_same_seed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("knobs", "trials"), [(WEIGHTS, 16), (FINE, 8)])
-def test_what_a_dead_worker_was_at_goes_to_another_after_a_while(journal: str, knobs: tuple[Knob, ...], trials: int) -> None:
+def test_what_a_dead_worker_was_at_goes_to_another_after_a_while(journal: str, knobs: tuple[TunedSetting, ...], trials: int) -> None:
     of, clock = task(world(1), *knobs), Time()
     dead, heir = worker(journal, of, trials), worker(journal, of, trials, 1, clock=clock)
     lost = dead.next_round(1)
@@ -205,7 +207,7 @@ def test_a_worker_with_nothing_to_do_waits_for_the_others(journal: str) -> None:
 CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("objectives", {"objectives": parse_objectives("pending")}),
     ("objectives", {"objectives": parse_objectives("pending,cpu-std")}),
-    ("vary", {"knobs": (Knob("NodeResourcesFit", range(31)),)}),
+    ("vary", {"knobs": (TunedSetting("NodeResourcesFit", range(31)),)}),
     ("seed", {"seed": 8}),
     ("pods", {"which": Which.ALL}),
     ("profile", {"base": spec(weights={"ImageLocality": 7})}),

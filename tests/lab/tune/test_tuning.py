@@ -21,11 +21,11 @@ from placewright_lab.simulation.simulation import simulate
 from placewright_lab.simulation.workprocesses import WorkProcesses
 from placewright_lab.tune import weightsearch
 from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
-from placewright_lab.tune.weightsearch import STRATEGY, Knob, Search, Settings, Task, tune, with_settings
+from placewright_lab.tune.weightsearch import STRATEGY, Search, Settings, Task, TunedSetting, tune, with_settings
 
 from .answering import end_or_answer
 
-WEIGHTS = (Knob("NodeResourcesFit", range(4)), Knob("NodeResourcesBalancedAllocation", range(4)))
+WEIGHTS = (TunedSetting("NodeResourcesFit", range(4)), TunedSetting("NodeResourcesBalancedAllocation", range(4)))
 
 
 def world(seed: int) -> Scenario:
@@ -40,7 +40,7 @@ def spec(**fields: object) -> SchedulingProfile:
 
 
 def task(
-    scenario: Scenario, *knobs: Knob, objectives: str = "pending,empty-nodes", seed: int = 0, base: SchedulingProfile | None = None
+    scenario: Scenario, *knobs: TunedSetting, objectives: str = "pending,empty-nodes", seed: int = 0, base: SchedulingProfile | None = None
 ) -> Task:
     return Task(scenario, base or spec(), knobs, parse_objectives(objectives), in_tree(), seed)
 
@@ -74,7 +74,11 @@ def test_the_front_is_the_true_one_where_trials_cover_every_combination(seed: in
     values = {*all_.values(), counted(simulate(scenario, a_profile(), in_tree()), scenario)}
     true = {(p, e) for p, e in values if not any((q <= p and f >= e) and (q, f) != (p, e) for q, f in values)}
 
-    knobs = (Knob("NodeResourcesFit", range(3)), Knob("NodeResourcesBalancedAllocation", range(2)), Knob(STRATEGY, strategies))
+    knobs = (
+        TunedSetting("NodeResourcesFit", range(3)),
+        TunedSetting("NodeResourcesBalancedAllocation", range(2)),
+        TunedSetting(STRATEGY, strategies),
+    )
     search = searched(task(scenario, *knobs, seed=0), 12)
     assert {tuple(trial.settings.values()): trial.result.values for trial in search.trials[1:]} == all_
     assert {trial.result.values for trial in search.front} == true
@@ -98,7 +102,7 @@ def test_a_search_tries_no_setting_twice_and_as_many_as_it_may() -> None:
 def test_trial_0_is_the_profile_as_it_is_so_that_nothing_worse_is_the_best() -> None:
     base = spec(weights={"NodeResourcesFit": 7}, preset="bin-packing")
     scenario = world(0)
-    search = searched(task(scenario, Knob("NodeResourcesBalancedAllocation", range(50, 53)), base=base), 3)
+    search = searched(task(scenario, TunedSetting("NodeResourcesBalancedAllocation", range(50, 53)), base=base), 3)
     before = counted(simulate(scenario, a_profile(preset="bin-packing", weights={"NodeResourcesFit": 7}), in_tree()), scenario)
     assert (search.trials[0].settings, search.trials[0].result.values) == ({}, before)
     assert search.losses(search.best) <= search.losses(search.trials[0])
@@ -146,7 +150,7 @@ def test_optuna_is_loaded_only_where_not_every_combination_can_be_tried(monkeypa
 
 def test_settings_that_the_profile_cannot_have_are_refused_before_anything_is_simulated() -> None:
     off = spec(plugins={"multiPoint": {"disabled": [{"name": "ImageLocality"}]}})
-    of = task(world(0), Knob("ImageLocality", range(3)), base=off)
+    of = task(world(0), TunedSetting("ImageLocality", range(3)), base=off)
     search = Search(of)
     with pytest.raises(ProfileError, match=r"spec.weights.ImageLocality"):
         tune(of, search, 5)

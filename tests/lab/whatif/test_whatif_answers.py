@@ -15,7 +15,7 @@ from console.makers import ZONE, Object, a_node, a_pod, claim_profile, file_of
 from placewright.api.pods import PodInfo
 from placewright.api.profile import ProfileStatus
 from placewright.cluster.cluster import Cluster
-from placewright.explain.explanation import Now, evaluated
+from placewright.explain.explanation import CurrentVerdict, evaluated
 from placewright.framework.registry import installed_plugins
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import read_object
@@ -340,7 +340,7 @@ def test_a_younger_profile_of_a_schedulername_has_no_pods(tmp_path: Path) -> Non
 def test_what_is_known_of_a_profile_outlives_a_new_status_and_no_new_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world, one, evaluations = world_of(tmp_path / "w", [a_node("a"), a_pod("web")]), what_if(), list[str]()
 
-    def counted(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, **more: Any) -> Now:
+    def counted(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, **more: Any) -> CurrentVerdict:
         evaluations.append(pod.name)
         return evaluated(evaluator, cluster, pod, **more)
 

@@ -12,7 +12,7 @@ from framework.makers import Scene
 from hints.rows import NODE_ADDED, NODE_LABELLED, POD_DELETED, POD_LABELLED
 from hints.waiting_room import WaitingRoom
 from placewright.api.pods import PodInfo
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.plugins.catalog import in_tree
 from placewright.testing import node, pod
 
@@ -32,7 +32,7 @@ def test_a_hint_that_raises_has_the_pod_tried_again_and_is_told_of(
     def broken(_pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
         raise AttributeError("no such thing")
 
-    room = room_where(monkeypatch, "NodeName", lambda: [interest(EventResource.NODE, Action.ADD, broken)])
+    room = room_where(monkeypatch, "NodeName", lambda: [event_with_hint(EventResource.NODE, Action.ADD, broken)])
     room.reject(pod("me").build(), "NodeName")
     room.reject(pod("other").build(), "NodePorts")
     with caplog.at_level(logging.WARNING):
@@ -47,7 +47,7 @@ def test_a_hint_that_raises_keeps_no_other_pod_waiting(monkeypatch: pytest.Monke
             raise KeyError(rejected.name)
         return QueueingHint.QUEUE if rejected.name == "third" else QueueingHint.SKIP
 
-    room = room_where(monkeypatch, "NodeName", lambda: [interest(EventResource.NODE, Action.ADD, broken)])
+    room = room_where(monkeypatch, "NodeName", lambda: [event_with_hint(EventResource.NODE, Action.ADD, broken)])
     for name in ("first", "second", "third"):
         room.reject(pod(name).build(), "NodeName")
     room.move(NODE_ADDED, None, node("n").build())
@@ -61,7 +61,7 @@ def test_a_plugin_is_asked_once_about_each_pod_that_it_rejected_and_about_no_oth
         asked.append(rejected.name)
         return QueueingHint.SKIP
 
-    room = room_where(monkeypatch, "NodeResourcesFit", lambda: [interest(EventResource.POD, Action.DELETE, remembers)])
+    room = room_where(monkeypatch, "NodeResourcesFit", lambda: [event_with_hint(EventResource.POD, Action.DELETE, remembers)])
     for number in range(MANY):
         room.reject(pod(f"other-{number}").build(), OTHERS[number % len(OTHERS)])
     mine = [f"mine-{number}" for number in range(3)]

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import CycleState, Plugin, PreFilterPlugin, PreFilterResult, Reads
 from placewright.framework.status import SUCCESS, unschedulable
 from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN
@@ -40,7 +40,7 @@ def watching(found: list[str], *, refuses: bool = False) -> type[Plugin]:
                 look()
                 return QueueingHint.SKIP
 
-            return [interest(EventResource.NODE, Action.ADD, hint)]
+            return [event_with_hint(EventResource.NODE, Action.ADD, hint)]
 
     return Watching
 

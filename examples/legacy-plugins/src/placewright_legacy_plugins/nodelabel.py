@@ -16,7 +16,7 @@ from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import not_empty
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import MAX_NODE_SCORE, BoolColumn, CycleState, IntColumn, Rows, ScorePlugin
 from placewright.framework.status import unresolvable
@@ -85,7 +85,7 @@ class NodeLabel(ConstantReasonFilter[NodeLabelArgs], ScorePlugin):
         """A node that has the right labels now and had not before; nothing when it rejects no node."""
         if not (self.args.present_labels or self.args.absent_labels):
             return ()
-        return (interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_suits_now),)
+        return (event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_suits_now),)
 
     def _node_suits_now(self, _pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         helps = new is not None and self._suits(new) and not (old is not None and self._suits(old))

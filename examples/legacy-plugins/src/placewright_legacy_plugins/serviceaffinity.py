@@ -24,7 +24,7 @@ from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.podselections import PodSelection
 from placewright.framework.assignedpods import in_its_namespace
 from placewright.framework.constraints import not_empty
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -196,9 +196,9 @@ class ServiceAffinity(PreFilterPlugin[ServiceAffinityArgs], ConstantReasonFilter
             return ()
         changes = Action.ADD | Action.DELETE
         return (
-            interest(EventResource.NODE, changes | Action.UPDATE_NODE_LABEL, self._node_changed),
-            interest(EventResource.POD, changes | Action.UPDATE_POD_LABEL, _pod_changed, in_its_namespace),
-            interest(EventResource.SERVICE, Action.ALL, _service_changed),
+            event_with_hint(EventResource.NODE, changes | Action.UPDATE_NODE_LABEL, self._node_changed),
+            event_with_hint(EventResource.POD, changes | Action.UPDATE_POD_LABEL, _pod_changed, in_its_namespace),
+            event_with_hint(EventResource.SERVICE, Action.ALL, _service_changed),
         )
 
     def _node_changed(self, _pod: PodInfo, old: Any, new: Any) -> QueueingHint:

@@ -18,7 +18,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError, nano
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -107,8 +107,8 @@ class LoadAware(RowwiseFilter[LoadAwareArgs], ScorePlugin):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """New samples, of which a poll is one event that names no object, and nodes that come or offer something else."""
         return (
-            interest(NODE_METRICS.name, Action.ALL, self._some_node_takes_pods),
-            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._some_node_takes_pods),
+            event_with_hint(NODE_METRICS.name, Action.ALL, self._some_node_takes_pods),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._some_node_takes_pods),
         )
 
     def _some_node_takes_pods(self, _pod: PodInfo, _old: object, _new: object) -> QueueingHint:

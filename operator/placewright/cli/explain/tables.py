@@ -10,7 +10,7 @@ from rich.console import Console
 from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
 from placewright.explain.claimfacts import UNCOUNTED, FreeDevices
-from placewright.explain.explanation import Explanation, Now, Ranked, Tried
+from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, RankedNode
 from placewright.explain.words import beyond_line, headline, miss_line, standing, time_span, verdict
 from placewright.scheduler.decisiondetail import NodeRefusal
 
@@ -34,7 +34,7 @@ def show_explanation(console: Console, found: Explanation, now: float | None = N
         _show_tried(console, found.tried, clock)
 
 
-def _show_now(console: Console, found: Explanation, now: Now) -> None:
+def _show_now(console: Console, found: Explanation, now: CurrentVerdict) -> None:
     say(console, "", verdict(found, now))
     if now.gated or now.error:
         return
@@ -71,7 +71,7 @@ def _show_devices(console: Console, found: FreeDevices) -> None:
     print_table(console, made)
 
 
-def _show_tried(console: Console, attempts: Iterable[Tried], now: float) -> None:
+def _show_tried(console: Console, attempts: Iterable[AttemptSummary], now: float) -> None:
     say(console, "", "last attempts")
     made = table("ATTEMPT", "AGO", "RESULT", "NODE", "FEASIBLE", "TOOK", "MOST OF IT", numbers=("ATTEMPT",))
     attempts = list(attempts)
@@ -85,7 +85,7 @@ def _show_tried(console: Console, attempts: Iterable[Tried], now: float) -> None
     _show_latest(console, attempts[0])
 
 
-def _show_latest(console: Console, last: Tried) -> None:
+def _show_latest(console: Console, last: AttemptSummary) -> None:
     if last.message:
         say(console, "", f"attempt {last.attempt} said: {last.message}")
         if last.refusals:
@@ -98,11 +98,11 @@ def _show_latest(console: Console, last: Tried) -> None:
         say(console, f"{last.node} was the only node that could hold it, so nothing was scored")
 
 
-def _tie(last: Tried) -> str:
+def _tie(last: AttemptSummary) -> str:
     return f", chosen at random among {last.ties} nodes with that total" if last.ties > 1 else ""
 
 
-def _show_ranked(console: Console, title: str, nodes: Iterable[Ranked]) -> None:
+def _show_ranked(console: Console, title: str, nodes: Iterable[RankedNode]) -> None:
     say(console, "", title)
     numbers = ("RAW", "NORMALISED", "WEIGHT", "PRODUCT")
     made = table("NODE", "PLUGIN", *numbers, numbers=numbers)

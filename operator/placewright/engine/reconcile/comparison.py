@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from placewright.api.objects import ObjectMeta
 
 
-class Described(Protocol):
+class HasMetadata(Protocol):
     """An object with metadata."""
 
     @property
@@ -23,8 +23,8 @@ class Described(Protocol):
         """The object's name, namespace, uid and resourceVersion."""
 
 
-T = TypeVar("T", bound=Described)
-T_contra = TypeVar("T_contra", bound=Described, contravariant=True)
+T = TypeVar("T", bound=HasMetadata)
+T_contra = TypeVar("T_contra", bound=HasMetadata, contravariant=True)
 
 
 class Belief(Protocol[T_contra]):
@@ -72,7 +72,7 @@ class Belief(Protocol[T_contra]):
 
 
 @dataclass(slots=True)
-class Suspect:
+class SuspectedDifference:
     """A difference that is to be looked at again.
 
     Attributes:
@@ -101,7 +101,7 @@ class Comparison(Generic[T]):
 
     def __init__(self, belief: Belief[T]) -> None:
         """Take the keys of the belief. The list must be requested after this."""
-        self.suspects: dict[str, Suspect] = {}
+        self.suspects: dict[str, SuspectedDifference] = {}
         self._belief = belief
         self._unseen = set(belief.keys())
 
@@ -111,7 +111,7 @@ class Comparison(Generic[T]):
         self._unseen.discard(key)
         if not self._belief.excused(key) and not self._belief.agrees(key, item):
             meta = item.metadata
-            self.suspects[key] = Suspect(key, meta.namespace, meta.name, self._belief.now(key), meta.resource_version)
+            self.suspects[key] = SuspectedDifference(key, meta.namespace, meta.name, self._belief.now(key), meta.resource_version)
 
     def unreadable(self, metadata: ObjectMeta) -> None:
         """Note an object of the list that cannot be decoded. The belief about it stays."""
@@ -122,7 +122,7 @@ class Comparison(Generic[T]):
         for key in self._unseen:
             believed = self._belief.now(key)
             if believed is not None and not self._belief.excused(key):
-                self.suspects[key] = Suspect(key, *self._belief.place(key), believed, None)
+                self.suspects[key] = SuspectedDifference(key, *self._belief.place(key), believed, None)
         self._unseen.clear()
 
     def looked(self, key: str, item: T | None) -> None:

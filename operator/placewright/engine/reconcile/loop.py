@@ -21,19 +21,19 @@ from placewright.api.decode import DecodeError
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.engine.profilekeeper import ProfileKeeper
-from placewright.engine.reconcile.comparison import Comparison, Described
+from placewright.engine.reconcile.comparison import Comparison, HasMetadata
 from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import ASSIGNED_PODS, NODES_PATH, PODS_PATH, UNSCHEDULED_PODS, readable_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
-from placewright.kube.listwatch import Bad, Malformed, Wire, pages
+from placewright.kube.listwatch import Malformed, UndecodableObject, Wire, pages
 from placewright.kube.retry import RetryBackoff, Sleep
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.repairs import Repairs
 
 _logger = logging.getLogger(__name__)
 
-T = TypeVar("T", bound=Described)
+T = TypeVar("T", bound=HasMetadata)
 
 #: Kopf's own list comes as one event for each pod. The comparison waits until there was none for so many seconds.
 _QUIET_SECONDS: Final = 2.0
@@ -272,7 +272,7 @@ class Comparer:
 
     async def _first_look(self, one: Compared[T]) -> None:
         async for item in self._listed(one):
-            if isinstance(item, Bad):
+            if isinstance(item, UndecodableObject):
                 one.comparison.unreadable(item.metadata)
             else:
                 one.comparison.shown(item)
@@ -295,7 +295,7 @@ class Comparer:
             key = one.comparison.key(item.metadata)
             if key in unseen:
                 unseen.discard(key)
-                if not isinstance(item, Bad):
+                if not isinstance(item, UndecodableObject):
                     await self._looked(one, key, item)
         for key in unseen:
             await self._looked(one, key, None)
@@ -307,7 +307,7 @@ class Comparer:
         if self._looks % MENDED == 0:
             await asyncio.sleep(0)
 
-    async def _listed(self, one: Compared[T]) -> AsyncIterator[T | Bad]:
+    async def _listed(self, one: Compared[T]) -> AsyncIterator[T | UndecodableObject]:
         """Each object of the collection, with a pause for other tasks of the event loop after every few."""
         params = {"limit": str(self._page)} | ({"fieldSelector": one.selector} if one.selector else {})
         async for page in pages(partial(self._client.get, one.path), self._wires[one.kind].page, params):

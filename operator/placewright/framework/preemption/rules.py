@@ -27,7 +27,7 @@ from placewright.framework.preemption.refusals import (
     too_many_in_a_minute,
     waits,
 )
-from placewright.framework.preemption.together import NOT_STARTED, start_time
+from placewright.framework.preemption.victimunits import NOT_STARTED, start_time
 
 
 class PreemptionRules:

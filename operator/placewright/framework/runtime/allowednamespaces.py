@@ -8,7 +8,7 @@ from typing import Final
 from placewright.api.pods import PodInfo
 from placewright.api.profileaccess import DEFAULTS_ON, NamespaceRule, facts_of
 from placewright.api.workloads import Namespace
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import Handle, PreEnqueuePlugin
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import SUCCESS, Status, unresolvable
@@ -40,7 +40,7 @@ class AllowedNamespaces(PreEnqueuePlugin[NamespaceRule]):
 
     def events(self) -> Sequence[ClusterEventWithHint[Namespace]]:
         """Return the changes of namespaces that may let a pod use the profile."""
-        return (interest(EventResource.NAMESPACE, Action.ADD | Action.UPDATE, self._after_namespace),)
+        return (event_with_hint(EventResource.NAMESPACE, Action.ADD | Action.UPDATE, self._after_namespace),)
 
     def _refusal(self, pod: PodInfo) -> str:
         return self.args.refusal(facts_of(pod.namespace, self.handle.cluster.objects.namespaces))

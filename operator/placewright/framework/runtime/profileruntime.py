@@ -15,7 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.errors import PluginError
-from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, interest
+from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BindPlugin,
@@ -467,7 +467,7 @@ def _interests(events: Sequence[ClusterEventWithHint] | None) -> Sequence[Cluste
     """
     if events is None or not _wants(events, Action.ADD) or _wants(events, Action.UPDATE_NODE_TAINT):
         return events
-    return (*events, interest(EventResource.NODE, Action.UPDATE_NODE_TAINT))
+    return (*events, event_with_hint(EventResource.NODE, Action.UPDATE_NODE_TAINT))
 
 
 def _wants(events: Iterable[ClusterEventWithHint], action: Action) -> bool:

@@ -28,7 +28,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError, Unreachable
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.places import RequestPlaces, Whose
+from placewright.kube.writers.places import RequestOwner, RequestPlaces
 from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
 #: Bindings under way at once of a namespace that is alone. More gained nothing in front of a real API server.
@@ -255,8 +255,8 @@ def _compare(found: Pod, pod: PodInfo, node: NodeName) -> Seen:
     return Seen.BOUND_ELSEWHERE if found.spec.node_name else Seen.UNBOUND
 
 
-def _whose(pod: PodInfo) -> Whose:
-    return Whose(pod.namespace, pod.scheduler_name, pod.priority)
+def _whose(pod: PodInfo) -> RequestOwner:
+    return RequestOwner(pod.namespace, pod.scheduler_name, pod.priority)
 
 
 def _pod_path(pod: PodInfo) -> str:

@@ -31,7 +31,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
-from placewright.kube.writers.places import Whose
+from placewright.kube.writers.places import RequestOwner
 from placewright.kube.writers.writer import RoomWriter, WriterTiming
 
 #: How often other writers may change a claim in between before the attempt is given up.
@@ -313,7 +313,7 @@ class HttpClaimWriter(RoomWriter):
 
     async def _answered(self, request: Callable[[], Awaitable[bytes]], attempts: int, namespace: str) -> bytes:
         try:
-            return await self._send(request, attempts=attempts, whose=Whose(namespace))
+            return await self._send(request, attempts=attempts, whose=RequestOwner(namespace))
         except ApiError as problem:
             kind = {CONFLICT: _Changed, NOT_FOUND: _Gone, INVALID: _Invalid}.get(problem.status, ClaimError)
             raise kind(str(problem)) from problem

@@ -9,7 +9,7 @@ from placewright.api.errors import EvictError
 from placewright.api.objects import Condition, NodeName
 from placewright.api.pods import PodInfo
 from placewright.kube.errors import ApiError, RequestError
-from placewright.kube.writers.places import Whose
+from placewright.kube.writers.places import RequestOwner
 from placewright.kube.writers.podstatus import condition_json, dated, find_condition, patch_pod_status
 from placewright.kube.writers.writer import RoomWriter
 
@@ -39,11 +39,11 @@ class HttpEvictor(RoomWriter):
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
         # A victim that is gone or replaced fails the first request without harm: the second one decides by uid. When the lead is lost
         # between the two, the mark stays; Kubernetes' disruption controller removes it from a pod that lives on after two minutes.
-        whose = Whose(victim.namespace, preemptor.scheduler_name, preemptor.priority)
+        whose = RequestOwner(victim.namespace, preemptor.scheduler_name, preemptor.priority)
         await self._request(victim, whose, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}, self._guarded))
         await self._request(victim, whose, lambda: self._client.delete(path, self._guarded(options)))
 
-    async def _request(self, victim: PodInfo, whose: Whose, request: Callable[[], Awaitable[object]]) -> None:
+    async def _request(self, victim: PodInfo, whose: RequestOwner, request: Callable[[], Awaitable[object]]) -> None:
         """Send a request, again while the server is busy. Returns also when the victim is gone or replaced."""
         try:
             await self._send(request, about=f"evicting {victim.key}: ", whose=whose)

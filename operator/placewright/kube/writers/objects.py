@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from placewright.api.errors import PatchError
 from placewright.kube.errors import RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.writers.places import Whose
+from placewright.kube.writers.places import RequestOwner
 from placewright.kube.writers.writer import ApiWriter
 
 
@@ -35,6 +35,6 @@ class HttpObjectPatcher(ApiWriter):
             PatchError: the server refused, or did not answer.
         """
         try:
-            await self._send(lambda: self._client.patch(path, self._guarded(body)), whose=Whose(namespace))
+            await self._send(lambda: self._client.patch(path, self._guarded(body)), whose=RequestOwner(namespace))
         except RequestError as problem:
             raise PatchError(f"patching {path}: {problem}") from problem

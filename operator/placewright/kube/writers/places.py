@@ -24,7 +24,7 @@ _OF_A_NAMESPACE: Final = 2
 _Turn = asyncio.Future[None]
 
 
-class Whose(NamedTuple):
+class RequestOwner(NamedTuple):
     """The party that a request is for.
 
     Attributes:
@@ -39,7 +39,7 @@ class Whose(NamedTuple):
 
 
 #: A waiting request, comparable by the order in which places are given: (importance negated, arrival number, whose, turn).
-_Waiting = tuple[int, int, Whose, _Turn]
+_Waiting = tuple[int, int, RequestOwner, _Turn]
 
 
 class RequestPlaces:
@@ -64,7 +64,7 @@ class RequestPlaces:
         self._by_arrival: dict[int, _Waiting] = {}
 
     @asynccontextmanager
-    async def one(self, whose: Whose) -> AsyncIterator[None]:
+    async def one(self, whose: RequestOwner) -> AsyncIterator[None]:
         """Hold a place for the length of the block.
 
         Args:
@@ -79,7 +79,7 @@ class RequestPlaces:
         finally:
             self.give_back(whose)
 
-    async def take(self, whose: Whose) -> None:
+    async def take(self, whose: RequestOwner) -> None:
         """Hold a place, or wait for one. Give it back with `give_back`.
 
         Args:
@@ -101,7 +101,7 @@ class RequestPlaces:
                 self._forget(waiting)
             raise
 
-    def give_back(self, whose: Whose) -> None:
+    def give_back(self, whose: RequestOwner) -> None:
         """Give a place back, and hand free places to waiting requests.
 
         Args:
@@ -117,11 +117,11 @@ class RequestPlaces:
             self._give(waiting[2])
             waiting[3].set_result(None)
 
-    def _may_have(self, whose: Whose) -> bool:
+    def _may_have(self, whose: RequestOwner) -> bool:
         namespaces = self._namespaces.get(whose.profile)
         return self._profiles.may_take(whose.profile) and (namespaces is None or namespaces.may_take(whose.namespace))
 
-    def _give(self, whose: Whose) -> None:
+    def _give(self, whose: RequestOwner) -> None:
         self._profiles.take(whose.profile)
         namespaces = self._namespaces.get(whose.profile)
         if namespaces is None:

@@ -13,7 +13,7 @@ from placewright.api.errors import VolumeError
 from placewright.api.objects import ObjectMeta
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.errors import RequestError
-from placewright.kube.writers.places import Whose
+from placewright.kube.writers.places import RequestOwner
 from placewright.kube.writers.writer import RoomWriter
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
@@ -38,7 +38,7 @@ class HttpVolumeWriter(RoomWriter):
         """
         body = {"metadata": _metadata(volume.metadata), "spec": {"claimRef": volume.spec.claim_ref}}
         claim = volume.spec.claim_ref
-        whose = Whose("" if claim is None else claim.namespace)
+        whose = RequestOwner("" if claim is None else claim.namespace)
         return await self._patch(f"/api/v1/persistentvolumes/{volume.metadata.name}", body, PersistentVolume, whose)
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -55,9 +55,9 @@ class HttpVolumeWriter(RoomWriter):
         """
         meta = claim.metadata
         path = f"/api/v1/namespaces/{meta.namespace}/persistentvolumeclaims/{meta.name}"
-        return await self._patch(path, {"metadata": _metadata(meta)}, PersistentVolumeClaim, Whose(meta.namespace))
+        return await self._patch(path, {"metadata": _metadata(meta)}, PersistentVolumeClaim, RequestOwner(meta.namespace))
 
-    async def _patch(self, path: str, body: dict[str, Any], kind: type[T], whose: Whose) -> T:
+    async def _patch(self, path: str, body: dict[str, Any], kind: type[T], whose: RequestOwner) -> T:
         try:
             return decode(await self._send(lambda: self._client.patch(path, self._guarded(body)), whose=whose), kind)
         except (RequestError, DecodeError) as problem:

@@ -17,7 +17,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
-from placewright.kube.writers.places import RequestPlaces, Whose
+from placewright.kube.writers.places import RequestOwner, RequestPlaces
 from placewright.kube.writers.writequeue import WriteQueue
 
 K = TypeVar("K", bound=Hashable)
@@ -63,7 +63,7 @@ class ApiWriter:
     TRAFFIC: ClassVar[Traffic]
     ATTEMPTS: ClassVar[int] = 5
     BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=10.0)
-    #: Requests under way at once, among requests that name a party (`Whose`).
+    #: Requests under way at once, among requests that name a party (`RequestOwner`).
     PLACES: ClassVar[int] = 64
     #: Raised when this replica is not the active one.
     ERROR: ClassVar[type[Exception]] = PermissionError
@@ -109,7 +109,7 @@ class ApiWriter:
         return True
 
     async def _send(
-        self, request: Callable[[], Awaitable[T]], *, about: str = "", attempts: int | None = None, whose: Whose | None = None
+        self, request: Callable[[], Awaitable[T]], *, about: str = "", attempts: int | None = None, whose: RequestOwner | None = None
     ) -> T:
         """Send the request, and again while its errors are temporary.
 

@@ -105,7 +105,7 @@ class AttemptSeries:
                 self._plugins.at(plugin, point, outcome.value).observe(seconds)
         if attempt.flushed and attempt.result is Result.SCHEDULED:
             self._late.value += 1
-        elif attempt.failure is not None and attempt.placement is None:
+        elif attempt.failure is not None and attempt.schedule_result is None:
             self._refused(attempt)
 
     def pod_entered(self, place: str, event: str) -> None:
@@ -253,8 +253,8 @@ class ProfileSeries:
 
     def _note(self, attempt: Attempt) -> bool:
         """Note a placement; False where not all of its steps were successes."""
-        ended, decided, placement, steps = attempt.ended, attempt.decided, attempt.placement, attempt.steps
-        assert ended is not None and decided is not None and placement is not None
+        ended, decided, result, steps = attempt.ended, attempt.decided, attempt.schedule_result, attempt.steps
+        assert ended is not None and decided is not None and result is not None
         row = [attempt.number, ended - attempt.started, decided - attempt.started, ended - attempt.first_tried]
         names = []
         for name, _, seconds, outcome in steps.taken:
@@ -262,21 +262,21 @@ class ProfileSeries:
                 return False
             names.append(name)
             row.append(seconds)
-        key = (*names, frozenset(steps.skip_filter), frozenset(steps.skip_score), *placement.plugins)
+        key = (*names, frozenset(steps.skip_filter), frozenset(steps.skip_score), *result.plugins)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._begin(key, names, placement)
-        row.extend(placement.plugins.values())
+            shape = self._begin(key, names, result)
+        row.extend(result.plugins.values())
         shape.rows.extend(row)
         if len(shape.rows) >= _ROWS * len(row):
             self._settle(shape)
         return True
 
-    def _begin(self, key: tuple[object, ...], names: list[str], placement: ScheduleResult) -> _Shape:
+    def _begin(self, key: tuple[object, ...], names: list[str], result: ScheduleResult) -> _Shape:
         if len(self._shapes) >= _SHAPES:
             self.settle()
-        skip_filter, skip_score = frozenset(placement.state.skip_filter), frozenset(placement.state.skip_score)
-        shape = self._shapes[key] = _Shape(tuple(names), skip_filter, skip_score, tuple(placement.plugins), array("d"))
+        skip_filter, skip_score = frozenset(result.state.skip_filter), frozenset(result.state.skip_score)
+        shape = self._shapes[key] = _Shape(tuple(names), skip_filter, skip_score, tuple(result.plugins), array("d"))
         return shape
 
     def settle(self) -> None:
@@ -314,8 +314,8 @@ class ProfileSeries:
             self._placed(*single)
         elif self._all.tally is not None:
             self._all.tally.failed(self._name, self.profile.generation)
-        if attempt.placement is not None:
-            for plugin, product in attempt.placement.plugins.items():
+        if attempt.schedule_result is not None:
+            for plugin, product in attempt.schedule_result.plugins.items():
                 self._points[plugin] = self._points.get(plugin, 0) + product
 
     def _placed(self, number: Floats, decided: Floats, since_ready: Floats) -> None:

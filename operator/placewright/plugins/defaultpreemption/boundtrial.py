@@ -16,7 +16,7 @@ from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.together import Move, OnNode, Unit, alone
+from placewright.framework.preemption.victimunits import EvictablePods, Move, VictimUnit, alone
 from placewright.framework.status import error
 from placewright.plugins.defaultpreemption.candidates import Candidate, Outcome
 
@@ -33,7 +33,7 @@ class BoundTrial:
 
     __slots__ = ("_leaving", "_lost", "_ranked", "_victims", "_violations", "evictable", "node", "row")
 
-    def __init__(self, row: int, node: NodeName, leaving: OnNode) -> None:
+    def __init__(self, row: int, node: NodeName, leaving: EvictablePods) -> None:
         self.row = row
         self.node = node
         self.evictable = [*leaving.singles, *(pod for pods in leaving.members.values() for pod in pods)]
@@ -41,8 +41,8 @@ class BoundTrial:
         #: Groups that leave as a whole or not at all.
         self._lost = {ref for ref, bond in leaving.bonds.items() if not bond.spare}
         #: Units in the order of their return. Each has the number of its pods that break a budget, and its pods on this node.
-        self._ranked: list[tuple[Unit, int, Sequence[PodInfo]]] = []
-        self._victims: list[Unit] = []
+        self._ranked: list[tuple[VictimUnit, int, Sequence[PodInfo]]] = []
+        self._victims: list[VictimUnit] = []
         self._violations = 0
 
     def rank(self, budgets: Budgets) -> None:
@@ -91,7 +91,7 @@ class BoundTrial:
         """Try this node by itself: return the candidate, or why evicting does not help."""
         try:
             with handle.cluster.dry_run() as dry_run:
-                away = self.everybody()
+                away = self.evictable_moves()
                 dry_run.remove(away)
                 status = handle.check_row(preemptor, self.row)
                 if not status.ok:
@@ -116,12 +116,12 @@ class BoundTrial:
                 dry_run.remove(unit.moves)
                 self.condemn(turn)
 
-    def everybody(self) -> list[Move]:
+    def evictable_moves(self) -> list[Move]:
         """List all pods that may leave, also on other nodes, with their rows."""
         bound = [move for bond in self._leaving.bonds.values() if bond.whole is not None for move in bond.whole.moves]
         return [*((self.row, pod) for pod in self._leaving.singles), *bound]
 
-    def _units(self) -> Iterable[Unit]:
+    def _units(self) -> Iterable[VictimUnit]:
         for pod in self._leaving.singles:
             yield alone(self.row, pod)
         for ref, bond in self._leaving.bonds.items():

@@ -14,7 +14,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import Seconds
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.together import Move, importance, start_time
+from placewright.framework.preemption.victimunits import Move, importance, start_time
 from placewright.framework.status import Status, error, unresolvable
 
 #: Makes every priority positive, so that a victim of negative priority cannot lower the sum.
@@ -91,7 +91,7 @@ class NodeTrial:
         self._violations = 0
         self.protected, self.others = budgets.split(sorted(self.evictable, key=importance))
 
-    def everybody(self) -> list[Move]:
+    def evictable_moves(self) -> list[Move]:
         """List all pods that may leave, with their rows."""
         return [(self.row, pod) for pod in self.evictable]
 

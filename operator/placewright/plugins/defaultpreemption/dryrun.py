@@ -26,7 +26,7 @@ from placewright.framework.interface import Handle, Rows, RowTrials, Seconds
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.refusals import PreemptionRefusal, one_for_each_reason, soonest
 from placewright.framework.preemption.rules import VictimLimits
-from placewright.framework.preemption.together import Together
+from placewright.framework.preemption.victimunits import VictimUnits
 from placewright.framework.status import Code, Status, error, unresolvable
 from placewright.plugins.defaultpreemption.boundtrial import BoundTrial
 from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate, NodeTrial, Outcome
@@ -67,7 +67,7 @@ class DryRun:
         self._kept = kept
         self.limits = limits
         self._kept_refusals = kept_refusals
-        self._together = Together(self._cluster, pod, None if limits is None else limits.keeps)
+        self._together = VictimUnits(self._cluster, pod, None if limits is None else limits.keeps)
 
     @property
     def pointless(self) -> bool:
@@ -142,12 +142,12 @@ class DryRun:
         return {row: known[row] for row, _ in nodes if known[row]}
 
     def _found_kept_by_rules(self, nodes: Iterable[tuple[int, NodeName]], limits: VictimLimits) -> dict[int, Sequence[PreemptionRefusal]]:
-        every = Together(self._cluster, self._pod)
+        every = VictimUnits(self._cluster, self._pod)
         trials: list[AnyTrial] = []
         refusals: dict[int, Sequence[PreemptionRefusal]] = {}
         for row, node in nodes:
             trial = _trial_of(every, row, node)
-            found = one_for_each_reason(limits.why_it_stays(pod) for _, pod in trial.everybody())
+            found = one_for_each_reason(limits.why_it_stays(pod) for _, pod in trial.evictable_moves())
             if found:
                 trials.append(trial)
                 refusals[row] = found
@@ -173,7 +173,7 @@ class DryRun:
 
     def _fits_alone(self, trial: AnyTrial) -> bool:
         with self._cluster.dry_run() as dry_run:
-            dry_run.remove(trial.everybody())
+            dry_run.remove(trial.evictable_moves())
             return self._handle.check_row(self._pod, trial.row).ok
 
     # --- one node ------------------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class DryRun:
         return [trial for trial in trials if isinstance(trial, NodeTrial) or not trial.torn()]
 
 
-def _trial_of(together: Together, row: int, node: NodeName) -> AnyTrial:
+def _trial_of(together: VictimUnits, row: int, node: NodeName) -> AnyTrial:
     found = together.on(node)
     return BoundTrial(row, node, found) if found.bonds else NodeTrial(row, node, found.singles)
 

@@ -15,7 +15,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     Alternatives,
     CycleState,
@@ -29,7 +29,7 @@ from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import rows_where_it_may_help, why_not_eligible
 from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
 from placewright.framework.preemption.rules import VictimLimits
-from placewright.framework.preemption.together import Together, importance
+from placewright.framework.preemption.victimunits import VictimUnits, importance
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.candidates import Candidate, pick
 from placewright.plugins.defaultpreemption.dryrun import CandidateSearch, DryRun
@@ -130,14 +130,14 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare deleted pods, with a hint that always skips. The scheduler itself activates the pod once its victims are gone."""
-        return (interest(EventResource.POD, Action.DELETE, _never),)
+        return (event_with_hint(EventResource.POD, Action.DELETE, _never),)
 
 
 def _among(cluster: Cluster, pod: PodInfo, limits: VictimLimits | None, victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
     """Return the result for the nodes that extenders kept. Pods that cannot stay without the victims leave, too."""
     if not victims:
         return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
-    together = Together(cluster, pod)
+    together = VictimUnits(cluster, pod)
     candidates: list[Candidate] = []
     refusals: list[PreemptionRefusal] = []
     for node, who in victims.items():

@@ -22,7 +22,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.requests import CPU, MEMORY
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -152,8 +152,8 @@ class DeviceFragmentation(
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that leave or shrink and had some of the resource, and nodes that come or change their allocatable."""
         return (
-            interest(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._may_free_devices),
-            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
+            event_with_hint(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._may_free_devices),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
         )
 
     def _may_free_devices(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:

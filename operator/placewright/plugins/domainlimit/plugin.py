@@ -15,7 +15,7 @@ import numpy as np
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -189,9 +189,9 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
         keys = hints.pod_keys(self._limits.of)
         return (
-            interest(EventResource.POD, Action.DELETE | Action.UPDATE_POD_LABEL, self._pod_changed, keys=keys),
-            interest(EventResource.UNSCHEDULED_POD, Action.UPDATE, self._itself_changed, keys=hints.ITSELF),
-            interest(EventResource.NODE, nodes, self._node_changed),
+            event_with_hint(EventResource.POD, Action.DELETE | Action.UPDATE_POD_LABEL, self._pod_changed, keys=keys),
+            event_with_hint(EventResource.UNSCHEDULED_POD, Action.UPDATE, self._itself_changed, keys=hints.ITSELF),
+            event_with_hint(EventResource.NODE, nodes, self._node_changed),
         )
 
     def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:

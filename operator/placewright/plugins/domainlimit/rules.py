@@ -13,11 +13,11 @@ from placewright.framework.memory import NodeMemory
 from placewright.framework.topology import (
     MISSING,
     Codes,
+    DefaultVerdict,
     DomainRule,
     Domains,
     FixedRule,
     RowRule,
-    Usually,
     domains,
     tally_of,
 )
@@ -70,7 +70,7 @@ def limit_rule(limit: Limit, place: LimitedPlace, cluster: Cluster) -> FixedRule
         full = where.full_rows(tally, limit.most)
         if not len(full) and place.everywhere:
             return None
-        return RowRule(where, Usually.ALLOWED_WHERE_LABELLED, full, limit.denied, limit.missing)
+        return RowRule(where, DefaultVerdict.ALLOWED_WHERE_LABELLED, full, limit.denied, limit.missing)
     room: BoolColumn = where.pods(tally) < limit.most
     if place.everywhere and np.count_nonzero(room[MISSING + 1 :]) == len(room) - 1:
         return None

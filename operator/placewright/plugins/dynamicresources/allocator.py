@@ -1,9 +1,9 @@
 """The search for devices: depth first, and the first way to serve all claims wins.
 
 The order decides the result, so it is kube-scheduler's: claims and requests as listed, alternatives by preference, devices in the order of
-`Outlook`. Within one request devices are chosen in ascending order only, because another order would be the same choice again. A search is
-limited in steps, not in seconds, so that it ends the same way on any machine. Other work draws on the budget of the whole decision
-(`effort`).
+`ReachableDevices`. Within one request devices are chosen in ascending order only, because another order would be the same choice again. A
+search is limited in steps, not in seconds, so that it ends the same way on any machine. Other work draws on the budget of the whole
+decision (`effort`).
 
 Devices of a pool may share counters. Partitions of one device draw on them, so not all can be allocated at the same time.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from placewright.api.devices import MAX_RESULTS
-from placewright.plugins.dynamicresources.constraints import Need, Proofs, constraints_of
+from placewright.plugins.dynamicresources.constraints import DeviceNeed, InfeasibilityProofs, constraints_of
 from placewright.plugins.dynamicresources.demands import ClaimDemand, DemandError, DeviceDemand, check_size
 from placewright.plugins.dynamicresources.effort import AMOUNT, BRANCH, CONSTRAIN, DRAW, DRAW_AT_ALL, LOOK, TRY, StepBudget
 from placewright.plugins.dynamicresources.inventory import Usage
@@ -23,10 +23,10 @@ from placewright.plugins.dynamicresources.pools import (
     Amount,
     CounterName,
     DeviceId,
-    Offer,
-    Outlook,
     Pool,
+    PoolDevice,
     PoolId,
+    ReachableDevices,
     takes,
 )
 
@@ -41,7 +41,7 @@ class Counters:
         self._effort = effort
         self._left: dict[PoolId, dict[CounterName, int]] = {}
 
-    def take(self, pool: Pool, offer: Offer) -> bool:
+    def take(self, pool: Pool, offer: PoolDevice) -> bool:
         """Draw the counters that a device consumes. Return False, and draw nothing, if any counter has less left.
 
         As in kube-scheduler, a pool with any overdrawn counter yields no more devices that draw on counters.
@@ -54,7 +54,7 @@ class Counters:
             return False
         return True
 
-    def give_back(self, pool: Pool, offer: Offer) -> None:
+    def give_back(self, pool: Pool, offer: PoolDevice) -> None:
         """Undo `take`."""
         self._draw(self._left_of(pool), offer, -1)
 
@@ -69,7 +69,7 @@ class Counters:
         return left
 
     @staticmethod
-    def _draw(left: dict[CounterName, int], offer: Offer, sign: int) -> None:
+    def _draw(left: dict[CounterName, int], offer: PoolDevice, sign: int) -> None:
         for name, amount in offer.counters:
             left[name] -= sign * amount
 
@@ -95,7 +95,7 @@ class Pick:
     """
 
     demand: DeviceDemand
-    offer: Offer
+    offer: PoolDevice
     share_id: str | None
     consumed: dict[str, Amount]
 
@@ -120,7 +120,7 @@ class CandidateDevice(NamedTuple):
     """A device that a demand may get, or the error that ends the search when it is reached."""
 
     pool: Pool
-    offer: Offer
+    offer: PoolDevice
     error: DemandError | None = None
 
 
@@ -129,7 +129,7 @@ class DeviceSearch:
 
     def __init__(
         self,
-        outlook: Outlook,
+        outlook: ReachableDevices,
         usage: Usage,
         claims: Sequence[ClaimDemand],
         new_share_id: Callable[[], str],
@@ -160,7 +160,7 @@ class DeviceSearch:
         self._effort.spend(LOOK * (alternatives + sum(map(len, self._constraints))))
         least = [self._least(claim) for claim in self._claims]
         self._rest = [[sum(counts[i + 1 :]) for i in range(len(counts))] for counts in least]
-        if Proofs(self._effort).hopeless(self._claims, self._needs()):
+        if InfeasibilityProofs(self._effort).hopeless(self._claims, self._needs()):
             return False
         place = self._following(0, -1)
         stack = [] if place is None else [self._moves(place)]
@@ -228,7 +228,7 @@ class DeviceSearch:
         self.steps += 1
         self._effort.spend(cost)
 
-    def _needs(self) -> list[Need]:
+    def _needs(self) -> list[DeviceNeed]:
         """Collect the needs that are known before the search; none if the search may end with an error."""
         needs = []
         for number, claim in enumerate(self._claims):
@@ -237,7 +237,7 @@ class DeviceSearch:
                 if any(each.error is not None for each in candidates):
                     return []
                 if demand.count and not demand.admin and not any(each.offer.shared for each in candidates):
-                    needs.append(Need(number, demand, [each.offer for each in candidates]))
+                    needs.append(DeviceNeed(number, demand, [each.offer for each in candidates]))
         return needs
 
     # --- candidates ------------------------------------------------------------------------------------------------------
@@ -273,11 +273,11 @@ class DeviceSearch:
             known = self._candidates[demand] = [CandidateDevice(*each) for each in chosen]
         return known
 
-    def _usage_prevents(self, offer: Offer) -> bool:
+    def _usage_prevents(self, offer: PoolDevice) -> bool:
         """Return whether a claim owns the device, or shares of it are in use although it is no longer shared."""
         return self._usage.owned(offer.id) or (not offer.shared and self._usage.shared(offer.id))
 
-    def _could_serve(self, demand: DeviceDemand, offer: Offer) -> bool:
+    def _could_serve(self, demand: DeviceDemand, offer: PoolDevice) -> bool:
         """Return whether the capacities suffice before this search takes any of them."""
         if offer.plain and not demand.capacity:
             return True
@@ -286,7 +286,7 @@ class DeviceSearch:
 
     # --- taking and giving back ------------------------------------------------------------------------------------------
 
-    def _take(self, claim: int, demand: DeviceDemand, pool: Pool, offer: Offer) -> bool:
+    def _take(self, claim: int, demand: DeviceDemand, pool: Pool, offer: PoolDevice) -> bool:
         if not self._is_free(claim, demand, offer):
             return False
         if not demand.count and offer.taints:  # `_some` leaves out what a demand for a number of devices does not tolerate
@@ -308,24 +308,24 @@ class DeviceSearch:
         self._choose(claim, demand, offer, amounts)
         return True
 
-    def _amounts(self, demand: DeviceDemand, offer: Offer) -> dict[str, Amount] | None:
+    def _amounts(self, demand: DeviceDemand, offer: PoolDevice) -> dict[str, Amount] | None:
         if offer.plain and not demand.capacity:
             return {}
         self._effort.spend(AMOUNT * (1 + len(offer.capacities)))
         return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), self._taking.get(offer.id, {}))
 
-    def _is_free(self, claim: int, demand: DeviceDemand, offer: Offer) -> bool:
+    def _is_free(self, claim: int, demand: DeviceDemand, offer: PoolDevice) -> bool:
         owners = self._owners.get(offer.id, ())
         if demand.admin:
             return claim not in owners
         return not owners and not self._usage_prevents(offer)
 
-    def _draws(self, offer: Offer) -> bool:
+    def _draws(self, offer: PoolDevice) -> bool:
         """Return whether a choice draws on counters. Only the first share of a device does, for all its shares."""
         in_use = offer.shared and (self._usage.shared(offer.id) or self._shares.get(offer.id, 0) > 0)
         return bool(offer.counters) and not in_use
 
-    def _constrain(self, claim: int, demand: DeviceDemand, offer: Offer) -> bool:
+    def _constrain(self, claim: int, demand: DeviceDemand, offer: PoolDevice) -> bool:
         constraints = self._constraints[claim]
         for i, constraint in enumerate(constraints):
             if not constraint.add(offer, demand.names):
@@ -334,7 +334,7 @@ class DeviceSearch:
                 return False
         return True
 
-    def _choose(self, claim: int, demand: DeviceDemand, offer: Offer, amounts: dict[str, Amount]) -> None:
+    def _choose(self, claim: int, demand: DeviceDemand, offer: PoolDevice, amounts: dict[str, Amount]) -> None:
         if offer.shared:
             taking = self._taking.setdefault(offer.id, {})
             for name, amount in amounts.items():

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from placewright.api.devices import DeviceConstraint
 from placewright.plugins.dynamicresources.demands import ClaimDemand, DeviceDemand
 from placewright.plugins.dynamicresources.effort import COMPARE, VISIT, StepBudget
-from placewright.plugins.dynamicresources.pools import DeviceId, Offer
+from placewright.plugins.dynamicresources.pools import DeviceId, PoolDevice
 
 # --- constraints -----------------------------------------------------------------------------------------------------------------
 
@@ -28,7 +28,7 @@ class AttributeConstraint(Protocol):
     Adding more devices never makes a broken constraint whole, so a search may turn back at the first refusal.
     """
 
-    def add(self, offer: Offer, names: frozenset[str]) -> bool:
+    def add(self, offer: PoolDevice, names: frozenset[str]) -> bool:
         """Add a device for the request of these names. Return False, and add nothing, if that breaks the constraint."""
 
     def take_back(self, names: frozenset[str]) -> None:
@@ -44,7 +44,7 @@ class MatchAttribute:
     #: Values that all devices have in common, after each device.
     _values: list[frozenset[Hashable]] = field(default_factory=list)
 
-    def add(self, offer: Offer, names: frozenset[str]) -> bool:
+    def add(self, offer: PoolDevice, names: frozenset[str]) -> bool:
         """Add the device if it has a value in common with all earlier ones."""
         if self.requests and not self.requests & names:
             return True
@@ -73,7 +73,7 @@ class DistinctAttribute:
     #: The union of `_values`, which are disjoint.
     _taken: set[Hashable] = field(default_factory=set)
 
-    def add(self, offer: Offer, names: frozenset[str]) -> bool:
+    def add(self, offer: PoolDevice, names: frozenset[str]) -> bool:
         """Add the device if it has no value in common with an earlier one."""
         if self.requests and not self.requests & names:
             return True
@@ -102,7 +102,7 @@ def constraints_of(specs: Sequence[DeviceConstraint] | None) -> list[AttributeCo
     return made
 
 
-def values_of(offer: Offer, name: str) -> frozenset[Hashable]:
+def values_of(offer: PoolDevice, name: str) -> frozenset[Hashable]:
     """Return the values of an attribute with their types, by full name, or without domain if it is the driver's; none if absent.
 
     A list attribute has several values.
@@ -114,7 +114,7 @@ def values_of(offer: Offer, name: str) -> frozenset[Hashable]:
     return offer.values[name]
 
 
-def _look_up(offer: Offer, name: str) -> frozenset[Hashable]:
+def _look_up(offer: PoolDevice, name: str) -> frozenset[Hashable]:
     attributes = offer.device.attributes or {}
     attribute = attributes.get(name)
     if attribute is None:
@@ -142,22 +142,22 @@ _MOST_SEATS: Final = 128
 _MOST_VISITS: Final = 20_000
 
 
-class Need(NamedTuple):
+class DeviceNeed(NamedTuple):
     """A demand without alternatives: a number of devices, and the devices that may serve it, none of them shared."""
 
     claim: int
     demand: DeviceDemand
-    offers: Sequence[Offer]
+    offers: Sequence[PoolDevice]
 
 
-class Proofs:
+class InfeasibilityProofs:
     """Proofs that needs cannot be served. Each counts what it reads, and a proof that takes too long proves nothing."""
 
     def __init__(self, effort: StepBudget) -> None:
         self._effort = effort
         self._visits = _MOST_VISITS
 
-    def hopeless(self, claims: Sequence[ClaimDemand], needs: Sequence[Need]) -> bool:
+    def hopeless(self, claims: Sequence[ClaimDemand], needs: Sequence[DeviceNeed]) -> bool:
         """Return whether these needs certainly cannot be served at once. Raise `OutOfSteps`."""
         if not self._can_seat([(need.demand.count, [offer.id for offer in need.offers]) for need in needs]):
             return True
@@ -169,7 +169,7 @@ class Proofs:
                     return True
         return False
 
-    def _can_hold(self, constraint: DeviceConstraint, needs: Sequence[Need]) -> bool:
+    def _can_hold(self, constraint: DeviceConstraint, needs: Sequence[DeviceNeed]) -> bool:
         """Return whether there are devices of enough values, or enough devices of one value."""
         self._effort.spend(COMPARE * sum(len(need.offers) for need in needs))
         by_value = [_by_value(constraint.match_attribute or constraint.distinct_attribute or "", need.offers) for need in needs]
@@ -214,7 +214,7 @@ class _TooLong(Exception):
     """A proof visits more devices than it may."""
 
 
-def _by_value(attribute: str, offers: Iterable[Offer]) -> dict[Hashable, list[DeviceId]]:
+def _by_value(attribute: str, offers: Iterable[PoolDevice]) -> dict[Hashable, list[DeviceId]]:
     """Group devices by the values of an attribute; devices without the attribute are left out."""
     found: dict[Hashable, list[DeviceId]] = {}
     for offer in offers:

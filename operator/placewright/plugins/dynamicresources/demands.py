@@ -22,7 +22,7 @@ from placewright.api.quantity import QuantityError
 from placewright.cel.syntax import ExpressionError
 from placewright.cluster.storage import Table, key_of
 from placewright.plugins.dynamicresources.effort import ASK, LOOK, READ, TOLERATE
-from placewright.plugins.dynamicresources.pools import Amount, Offer
+from placewright.plugins.dynamicresources.pools import Amount, PoolDevice
 from placewright.plugins.dynamicresources.selectors import CompiledSelector, CompiledSelectors
 
 Wish = ExactDeviceRequest | DeviceSubRequest
@@ -75,11 +75,11 @@ class DeviceDemand:
         """Steps of reading one device, without its taints."""
         return LOOK + ASK * (len(self.conditions) + len(self.capacity))
 
-    def taint_steps(self, offer: Offer) -> int:
+    def taint_steps(self, offer: PoolDevice) -> int:
         """Return the most steps that comparing tolerations with the taints of a device takes."""
         return TOLERATE * len(offer.taints) * (1 + len(self.wish.tolerations or ()))
 
-    def selects(self, offer: Offer) -> bool:
+    def selects(self, offer: PoolDevice) -> bool:
         """Return whether class and request select this device. Raise `SelectorFailed` if an expression has no answer."""
         for condition in self.conditions:
             verdict = offer.shape.matches(condition.expression)
@@ -89,7 +89,7 @@ class DeviceDemand:
                 return False
         return True
 
-    def tolerates(self, offer: Offer) -> bool:
+    def tolerates(self, offer: PoolDevice) -> bool:
         """Return whether this demand tolerates all taints of the device."""
         return all(any(_tolerates(each, taint) for each in self.wish.tolerations or ()) for taint in offer.taints)
 

@@ -36,7 +36,7 @@ from placewright.plugins.dynamicresources.demands import (
 )
 from placewright.plugins.dynamicresources.effort import COUNT, LOOK, OutOfSteps
 from placewright.plugins.dynamicresources.inventory import Inventory, Usage
-from placewright.plugins.dynamicresources.pools import NOT_COUNTED, Outlook
+from placewright.plugins.dynamicresources.pools import NOT_COUNTED, ReachableDevices
 from placewright.plugins.dynamicresources.selectors import CompiledSelectors
 from placewright.plugins.dynamicresources.shortage import DeviceShortage
 
@@ -148,7 +148,7 @@ def simple_demand(claims: Sequence[ClaimDemand]) -> tuple[DeviceDemand, int] | N
     return demands[0], sum(demand.count for demand in demands)
 
 
-def count_free(demand: DeviceDemand, outlook: Outlook, usage: Usage) -> int:
+def count_free(demand: DeviceDemand, outlook: ReachableDevices, usage: Usage) -> int:
     """Count the free devices for this demand, or return `SEARCH`."""
     free = 0
     for _, offer in outlook.offers:
@@ -382,7 +382,7 @@ class ClusterDevices:
         except OutOfSteps as ended:
             return Refusal(str(ended), error=True, unfinished=True)
 
-    def _outlook(self, row: int) -> Outlook:
+    def _outlook(self, row: int) -> ReachableDevices:
         """Return the devices in reach of a row's node. Raise `OutOfSteps`, or `KeyError` for a row without a node."""
         self._expressions.effort.spend(LOOK + self._inventory.steps_to_look_out(row))
         return self._inventory.outlook(row)
@@ -390,7 +390,7 @@ class ClusterDevices:
     def _steps_in_all(self) -> int:
         return max(MOST_STEPS_IN_ALL, _STEPS_A_ROW * self._cluster.node_count)
 
-    def _result(self, row: int, demands: Sequence[ClaimDemand], search: DeviceSearch, outlook: Outlook) -> Allocated | Refusal:
+    def _result(self, row: int, demands: Sequence[ClaimDemand], search: DeviceSearch, outlook: ReachableDevices) -> Allocated | Refusal:
         try:
             found = search.run()
         except GaveUp:
@@ -435,7 +435,7 @@ def _are_of_one_pod(one: ResourceClaim, other: ResourceClaim) -> bool:
     return one.metadata.uid == other.metadata.uid and one.metadata.name.startswith(SPECIAL_NAME)
 
 
-def _why_not(outlook: Outlook) -> str:
+def _why_not(outlook: ReachableDevices) -> str:
     """Return the lack of devices as the reason, or the problem of a pool in reach, which may cause it."""
     if any(pool.problem == NOT_COUNTED for pool in outlook.unusable):
         return NOT_COUNTED

@@ -10,7 +10,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.devices import ClaimTable, DeviceObjects, owner_of_extended
 from placewright.cluster.storage import key_of
 from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, event_with_hint
 from placewright.plugins.dynamicresources.claims import NotReady, claims_of, each_claim, named_claims
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
@@ -29,16 +29,16 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWith
         return after_pod_left(old, objects())
 
     return (
-        interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+        event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
         # Upstream ignores deleted claims, and tries such pods again only after minutes.
-        interest(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed, keys=CLAIM_KEYS),
-        interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed, is_itself),
+        event_with_hint(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed, keys=CLAIM_KEYS),
+        event_with_hint(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed, is_itself),
         # Upstream ignores deleted pods whose devices were reserved but never written, and tries pods that wait for them after minutes.
-        interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left),
-        interest(EventResource.DEVICE_CLASS, _NEW_OR_CHANGED),
-        interest(EventResource.RESOURCE_SLICE, _NEW_OR_CHANGED),
+        event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE, pod_left),
+        event_with_hint(EventResource.DEVICE_CLASS, _NEW_OR_CHANGED),
+        event_with_hint(EventResource.RESOURCE_SLICE, _NEW_OR_CHANGED),
         # Upstream changes slices by the rules that taint them.
-        interest(EventResource.DEVICE_TAINT_RULE, Action.ALL),
+        event_with_hint(EventResource.DEVICE_TAINT_RULE, Action.ALL),
     )
 
 

@@ -17,7 +17,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.cluster.storage import Table, key_of
 from placewright.plugins.dynamicresources.effort import DRAW
-from placewright.plugins.dynamicresources.pools import DeviceId, Outlook, Pool, PoolId, look_out, read_pool
+from placewright.plugins.dynamicresources.pools import DeviceId, Pool, PoolId, ReachableDevices, look_out, read_pool
 from placewright.plugins.dynamicresources.selectors import DeviceShapes
 
 # --- devices in use --------------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Inventory:
         self._of_many_nodes: dict[PoolId, Pool] = {}
         self._pool_of_slice: dict[str, PoolId] = {}
         self._rules: dict[str, DeviceTaintRule] = {}
-        self._outlooks: dict[int, Outlook] = {}
+        self._outlooks: dict[int, ReachableDevices] = {}
         self.everywhere += 1
 
     def refresh(self) -> None:
@@ -194,7 +194,7 @@ class Inventory:
             return 0
         return sum(DRAW * (1 + len(pool.reaches) + len(pool.general)) for pool in self._of_many_nodes.values())
 
-    def outlook(self, row: int) -> Outlook:
+    def outlook(self, row: int) -> ReachableDevices:
         """Return the devices in reach of a row's node."""
         known = self._outlooks.get(row)
         if known is None:

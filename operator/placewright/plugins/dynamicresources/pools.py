@@ -196,7 +196,7 @@ class DeviceReach:
 
 
 @dataclass(slots=True, eq=False)
-class Offer:
+class PoolDevice:
     """One device of a pool.
 
     Attributes:
@@ -245,16 +245,16 @@ class Pool:
     id: PoolId
     incomplete: bool = False
     problem: str = ""
-    offers: dict[str, Offer] = field(default_factory=dict)
+    offers: dict[str, PoolDevice] = field(default_factory=dict)
     counters: dict[CounterName, int] = field(default_factory=dict)
     reaches: tuple[DeviceReach, ...] = ()
     nodes: frozenset[str] = frozenset()
     node: str = ""
-    local: dict[str, list[Offer]] = field(default_factory=dict)
-    general: list[Offer] = field(default_factory=list)
+    local: dict[str, list[PoolDevice]] = field(default_factory=dict)
+    general: list[PoolDevice] = field(default_factory=list)
     binding: set[int] = field(default_factory=set)
     sets: set[str] = field(default_factory=set)
-    read: dict[str, tuple[ResourceSlice, list[Offer]]] = field(default_factory=dict)
+    read: dict[str, tuple[ResourceSlice, list[PoolDevice]]] = field(default_factory=dict)
     rules: Sequence[DeviceTaintRule] = ()
 
     @property
@@ -266,13 +266,13 @@ class Pool:
         """Return whether any of its devices is within reach of that node."""
         return name in self.nodes or any(reach.includes(name, labels) for reach in self.reaches)
 
-    def offers_to(self, name: str, labels: Mapping[str, str]) -> list[Offer]:
+    def offers_to(self, name: str, labels: Mapping[str, str]) -> list[PoolDevice]:
         """Return the devices within reach of that node, in order."""
         general = [offer for offer in self.general if offer.reach.includes(name, labels)]
         local = self.local.get(name, [])
         return sorted((*local, *general), key=lambda offer: offer.order) if local and general else local or general
 
-    def add(self, offer: Offer) -> None:
+    def add(self, offer: PoolDevice) -> None:
         """Add a device. Raise `PoolError` if there is one of that name."""
         if offer.id.device in self.offers:
             raise PoolError(f"duplicate device name {offer.id.device}")
@@ -327,7 +327,7 @@ def _fill(pool: Pool, slices: Sequence[ResourceSlice], shapes: DeviceShapes, bef
     for number, each in enumerate(slices):
         if each.spec.shared_counters:
             continue
-        name, offers = each.metadata.name, list[Offer]()
+        name, offers = each.metadata.name, list[PoolDevice]()
         known = kept.get(name)
         for place, device in enumerate(each.spec.devices or ()):
             if device.node_allocatable_resource_mappings:
@@ -358,12 +358,12 @@ def _add_counters(pool: Pool, spec: ResourceSliceSpec) -> None:
             pool.counters[counters.name, name] = nano(counter.value)
 
 
-def _offer(pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, shapes: DeviceShapes) -> Offer:
+def _offer(pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, shapes: DeviceShapes) -> PoolDevice:
     counters = tuple(_consumed(pool, device))
     capacities = {name: read_capacity(each) for name, each in (device.capacity or {}).items()}
     shared = bool(device.allow_multiple_allocations)
     own = bool(spec.per_device_node_selection)
-    return Offer(
+    return PoolDevice(
         id=DeviceId(*pool.id, device.name),
         device=device,
         shape=shapes.of(pool.id.driver, device),
@@ -426,7 +426,7 @@ def _terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outlook:
+class ReachableDevices:
     """The devices in reach of one node.
 
     Attributes:
@@ -434,13 +434,13 @@ class Outlook:
         unusable: pools in reach that are incomplete or invalid.
     """
 
-    offers: tuple[tuple[Pool, Offer], ...]
+    offers: tuple[tuple[Pool, PoolDevice], ...]
     unusable: tuple[Pool, ...]
 
 
-def look_out(pools: Iterable[Pool], name: str, labels: Mapping[str, str]) -> Outlook:
+def look_out(pools: Iterable[Pool], name: str, labels: Mapping[str, str]) -> ReachableDevices:
     """Return the devices in reach of a node of this name and with these labels."""
-    usable: list[tuple[bool, Pool, list[Offer]]] = []
+    usable: list[tuple[bool, Pool, list[PoolDevice]]] = []
     unusable = []
     for pool in pools:
         if not pool.includes(name, labels):
@@ -453,4 +453,4 @@ def look_out(pools: Iterable[Pool], name: str, labels: Mapping[str, str]) -> Out
         usable.append((any(offer.slice in pool.binding for offer in offers), pool, offers))
     usable.sort(key=lambda each: (each[0], each[1].id))
     unusable.sort(key=lambda pool: pool.id)
-    return Outlook(tuple((pool, offer) for _, pool, offers in usable for offer in offers), tuple(unusable))
+    return ReachableDevices(tuple((pool, offer) for _, pool, offers in usable for offer in offers), tuple(unusable))

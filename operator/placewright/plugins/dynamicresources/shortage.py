@@ -14,11 +14,11 @@ from placewright.plugins.dynamicresources.allocator import DeviceSearch, GaveUp
 from placewright.plugins.dynamicresources.demands import ClaimDemand, DeviceDemand
 from placewright.plugins.dynamicresources.effort import StepBudget
 from placewright.plugins.dynamicresources.inventory import Usage
-from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Outlook, Pool
+from placewright.plugins.dynamicresources.pools import DeviceId, Pool, PoolDevice, ReachableDevices
 
 #: The common part of demands for equal devices: their class, and the selectors within it.
 _Like = tuple[str, tuple[str, ...]]
-_Model = tuple[Pool, Offer]
+_Model = tuple[Pool, PoolDevice]
 _MOST_SEARCHES: Final = 40
 
 
@@ -30,7 +30,7 @@ class DeviceShortage:
     """
 
     def __init__(
-        self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], pools: Iterable[Pool], steps: int, effort: StepBudget
+        self, outlook: ReachableDevices, usage: Usage, claims: Sequence[ClaimDemand], pools: Iterable[Pool], steps: int, effort: StepBudget
     ) -> None:
         """Prepare. `pools` are all pools, for devices that the node lacks. All searches together take at most `steps`."""
         self.steps = 0
@@ -77,7 +77,7 @@ class DeviceShortage:
         if self._gave_up():
             return False
         added = [_another(*models[like], f"{place}-{number}") for place, like in enumerate(more) for number in range(more[like])]
-        outlook = Outlook((*self._outlook.offers, *added), self._outlook.unusable)
+        outlook = ReachableDevices((*self._outlook.offers, *added), self._outlook.unusable)
         search = DeviceSearch(outlook, self._usage, self._claims, _nobody_s_share, self._limit - self.steps, self._effort)
         try:
             return search.run()
@@ -86,7 +86,7 @@ class DeviceShortage:
         finally:
             self.steps += search.steps
 
-    def _could_be(self, demand: DeviceDemand, offer: Offer) -> bool:
+    def _could_be(self, demand: DeviceDemand, offer: PoolDevice) -> bool:
         """Return whether copies of a device may serve. Partitions are not copied, because they draw on existing counters."""
         self._effort.spend(demand.look_steps + demand.taint_steps(offer))
         return not offer.counters and demand.selects(offer) and demand.tolerates(offer)
@@ -99,7 +99,7 @@ def _likeness(demand: DeviceDemand) -> _Like:
     return demand.device_class.metadata.name, tuple(condition.expression.source for condition in demand.conditions)
 
 
-def _another(pool: Pool, offer: Offer, name: str) -> _Model:
+def _another(pool: Pool, offer: PoolDevice, name: str) -> _Model:
     return pool, replace(offer, id=DeviceId(offer.id.driver, offer.id.pool, f"added-{name}"), order=len(pool.offers))
 
 

@@ -7,14 +7,14 @@ import numpy as np
 from placewright.cluster.tally import Tally
 from placewright.framework.interface import IntColumn, Rows
 from placewright.framework.status import Status
-from placewright.framework.topology import MISSING, NO_PODS, DomainRule, Domains, FixedRule, RowRule, Usually
+from placewright.framework.topology import MISSING, NO_PODS, DefaultVerdict, DomainRule, Domains, FixedRule, RowRule
 from placewright.plugins.shared.lookups import at
 
 
 def near(place: Domains, wanted: Tally | None, verdict: Status) -> FixedRule:
     """Allow only domains that hold one of these pods; None: there are no such pods."""
     if place.single or wanted is None:
-        return RowRule(place, Usually.DENIED, NO_PODS.rows if wanted is None else place.rows_with(wanted).rows, verdict, verdict)
+        return RowRule(place, DefaultVerdict.DENIED, NO_PODS.rows if wanted is None else place.rows_with(wanted).rows, verdict, verdict)
     occupied = place.pods(wanted) > 0
     occupied[MISSING] = False
     return DomainRule(place.codes, occupied, verdict, verdict)
@@ -22,13 +22,13 @@ def near(place: Domains, wanted: Tally | None, verdict: Status) -> FixedRule:
 
 def anywhere(place: Domains, verdict: Status) -> FixedRule:
     """Allow all domains."""
-    return RowRule(place, Usually.ALLOWED_WHERE_LABELLED, NO_PODS.rows, verdict, verdict)
+    return RowRule(place, DefaultVerdict.ALLOWED_WHERE_LABELLED, NO_PODS.rows, verdict, verdict)
 
 
 def far(place: Domains, unwanted: Tally, verdict: Status) -> FixedRule:
     """Allow only nodes without the label, and domains that hold none of these pods."""
     if place.single:
-        return RowRule(place, Usually.ALLOWED, place.rows_with(unwanted).rows, verdict, verdict)
+        return RowRule(place, DefaultVerdict.ALLOWED, place.rows_with(unwanted).rows, verdict, verdict)
     free = place.pods(unwanted) <= 0
     free[MISSING] = True
     return DomainRule(place.codes, free, verdict, verdict)

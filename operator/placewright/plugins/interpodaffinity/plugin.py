@@ -19,7 +19,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.affinityterms import Term, TermsError, compile_terms
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -263,9 +263,9 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.DELETE
         return (
-            interest(EventResource.POD, pods, self._pod_changed, hints.may_concern, hints.POD_KEYS),
-            interest(EventResource.NODE, nodes, self._node_changed),
-            interest(EventResource.NAMESPACE, Action.ADD | Action.UPDATE | Action.DELETE, hints.after_namespace_change),
+            event_with_hint(EventResource.POD, pods, self._pod_changed, hints.may_concern, hints.POD_KEYS),
+            event_with_hint(EventResource.NODE, nodes, self._node_changed),
+            event_with_hint(EventResource.NAMESPACE, Action.ADD | Action.UPDATE | Action.DELETE, hints.after_namespace_change),
         )
 
     def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:

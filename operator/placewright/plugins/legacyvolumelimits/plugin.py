@@ -15,7 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.plugins.legacyvolumelimits.disks import AZURE_DISK, CINDER, EBS, GCE_PD, DiskKind, DiskLimits
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 from placewright.plugins.shared import podclaims
@@ -49,11 +49,11 @@ class DiskCountLimit(VolumeCountLimit[LegacyVolumeLimitsArgs]):
         """
         node = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL
         return (
-            interest(EventResource.NODE, node),
-            interest(EventResource.POD, Action.DELETE, self._after_pod_deletion),
-            interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _after_claim_added),
-            interest(EventResource.STORAGE_CLASS, Action.DELETE),
-            interest(EventResource.CSI_NODE, Action.ADD | Action.UPDATE, self._after_csi_node_change),
+            event_with_hint(EventResource.NODE, node),
+            event_with_hint(EventResource.POD, Action.DELETE, self._after_pod_deletion),
+            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _after_claim_added),
+            event_with_hint(EventResource.STORAGE_CLASS, Action.DELETE),
+            event_with_hint(EventResource.CSI_NODE, Action.ADD | Action.UPDATE, self._after_csi_node_change),
         )
 
     def _after_pod_deletion(self, _pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:

@@ -26,7 +26,7 @@ from placewright.api.requests import (
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.clusterlimits import amount as in_words
 from placewright.cluster.clusterlimits import too_large
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -207,10 +207,10 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that leave or shrink, and nodes that come or grow."""
         return (
-            interest(EventResource.POD, Action.DELETE, _pod_left_a_node),
-            interest(EventResource.POD, Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
-            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew),
-            interest(EventResource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._class_serves),
+            event_with_hint(EventResource.POD, Action.DELETE, _pod_left_a_node),
+            event_with_hint(EventResource.POD, Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew),
+            event_with_hint(EventResource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._class_serves),
         )
 
     def _demanded(self, pod: PodInfo) -> Iterator[tuple[str, int]]:

@@ -9,7 +9,7 @@ from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, event_with_hint
 from placewright.plugins.nodevolumelimits.attached import CsiLimits, limits_of
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 from placewright.plugins.shared import podclaims
@@ -115,14 +115,14 @@ class NodeVolumeLimits(VolumeCountLimit):
         kube-scheduler ignores these two, limits that go, and classes.
         """
         return (
-            interest(EventResource.NODE, Action.ADD),
-            interest(EventResource.CSI_NODE, Action.ADD),
-            interest(EventResource.CSI_NODE, Action.UPDATE | Action.DELETE, after_csi_node_change),
-            interest(EventResource.POD, Action.DELETE, after_pod_deletion),
-            interest(EventResource.ASSIGNED_POD, Action.ADD, after_pod_arrival, brings_a_volume, ARRIVAL_KEYS),
-            interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_added),
-            interest(EventResource.VOLUME_ATTACHMENT, Action.DELETE, after_detachment),
-            interest(EventResource.STORAGE_CLASS, Action.DELETE),
+            event_with_hint(EventResource.NODE, Action.ADD),
+            event_with_hint(EventResource.CSI_NODE, Action.ADD),
+            event_with_hint(EventResource.CSI_NODE, Action.UPDATE | Action.DELETE, after_csi_node_change),
+            event_with_hint(EventResource.POD, Action.DELETE, after_pod_deletion),
+            event_with_hint(EventResource.ASSIGNED_POD, Action.ADD, after_pod_arrival, brings_a_volume, ARRIVAL_KEYS),
+            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_added),
+            event_with_hint(EventResource.VOLUME_ATTACHMENT, Action.DELETE, after_detachment),
+            event_with_hint(EventResource.STORAGE_CLASS, Action.DELETE),
         )
 
 

@@ -20,7 +20,7 @@ from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import in_its_namespace
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -44,10 +44,10 @@ from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolva
 from placewright.framework.topology import (
     MISSING,
     NO_PODS,
+    DefaultVerdict,
     DomainRule,
     FixedRule,
     RowRule,
-    Usually,
     counts_by_row,
     fingerprint,
     first_broken,
@@ -302,12 +302,12 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_TERMINATING
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         found: list[ClusterEventWithHint] = [
-            interest(EventResource.POD, pods, self._pod_changed, in_its_namespace, hints.POD_KEYS),
-            interest(EventResource.NODE, nodes, self._node_changed),
+            event_with_hint(EventResource.POD, pods, self._pod_changed, in_its_namespace, hints.POD_KEYS),
+            event_with_hint(EventResource.NODE, nodes, self._node_changed),
         ]
         if self._hard_defaults:
             changes = Action.ADD | Action.UPDATE | Action.DELETE
-            found += [interest(resource, changes, hints.after_selector_change) for resource in hints.SELECTING]
+            found += [event_with_hint(resource, changes, hints.after_selector_change) for resource in hints.SELECTING]
         return found
 
     def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
@@ -358,5 +358,5 @@ def _rule_by_row(constraint: Constraint, field: Field, cluster: Cluster) -> RowR
     all_taken = _enough(constraint, field) and len(rows) == len(field.recorded)
     room = constraint.max_skew - constraint.counts_itself + (int(counts.min()) if all_taken else 0)
     if room < 0:
-        return RowRule(field.place, Usually.DENIED, NO_PODS.rows, _SKEWED, _MISSING_LABEL)
-    return RowRule(field.place, Usually.ALLOWED_WHERE_LABELLED, rows[counts > room], _SKEWED, _MISSING_LABEL)
+        return RowRule(field.place, DefaultVerdict.DENIED, NO_PODS.rows, _SKEWED, _MISSING_LABEL)
+    return RowRule(field.place, DefaultVerdict.ALLOWED_WHERE_LABELLED, rows[counts > room], _SKEWED, _MISSING_LABEL)

@@ -33,7 +33,7 @@ from placewright.plugins.volumebinding.volumematches import NONE, Matches, match
 # --- filtering -------------------------------------------------------------------------------------------------------------------
 
 
-class Wrong(IntFlag):
+class VolumeFault(IntFlag):
     """The faults of a node, as flags in kube-scheduler's order of reasons."""
 
     AFFINITY = 1
@@ -43,10 +43,10 @@ class Wrong(IntFlag):
 
 
 REASONS: Final = {
-    Wrong.AFFINITY: "node(s) didn't match PersistentVolume's node affinity",
-    Wrong.NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
-    Wrong.NO_SPACE: "node(s) did not have enough free storage",
-    Wrong.VOLUME_GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+    VolumeFault.AFFINITY: "node(s) didn't match PersistentVolume's node affinity",
+    VolumeFault.NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
+    VolumeFault.NO_SPACE: "node(s) did not have enough free storage",
+    VolumeFault.VOLUME_GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 }
 
 
@@ -55,7 +55,7 @@ class VolumeFindings:
     """The findings for all rows.
 
     Attributes:
-        wrong: flags of `Wrong` for each row; shape (size,) int64. 0: the row reaches, or can get, all volumes.
+        wrong: flags of `VolumeFault` for each row; shape (size,) int64. 0: the row reaches, or can get, all volumes.
         chosen: claims that wait for their consumer and take part in matching, by rising size.
         matches: volume that each demand of `chosen` would take.
         provisioned: claims that are provisioned in any case, because their node is selected already.
@@ -88,7 +88,7 @@ def find_volumes(claims: PodVolumeClaims, cluster: Cluster, reach: StorageReach)
         row = cluster.row(NodeName(_selected_node(demand) or ""))
         elsewhere |= np.arange(cluster.size) != (-1 if row is None else row)
     matches = match_volumes(chosen, cluster, reach)
-    wrong[elsewhere] |= Wrong.NO_VOLUME
+    wrong[elsewhere] |= VolumeFault.NO_VOLUME
     _provision(selected, chosen, matches, ~elsewhere, wrong, cluster, reach)
     return VolumeFindings(wrong, chosen, matches, selected)
 
@@ -103,11 +103,11 @@ def _bound_elsewhere(claims: PodVolumeClaims, cluster: Cluster, reach: StorageRe
     for claim in claims.bound:
         volume = cluster.objects.storage.volumes.get(claim.spec.volume_name)
         if volume is None:
-            wrong[wrong == 0] = Wrong.VOLUME_GONE
+            wrong[wrong == 0] = VolumeFault.VOLUME_GONE
             break
         unreached = np.ones(cluster.size, np.bool_)
         unreached[reach.claimed_volume(cluster, volume)] = False
-        wrong[unreached & (wrong == 0)] = Wrong.AFFINITY
+        wrong[unreached & (wrong == 0)] = VolumeFault.AFFINITY
     return wrong
 
 
@@ -129,9 +129,9 @@ def _provision(
         if not asked.any():
             continue
         impossible = asked & ~_provisionable(demand, cluster, reach)
-        wrong[impossible] |= Wrong.NO_VOLUME
+        wrong[impossible] |= VolumeFault.NO_VOLUME
         full = asked & ~impossible & ~_roomy(demand, cluster, reach)
-        wrong[full] |= Wrong.NO_SPACE
+        wrong[full] |= VolumeFault.NO_SPACE
         open_ &= ~(impossible | full)
 
 

@@ -28,7 +28,7 @@ from placewright.api.storage import (
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects
 from placewright.framework.constraints import within
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -137,13 +137,13 @@ def _capacity_changed(_pod: PodInfo, old: CSIStorageCapacity | None, new: CSISto
 
 _NEW_OR_CHANGED: Final = Action.ADD | Action.UPDATE
 EVENTS: Final[Sequence[ClusterEventWithHint]] = (
-    interest(EventResource.STORAGE_CLASS, _NEW_OR_CHANGED, _class_changed),
-    interest(EventResource.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, _claim_changed),
-    interest(EventResource.PERSISTENT_VOLUME, _NEW_OR_CHANGED),
-    interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-    interest(EventResource.CSI_NODE, _NEW_OR_CHANGED, _csi_node_changed),
-    interest(EventResource.CSI_DRIVER, Action.UPDATE, _driver_changed),
-    interest(EventResource.CSI_STORAGE_CAPACITY, _NEW_OR_CHANGED, _capacity_changed),
+    event_with_hint(EventResource.STORAGE_CLASS, _NEW_OR_CHANGED, _class_changed),
+    event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, _claim_changed),
+    event_with_hint(EventResource.PERSISTENT_VOLUME, _NEW_OR_CHANGED),
+    event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+    event_with_hint(EventResource.CSI_NODE, _NEW_OR_CHANGED, _csi_node_changed),
+    event_with_hint(EventResource.CSI_DRIVER, Action.UPDATE, _driver_changed),
+    event_with_hint(EventResource.CSI_STORAGE_CAPACITY, _NEW_OR_CHANGED, _capacity_changed),
 )
 
 
@@ -154,7 +154,7 @@ def interests(storage: Callable[[], StorageObjects]) -> Sequence[ClusterEventWit
         return _pod_left(old, storage())
 
     # Upstream ignores deleted pods whose volumes were reserved but never written, and tries pods that wait for them after minutes.
-    return (*EVENTS, interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left))
+    return (*EVENTS, event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE, pod_left))
 
 
 def _pod_left(gone: PodInfo | None, storage: StorageObjects) -> QueueingHint:

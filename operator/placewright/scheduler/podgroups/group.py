@@ -20,17 +20,17 @@ from placewright.scheduler.extendedcycle import ExtendedCycle
 class SeatHolder(Protocol):
     """Counts members on their nodes while a group is tried. `binding.Reserver` assumes and reserves them."""
 
-    def take(self, placement: ScheduleResult) -> None:
+    def take(self, result: ScheduleResult) -> None:
         """Count the member on its node.
 
         Args:
-            placement: just decided, on the columns as they are.
+            result: just decided, on the columns as they are.
 
         Raises:
             FitError: a Reserve plugin refused; nothing is counted.
         """
 
-    def give_back(self, placement: ScheduleResult) -> None:
+    def give_back(self, result: ScheduleResult) -> None:
         """Undo `take`."""
 
 

@@ -18,7 +18,7 @@ from placewright.framework.interface import Seconds
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import NEVER
 from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
-from placewright.framework.preemption.together import Unit, units_of
+from placewright.framework.preemption.victimunits import VictimUnit, units_of
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, make_room
@@ -217,8 +217,8 @@ class _Search:
             return None
         self._dry_run.remove([move for unit in units_of(cluster, result.victims) for move in unit.moves])
         self._victims[attempt.uid] = result.victims
-        placement = self._members.cycle.settled(evaluator, evaluation, row)
-        return Seat(attempt, placement, row, DryRunSeatHolder(cluster, self._dry_run))
+        schedule_result = self._members.cycle.settled(evaluator, evaluation, row)
+        return Seat(attempt, schedule_result, row, DryRunSeatHolder(cluster, self._dry_run))
 
     # --- who need not leave after all --------------------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ class _Search:
                 seating.restore(lifted)
             yield from self.step()
 
-    def _look_around(self, unit: Unit) -> bool:
+    def _look_around(self, unit: VictimUnit) -> bool:
         """Return whether pods on other nodes may matter to the members, or the members to them."""
         pods = [*unit.pods, *(attempt.pod for attempt in self._group.attempts)]
         return any(pod.pod.spec.affinity is not None or pod.pod.spec.topology_spread_constraints for pod in pods)

@@ -276,9 +276,9 @@ class PodGroupScheduler:
         """Run Permit for all members; return the waits by uid, and the refusals. A refused member has been given back."""
         waits: dict[str, Mapping[str, Seconds]] = {}
         objections: dict[str, FitError] = {}
-        for attempt, placement in trial.placed:
+        for attempt, result in trial.placed:
             try:
-                waits[attempt.uid] = self._reserver.permitted(placement)
+                waits[attempt.uid] = self._reserver.permitted(result)
             except FitError as refused:
                 if refused.internal:
                     raise
@@ -292,9 +292,9 @@ class PodGroupScheduler:
         A spare member that fits nowhere beside them is tried as such at once: it may preempt, and then it waits for its own events.
         """
         group, placed = trial.group, trial.placed
-        for attempt, placement in placed:
+        for attempt, result in placed:
             attempt.together = len(placed)
-            self._reserver.settle(placement, waits[placement.pod.uid])
+            self._reserver.settle(result, waits[result.pod.uid])
         self.reservations.came_true(group.pod_group.ref)
         left_over = {member.attempt.uid: member.failure for member in trial.unplaced} | dict(objections)
         for attempt in group.attempts:
@@ -320,7 +320,7 @@ class PodGroupScheduler:
 
     def _barrier(self, trial: GroupTrial) -> Barrier:
         ref, queue, binding = trial.group.pod_group.ref, self._queue, self._binding
-        pods = {placement.pod.uid: placement.pod for _, placement in trial.placed}
+        pods = {result.pod.uid: result.pod for _, result in trial.placed}
 
         def decided(opened: bool) -> None:
             (queue.pod_group_placed if opened else queue.pod_group_failed)(ref)
@@ -339,7 +339,7 @@ class PodGroupScheduler:
             self.bindings -= len(placed) - 1
         if barrier.expired:
             # Only time passed and nothing in the cluster changed, so no event will bring the group back.
-            self._queue.stir(group.pod_group.ref)
+            self._queue.retry_group(group.pod_group.ref)
         standing_now = len(self._cluster.pod_groups.placed(group.pod_group.ref))
         if any(bound) and standing_now >= group.needed:
             self._status.group_placed(group.pod_group, standing_now)
@@ -347,12 +347,12 @@ class PodGroupScheduler:
 
     async def _bind_all(self, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> list[bool]:
         """Begin the members' bindings, many of them in turns. A member that has not begun can be called off, too."""
-        for _, placement in placed:
-            self._binding.expect(placement, barrier)
+        for _, result in placed:
+            self._binding.expect(result, barrier)
         begun: list[asyncio.Task[bool]] = []
         try:
-            for attempt, placement in placed:
-                begun.append(asyncio.create_task(self._binding.run(attempt, placement, barrier)))
+            for attempt, result in placed:
+                begun.append(asyncio.create_task(self._binding.run(attempt, result, barrier)))
                 if len(begun) % MEMBERS_A_TURN == 0:
                     await asyncio.sleep(0)
             return await asyncio.gather(*begun)

@@ -1,4 +1,4 @@
-"""Seats: the nodes of a group's members while the group is tried. `Seating.seat` is the only function that gives a member a node.
+"""Seats: the nodes of a group's members while the group is tried. `MemberSeats.seat` is the only function that gives a member a node.
 
 The decision, the search for victims and the self-check try a group by it. They differ in three conditions, which are stated when
 the seating is made: which nodes are candidates, who holds a member on its node, and whether room is made for a member that fits
@@ -29,20 +29,20 @@ class Seat:
 
     Attributes:
         attempt: the member's.
-        placement: the decision for the node.
+        result: the decision for the node.
         row: of the node.
         holder: counts the member on the node.
     """
 
     attempt: Attempt
-    placement: ScheduleResult
+    result: ScheduleResult
     row: int
     holder: SeatHolder
 
     @property
     def node(self) -> NodeName:
         """Name of the node."""
-        return self.placement.node
+        return self.result.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ class DryRunSeatHolder:
     cluster: Cluster
     dry_run: DryRunCluster
 
-    def take(self, placement: ScheduleResult) -> None:
+    def take(self, result: ScheduleResult) -> None:
         """Implement `SeatHolder.take`."""
-        self.dry_run.add([(_row_of(self.cluster, placement), placement.pod)])
+        self.dry_run.add([(_row_of(self.cluster, result), result.pod)])
 
-    def give_back(self, placement: ScheduleResult) -> None:
+    def give_back(self, result: ScheduleResult) -> None:
         """Implement `SeatHolder.give_back`."""
-        self.dry_run.remove([(_row_of(self.cluster, placement), placement.pod)])
+        self.dry_run.remove([(_row_of(self.cluster, result), result.pod)])
 
 
 class RoomMaker(Protocol):
@@ -84,7 +84,7 @@ class RoomMaker(Protocol):
         """End a step of the trial."""
 
 
-class Seating:
+class MemberSeats:
     """The members' seats under stated conditions.
 
     Args:
@@ -135,9 +135,9 @@ class Seating:
         extended = self._members.extended
         assert extended is not None  # only groups with extenders are seated like this
         with self._members.queue.nominator.trying(self._group.pod_group.ref):
-            placement = await extended.place(self._group.evaluator, attempt.pod, attempt.steps, self._within, alone=False)
+            result = await extended.place(self._group.evaluator, attempt.pod, attempt.steps, self._within, alone=False)
         if not self.is_gone(attempt):
-            self.sit(self._seat_at(attempt, placement))
+            self.sit(self._seat_at(attempt, result))
 
     def is_gone(self, attempt: Attempt) -> bool:
         """Return whether a member was deleted, or placed by another scheduler, while other work had its turn."""
@@ -149,15 +149,15 @@ class Seating:
         Raises:
             FitError: a Reserve plugin refused.
         """
-        seat.holder.take(seat.placement)
-        seat.attempt.chose(seat.placement)
+        seat.holder.take(seat.result)
+        seat.attempt.chose(seat.result)
         self.seats[seat.attempt.uid] = seat
 
     def rise(self, seat: Seat) -> None:
         """Give a seat back."""
         del self.seats[seat.attempt.uid]
-        seat.attempt.placement = None
-        seat.holder.give_back(seat.placement)
+        seat.attempt.schedule_result = None
+        seat.holder.give_back(seat.result)
 
     def give_back(self) -> None:
         """Give back all seats, the last one first."""
@@ -215,11 +215,11 @@ class Seating:
         self.sit(found)
         return None
 
-    def _seat_at(self, attempt: Attempt, placement: ScheduleResult) -> Seat:
-        return Seat(attempt, placement, _row_of(self._members.cluster, placement), self._members.holder)
+    def _seat_at(self, attempt: Attempt, result: ScheduleResult) -> Seat:
+        return Seat(attempt, result, _row_of(self._members.cluster, result), self._members.holder)
 
 
-def _row_of(cluster: Cluster, placement: ScheduleResult) -> int:
-    row = cluster.row(placement.node)
+def _row_of(cluster: Cluster, result: ScheduleResult) -> int:
+    row = cluster.row(result.node)
     assert row is not None  # the node was chosen in this turn of the event loop
     return row

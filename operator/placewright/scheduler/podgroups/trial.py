@@ -21,7 +21,7 @@ from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.effort import TrialBudget
 from placewright.scheduler.podgroups.group import Group, MemberCycle, UnplacedMember, depends_on_others
-from placewright.scheduler.podgroups.seats import RoomMaker, Seat, Seating
+from placewright.scheduler.podgroups.seats import MemberSeats, RoomMaker, Seat
 from placewright.scheduler.turns import Steps
 
 #: Members that are tried to explain why a group cannot fit, at most.
@@ -65,7 +65,7 @@ class GroupTrial:
             budget: what the trial may cost; None for a trial that is never stopped.
             compared: score every member, because the caller compares trials.
         """
-        self.seating = Seating(members, group, domain, room, compared=compared)
+        self.seating = MemberSeats(members, group, domain, room, compared=compared)
         self.unplaced: list[UnplacedMember] = []
         self.group = group
         self.domain = domain
@@ -84,7 +84,7 @@ class GroupTrial:
     @property
     def placed(self) -> list[tuple[Attempt, ScheduleResult]]:
         """The members with a node, in the order in which they got one."""
-        return [(seat.attempt, seat.placement) for seat in self.seating.seats.values()]
+        return [(seat.attempt, seat.result) for seat in self.seating.seats.values()]
 
     def fits(self) -> bool:
         """Return whether enough members have a node."""
@@ -141,7 +141,7 @@ class GroupTrial:
     @property
     def score(self) -> int:
         """The sum of the members' scores: the value of the whole group's placement."""
-        return sum(seat.placement.score for seat in self.seating.seats.values())
+        return sum(seat.result.score for seat in self.seating.seats.values())
 
     def run(self, *, to_the_end: bool = True, spares: bool = True) -> Steps[Self]:
         """Try the members, one a step. When something breaks, everything is taken back before the exception passes on.
@@ -215,7 +215,7 @@ class GroupTrial:
         row = self._members.cluster.row(seat.node)
         try:
             with self._members.queue.nominator.trying(self.group.pod_group.ref):
-                holds = row is not None and self.group.evaluator.checker.check_row(seat.placement.pod, row).ok
+                holds = row is not None and self.group.evaluator.checker.check_row(seat.result.pod, row).ok
             if row is not None and holds:
                 self.seating.sit(replace(seat, row=row))
                 return
@@ -233,14 +233,12 @@ class GroupTrial:
 
         The latter become unplaced with an error.
         """
-        for attempt, placement in self.placed:
+        for attempt, result in self.placed:
             if self._members.queue.get(attempt.uid) is None:
                 self.drop(attempt)
-            elif self._members.cluster.row(placement.node) is None:
+            elif self._members.cluster.row(result.node) is None:
                 self.drop(attempt)
-                self.unplaced.append(
-                    UnplacedMember(attempt, broken(f"node {placement.node} was deleted while the pod's group was decided"))
-                )
+                self.unplaced.append(UnplacedMember(attempt, broken(f"node {result.node} was deleted while the pod's group was decided")))
 
     def drop(self, dropped: Attempt) -> None:
         """Take back one member."""

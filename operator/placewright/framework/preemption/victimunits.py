@@ -29,7 +29,7 @@ NOT_STARTED: Final = math.inf
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class VictimUnit:
     """Pods that leave together, or stay together.
 
     Attributes:
@@ -52,7 +52,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Bond:
+class GroupAllowance:
     """The bond of a group, as things stand: how many members may go before all must.
 
     Attributes:
@@ -63,11 +63,11 @@ class Bond:
 
     members: tuple[PodInfo, ...]
     spare: int
-    whole: Unit | None
+    whole: VictimUnit | None
 
 
 @dataclass(slots=True)
-class OnNode:
+class EvictablePods:
     """The pods that may leave one node.
 
     Attributes:
@@ -77,7 +77,7 @@ class OnNode:
     """
 
     singles: list[PodInfo] = field(default_factory=list)
-    bonds: dict[GroupRef, Bond] = field(default_factory=dict)
+    bonds: dict[GroupRef, GroupAllowance] = field(default_factory=dict)
     members: dict[GroupRef, list[PodInfo]] = field(default_factory=dict)
 
 
@@ -95,7 +95,7 @@ def priority_of(pod_groups: PodGroups, pod: PodInfo) -> int:
     return pod.priority if pod_group is None or pod_group.priority is None else pod_group.priority
 
 
-class Together:
+class VictimUnits:
     """Tells which pods would leave together, for one preemptor and the cluster as it stands, or as a dry run has it.
 
     Args:
@@ -111,7 +111,7 @@ class Together:
         self._cluster = cluster
         self._preemptor = preemptor
         self._keeps = keeps
-        self._bonds: dict[GroupRef, Bond | None] = {}
+        self._bonds: dict[GroupRef, GroupAllowance | None] = {}
         self.priority = priority_of(cluster.pod_groups, preemptor)
 
     @property
@@ -120,7 +120,7 @@ class Together:
         lowest, own = self._cluster.lowest_priority, self._cluster.pod_groups.lowest_priority()
         return (lowest is None or lowest >= self.priority) and (lowest is None or own is None or own >= self.priority)
 
-    def on(self, node: NodeName) -> OnNode:
+    def on(self, node: NodeName) -> EvictablePods:
         """List the pods that may leave a node.
 
         Args:
@@ -129,7 +129,7 @@ class Together:
         Returns:
             Pods that may leave by themselves, and members of groups with the bond of each group.
         """
-        found = OnNode()
+        found = EvictablePods()
         for pod in self._cluster.pods_on(node):
             bond = None if pod.pod_group is None else self._bond(pod.pod_group)
             if pod.pod_group is None or bond is None or self._cluster.leaves(pod):
@@ -173,7 +173,7 @@ class Together:
         bond = None if pod.pod_group is None else self._bond(pod.pod_group)
         return pod.priority if bond is None or bond.whole is None or bond.spare else bond.whole.priority
 
-    def _loosen(self, found: OnNode, ref: GroupRef) -> None:
+    def _loosen(self, found: EvictablePods, ref: GroupRef) -> None:
         """Let members leave by themselves where no more stand here than may go.
 
         Where the group as a whole may not go, the least important members may leave, as many as are spare.
@@ -188,14 +188,14 @@ class Together:
 
     # --- groups ----------------------------------------------------------------------------------------------------------------
 
-    def _bond(self, ref: GroupRef) -> Bond | None:
+    def _bond(self, ref: GroupRef) -> GroupAllowance | None:
         """Return the bond of a group; None if each of its members may go by itself."""
         if ref not in self._bonds:
             pod_group = self._cluster.pod_groups.get(ref)
             self._bonds[ref] = None if pod_group is None or pod_group.goes_apart else self._bound(pod_group)
         return self._bonds[ref]
 
-    def _bound(self, pod_group: PodGroup) -> Bond:
+    def _bound(self, pod_group: PodGroup) -> GroupAllowance:
         standing = [self._cluster.stands(uid) for uid in self._cluster.pod_groups.placed(pod_group.ref)]
         places = sorted(
             (place for place in standing if place is not None and not self._cluster.leaves(place.pod)),
@@ -205,13 +205,13 @@ class Together:
         spare = 0 if pod_group.disruption is Disruption.POD_GROUP else max(len(members) - pod_group.min_member, 0)
         priority = pod_group.priority if pod_group.priority is not None else max((pod.priority for pod in members), default=0)
         if pod_group.ref == self._preemptor.pod_group or priority >= self.priority or not members or any(map(self._stays, members)):
-            return Bond(members, spare, None)
+            return GroupAllowance(members, spare, None)
         rows = [(self._cluster.row(place.node), place.pod) for place in places]
         moves = tuple((row, pod) for row, pod in rows if row is not None)
-        return Bond(members, spare, Unit(members, moves, priority, pod_group.ref))
+        return GroupAllowance(members, spare, VictimUnit(members, moves, priority, pod_group.ref))
 
 
-def alone(row: int, pod: PodInfo) -> Unit:
+def alone(row: int, pod: PodInfo) -> VictimUnit:
     """Make a unit of a pod that leaves by itself.
 
     Args:
@@ -221,10 +221,10 @@ def alone(row: int, pod: PodInfo) -> Unit:
     Returns:
         A unit of one.
     """
-    return Unit((pod,), ((row, pod),), pod.priority)
+    return VictimUnit((pod,), ((row, pod),), pod.priority)
 
 
-def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[Unit]:
+def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[VictimUnit]:
     """Sort victims into units that leave together.
 
     Args:
@@ -237,7 +237,7 @@ def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[Unit]:
     by_group: dict[GroupRef | None, list[PodInfo]] = {}
     for victim in victims:
         by_group.setdefault(victim.pod_group, []).append(victim)
-    units: list[Unit] = []
+    units: list[VictimUnit] = []
     for ref, pods in by_group.items():
         pod_group = None if ref is None else cluster.pod_groups.get(ref)
         moves = [(row, pod) for pod in pods if (row := _row_of(cluster, pod)) is not None]
@@ -245,7 +245,7 @@ def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[Unit]:
             units += [alone(row, pod) for row, pod in moves]
         else:
             priority = pod_group.priority if pod_group.priority is not None else max(pod.priority for pod in pods)
-            units.append(Unit(tuple(sorted(pods, key=importance)), tuple(moves), priority, ref))
+            units.append(VictimUnit(tuple(sorted(pods, key=importance)), tuple(moves), priority, ref))
     return units
 
 
