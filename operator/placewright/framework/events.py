@@ -240,6 +240,10 @@ def event_with_hint(
     Example:
         def _node_grew(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint: ...
 
-        interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, _node_grew)
+        event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, _node_grew)
     """
     return ClusterEventWithHint(ClusterEvent(resource, action), hint, narrow, keys)
+
+
+#: The name of `event_with_hint` in earlier versions, for plugins of other packages.
+interest = event_with_hint

@@ -50,9 +50,14 @@ class GiveUpReports:
     """
 
     def __init__(
-        self, queue: SchedulingQueue, pod_groups: PodGroups, profiles: Callable[[str], Evaluator | None], channels: StatusChannels, lead: Lead,
+        self,
+        queue: SchedulingQueue,
+        pod_groups: PodGroups,
+        profiles: Callable[[str], Evaluator | None],
+        channels: StatusChannels,
+        lead: Lead,
         clock: Clock,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.counts: Counter[str] = Counter()
         self._queue = queue
         self._pod_groups = pod_groups
