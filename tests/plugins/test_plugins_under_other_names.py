@@ -182,4 +182,4 @@ def test_groups_are_decided_as_one_under_a_plugin_of_another_name() -> None:
     runtime = Quiet(spec={"plugins": plugins}).evaluator().runtime
     assert runtime.pod_groups is not None
     assert runtime.pod_groups.name == f"{ACME}GangScheduling"
-    assert runtime.run_pre_enqueue(a_pod("p").build()).ok
+    assert runtime.run_pre_enqueue(pod_maker("p").build()).ok

@@ -41,7 +41,7 @@ OUTLIVES_LEAD: Final = 0.8
 _LAST_WORDS_SECONDS: Final = 0.5
 
 
-class Decider(Protocol):
+class ClusterAndQueue(Protocol):
     """The part that decides, as far as writers read it."""
 
     cluster: Cluster
@@ -69,7 +69,7 @@ class WritingPart:
         options: EngineOptions,
         heard: Listeners,
         takeover: Takeover,
-        deciding: Callable[[], Decider],
+        deciding: Callable[[], ClusterAndQueue],
         discovery: Callable[[], Discovery],
     ) -> None:
         """Build the writers, without a request.

@@ -108,7 +108,7 @@ async def test_a_less_important_pod_waits_for_the_group() -> None:
 
 async def test_a_pod_that_is_deleted_while_it_waits_for_a_group_is_not_decided() -> None:
     busy = held_up()
-    busy.meanwhile[8] = lambda: busy.world.intake.pod_gone("uid-later")
+    busy.meanwhile[8] = lambda: busy.world.event_handlers.pod_gone("uid-later")
     await busy.run()
     assert len(bound(busy.world)) == COUNT
     assert busy.world.queue.in_flight.get("uid-later") is None, "or it could never come again"
