@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,15 @@ class ObjectPatch:
             namespace: of a namespaced object.
 
         Raises:
-            ValueError: a namespace is missing, or stands where none belongs.
+            ValueError: a namespace is missing, or stands where none belongs; the name is none of an object.
         """
+        if name in ("", ".", ".."):
+            raise ValueError(f"{self.resource}: found name {name!r}; allowed the name of an object")
         if bool(namespace) is not self.namespaced:
             raise ValueError(f"{self.resource}: found namespace {namespace!r}; allowed {'a name' if self.namespaced else 'none'}")
         resource, _, part = self.resource.partition("/")
+        # A plugin may take names from what tenants write, so that a slash must not lead to another object.
+        name, namespace = quote(name, safe=""), quote(namespace, safe="")
         where = f"/namespaces/{namespace}" if namespace else ""
         root = f"/apis/{self.group}" if self.group else "/api"
         return f"{root}/{self.version}{where}/{resource}/{name}{f'/{part}' if part else ''}"
