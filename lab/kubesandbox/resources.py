@@ -251,7 +251,7 @@ def to_stored(resource: ResourceType, sent: Object) -> Object:
 
 
 def presented(resource: ResourceType, stored: Object) -> Object:
-    """`stored` as `resource` shows it; the same dict when nothing differs."""
+    """Return `stored` as `resource` shows it. If nothing differs, return the same dict."""
     if stored.get("apiVersion") == resource.api_version:
         return stored
     if resource.key == _EVENTS and resource.group:

@@ -48,7 +48,7 @@ class ApiError(Exception):
             self.details["retryAfterSeconds"] = retry_after
 
     def status(self) -> Object:
-        """The Status object of the answer."""
+        """Return the Status object of the answer."""
         body: Object = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -65,7 +65,7 @@ class ApiError(Exception):
 
 
 def success(code: int | None = None, details: Object | None = None) -> Object:
-    """The Status of a request that has no object to answer with; a deletion leaves `code` out."""
+    """Return the Status of a request that has no object to answer with. A deletion leaves `code` out."""
     body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if code is not None:
         body["code"] = code

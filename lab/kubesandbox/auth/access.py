@@ -91,7 +91,7 @@ class Access:
         return text
 
     def answer_token_request(self, namespace: str, name: str, sent: object) -> Object:
-        """The TokenRequest with its status. Raises ApiError 400 and 404."""
+        """Return the TokenRequest with its status. Raises ApiError 400 and 404."""
         request: Object = dict(sent) if isinstance(sent, dict) else {}
         seconds = (request.get("spec") or {}).get("expirationSeconds") or _DEFAULT_TOKEN
         if not isinstance(seconds, int) or seconds < 600:

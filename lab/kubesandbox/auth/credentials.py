@@ -39,7 +39,7 @@ class Credentials:
     token: str = field(default_factory=_new_token, repr=False)
 
     def server_context(self) -> ssl.SSLContext:
-        """The TLS side of the listening socket."""
+        """Make the TLS context of the listening socket."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -75,7 +75,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def make_credentials() -> Credentials:
-    """New keys, certificates for loopback, and a new token."""
+    """Make keys, certificates for loopback, and a token."""
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority = _authority(authority_key)
     certificate = _server_certificate(authority, authority_key, server_key)

@@ -96,7 +96,7 @@ class Disruptions:
 
 
 def _covers(budget: Object) -> LabelTest:
-    """The pods of a budget; none where its selector cannot be read, so that other budgets keep working."""
+    """Return the test for a budget's pods. An invalid selector matches none, so that other budgets keep working."""
     try:
         return label_selector((budget.get("spec") or {}).get("selector"))
     except ApiError:

@@ -34,7 +34,7 @@ def simulated_class(name: str) -> Object:
 
 
 def place_on_node(labels: Mapping[str, object], keys: Sequence[str] | None) -> Place:
-    """The topology of a node with these labels, in the keys that the driver registered on it; in the zone where it registered none."""
+    """Return a node's labels in the keys that its driver registered. If the driver registered none, return the zone."""
     return Place(tuple((key, str(labels[key])) for key in ([ZONE] if keys is None else keys) if key in labels))
 
 
@@ -49,7 +49,7 @@ def place_for_anybody(claim: Object, storage_class: Object, nodes: Iterable[Obje
 
 
 def made_volume(claim: Object, storage_class: Object, place: Place) -> Object:
-    """The PersistentVolume as the provisioner creates it: it names its claim."""
+    """Make a claim's PersistentVolume as the provisioner does: it names the claim."""
     meta, wanted, driver = claim["metadata"], claim["spec"], str(storage_class["provisioner"])
     name = f"pvc-{meta['uid']}"
     reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": meta["namespace"], "name": meta["name"]}

@@ -163,7 +163,7 @@ class VolumeController:
         return True
 
     def _bound_claim(self, claim: Object) -> None:
-        """A claim stays bound as long as its volume is there, and is its own."""
+        """Keep a claim bound, or mark it lost if its volume is gone or another claim's."""
         volume = self._volume(str(claim["spec"].get("volumeName") or ""))
         reference = reference_of(volume) if volume is not None else None
         if volume is None or (reference is not None and not reference.names(claim)):
@@ -200,7 +200,7 @@ class VolumeController:
             self._writes.delete(self._volumes, "", name, DeleteOptions(uid=volume["metadata"]["uid"]))
 
     def _unbind(self, volume: Object) -> None:
-        """The claim got another volume: this one is free again, or goes if it was made for the claim."""
+        """Free a volume whose claim got another one, or release the volume if its reclaim policy is Delete."""
         if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
             self._release(volume)
         else:

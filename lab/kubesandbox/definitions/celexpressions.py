@@ -51,7 +51,7 @@ class RuleExpression:
             raise ExpressionError(f"ERROR: the sandbox does not have the function '{min(self._program.unknown)}' (in container '')")
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
-        """The value; raise `ExpressionError` where the language has none (a missing key, an overflow), or where it would take too long."""
+        """Return the value. Raises `ExpressionError` if the language has none (missing key, overflow), or if it would take too long."""
         if not self._is_always_cheap and self._steps_for(_sizes(variables.values())) > _MOST_STEPS:
             raise ExpressionError(_TOO_MANY)
         return self._program.evaluate(variables)

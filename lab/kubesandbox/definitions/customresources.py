@@ -62,7 +62,7 @@ class CustomResource:
         return list(unknown_fields(new, schema, root=True))
 
     def admit(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Object:
-        """`new` as it is stored: pruned and with defaults, in a copy of its own. Raises `Invalid`.
+        """Return a copy of `new` as it is stored: pruned and with defaults. Raises `Invalid`.
 
         `old` is the object that it replaces, None for a new one. The version is that of `new["apiVersion"]`.
         """
@@ -222,7 +222,7 @@ def _faults_of_pattern(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
 
 
 def _faults_of_defaults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    """A default must itself be valid: otherwise every object that relies on it would be refused."""
+    """Find faults of a default, because every object that relies on an invalid default would be refused."""
     if "default" not in schema:
         return
     filled = copy.deepcopy(schema["default"])

@@ -33,7 +33,7 @@ class Definitions:
         store.collection(DEFINITIONS).listeners.append(self._on_change)
 
     def establish(self, new: Object, now: str) -> Object:
-        """A definition with defaults and conditions. Raises ApiError 422."""
+        """Return a definition with defaults and conditions. Raises ApiError 422."""
         established: Object = {**new, "status": copy.deepcopy(new.get("status") or {})}
         try:
             establish(established, now)
@@ -42,7 +42,7 @@ class Definitions:
         return established
 
     def admit(self, resource: ResourceType, new: Object, old: Object | None) -> Object:
-        """A custom object pruned, defaulted and checked. Raises ApiError 422."""
+        """Return a custom object, pruned, defaulted and checked. Raises ApiError 422."""
         try:
             return self._rules[resource.key].admit(new, old)
         except Invalid as refused:

@@ -136,7 +136,7 @@ def validate(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
 
 
 def type_name(value: Any) -> str:
-    """The JSON Schema word for the type of `value`."""
+    """Return the JSON Schema word for the type of `value`."""
     return next((name for kind, name in _TYPES if isinstance(value, kind)), "null")
 
 

@@ -105,7 +105,7 @@ def _compiled(rule: Mapping[str, Any]) -> _Rule:
 
 
 def check_rules(new: Mapping[str, Any], old: Mapping[str, Any] | None, tree: RuleTree, before: list[Fault]) -> Iterator[Fault]:
-    """The faults of a whole object; `before` are the faults by its schema, `old` is the object that it replaces."""
+    """Find the faults of a whole object. `before` are its faults by the schema, `old` is the object that it replaces."""
     if tree.empty:
         return
     if any(fault.reason in _BLOCKING for fault in before):

@@ -178,7 +178,7 @@ class ClaimController:
         return stored is not None and stored.uid == held.get("uid") and not is_done(stored.object)
 
     def _delete_if_needless(self, claim: Object) -> None:
-        """The pod will not run; where it is gone altogether, owner references see to its claim."""
+        """Delete the claim if its pod is done or replaced. If the pod is gone, owner references delete the claim."""
         name, uid = owner(claim)
         pod = self._store.get(PODS, claim["metadata"]["namespace"], name) if name else None
         found = self._store.get(CLAIMS, claim["metadata"]["namespace"], claim["metadata"]["name"])

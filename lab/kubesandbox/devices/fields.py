@@ -44,27 +44,27 @@ _VALUE_WANTED: Final = (
 
 
 def invalid(path: str, value: Any, what: str) -> Fault:
-    """A value that does not fit."""
+    """Return the fault of an invalid value."""
     return path, f"Invalid value: {json.dumps(value, separators=(',', ':'))}: {what}"
 
 
 def required(path: str, what: str = "") -> Fault:
-    """A value that is missing."""
+    """Return the fault of a missing value."""
     return path, f"Required value: {what}" if what else "Required value"
 
 
 def forbidden(path: str, what: str) -> Fault:
-    """A value that may not be there."""
+    """Return the fault of a forbidden value."""
     return path, f"Forbidden: {what}"
 
 
 def unsupported(path: str, value: str, allowed: Iterable[str]) -> Fault:
-    """A value that is none of those known."""
+    """Return the fault of a value that is not in `allowed`."""
     return path, f"Unsupported value: {json.dumps(value)}: supported values: {', '.join(json.dumps(each) for each in allowed)}"
 
 
 def duplicate(path: str, value: Any) -> Fault:
-    """A value that is there already."""
+    """Return the fault of a repeated value."""
     return path, f"Duplicate value: {json.dumps(value, separators=(',', ':'))}"
 
 
@@ -77,12 +77,12 @@ def too_many(path: str, found: int, limit: int) -> Fault:
 
 
 def label_name(path: str, value: str | None) -> Faults:
-    """A DNS label: names of requests and devices."""
+    """Check a DNS label: the name of a request or a device."""
     yield from _name(path, value or "", _LABEL, LONGEST_LABEL, _LABEL_WANTED)
 
 
 def subdomain(path: str, value: str | None) -> Faults:
-    """A DNS subdomain: names of objects, drivers and pools."""
+    """Check a DNS subdomain: the name of an object, a driver or a pool."""
     if value:
         yield from _name(path, value, _SUBDOMAIN, LONGEST_SUBDOMAIN, _SUBDOMAIN_WANTED)
     else:
@@ -97,7 +97,7 @@ def _name(path: str, value: str, pattern: re.Pattern[str], longest: int, wanted:
 
 
 def label_key(path: str, value: str | None) -> Faults:
-    """The key of a label: keys of taints, tolerations and topologies."""
+    """Check the key of a label, a taint, a toleration or a topology."""
     value = value or ""
     prefix, slash, name = value.rpartition("/")
     if slash and not prefix:
@@ -113,7 +113,7 @@ def label_key(path: str, value: str | None) -> Faults:
 
 
 def label_value(path: str, value: str) -> Faults:
-    """The value of a label."""
+    """Check the value of a label."""
     if value:
         yield from _name(path, value, _NAME_PART, LONGEST_LABEL, _VALUE_WANTED)
 

@@ -105,7 +105,7 @@ def _whole(layout: DeviceLayout, node: str, index: int) -> Object:
 
 
 def _partitions(layout: DeviceLayout, whole: Object, index: int) -> list[Object]:
-    """The device as a whole and its parts. They draw on the same counters, so an allocated one excludes others."""
+    """Make the whole device and its parts. They draw on the same counters, so an allocated one excludes others."""
     made: list[Object] = []
     for profile, parts in PARTS:
         memory, units = f"{layout.memory * 1024 // parts}Mi", str(UNITS // parts)

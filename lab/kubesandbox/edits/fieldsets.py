@@ -49,7 +49,7 @@ class FieldChange:
 
 
 def encode(fields: Iterable[FieldPath]) -> Object:
-    """The FieldsV1 tree of a set."""
+    """Return the FieldsV1 tree of a set."""
     tree: Object = {}
     paths = sorted(fields)
     inner = {path[:depth] for path in paths for depth in range(1, len(path))}

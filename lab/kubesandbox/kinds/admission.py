@@ -207,7 +207,7 @@ def _keep_priority(old: Object, new: Object) -> None:
 
 
 def _check_pod_update(resource: ResourceType, old: Object, new: Object) -> None:
-    """A pod's spec is fixed, but for a few fields; gates may only go."""
+    """Refuse new gates, and changes of a pod's spec beyond a few fields."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     name = old["metadata"]["name"]
     old_gates = {gate.get("name") for gate in before.get("schedulingGates") or []}

@@ -186,7 +186,7 @@ def _nano(quantity: Any) -> int:
 
 
 def _default_node(node: Object) -> None:
-    """The taint of a cordoned node, which the node controller keeps; allocatable, which the kubelet reports."""
+    """Set the taint of a cordoned node, as the node controller does, and allocatable, as the kubelet does."""
     spec, status = _part(node, "spec"), _part(node, "status")
     taints = [taint for taint in _objects(spec, "taints") if taint.get("key") != UNSCHEDULABLE_TAINT]
     present = [taint for taint in _objects(spec, "taints") if taint.get("key") == UNSCHEDULABLE_TAINT]
@@ -207,7 +207,7 @@ def _default_deployment(obj: Object) -> None:
 
 
 def _default_completions(spec: Object) -> None:
-    """A Job that says nothing of either has one pod at a time, and ends with it."""
+    """Set one completion for a Job that sets neither completions nor parallelism."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
 

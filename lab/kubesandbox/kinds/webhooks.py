@@ -124,7 +124,7 @@ def _matches(rule: Mapping[str, Any], resource: ResourceType, subresource: str, 
 
 
 async def _call(hook: Mapping[str, Any], write: Write) -> Mapping[str, Any]:
-    """The `response` of the review."""
+    """Call a webhook, and return the `response` of its review."""
     config = hook.get("clientConfig") or {}
     if not config.get("url"):
         raise _Failed("the sandbox has no services: clientConfig.url is all that it can call")

@@ -108,7 +108,7 @@ class Reads:
         matches: Predicate | None,
         options: ListOptions,
     ) -> Watch:
-        """An open stream: present state first when no version was given, else every change since it."""
+        """Open a watch. Without a version it begins with the present state, otherwise with every change since it."""
         key = view.resource.key
         watch = Watch(view, matches, namespace, bookmarks=options.bookmarks, cut_after=self.watches.cut_after)
         from_start = options.version in ("", "0") if options.initial_events is None else options.initial_events
@@ -129,7 +129,7 @@ class Reads:
         return watch
 
     def encode_page(self, view: View, page: Page) -> bytes:
-        """The JSON of a list, from the bytes that the store holds; as on the real server only custom items say their kind."""
+        """Encode a list from the bytes in the store. As on the real server, only custom items say their kind."""
         resource = view.resource
         head = _encode({"kind": resource.collection_kind, "apiVersion": resource.api_version, "metadata": page.metadata})
         # Joined bytes instead of one encoded document: objects are encoded once, when they are written.

@@ -204,7 +204,7 @@ def _path_reader(path: list[str], absent: str) -> Callable[[Object], str]:
 
 
 def _pair_reader(outer: str, inner: str, absent: str, general: Callable[[Object], str]) -> Callable[[Object], str]:
-    """The common depth, without a loop: this runs for each change and each watch."""
+    """Return a reader for the common depth, without a loop: it runs for each change and each watch."""
 
     def read(found: Object) -> str:
         holder = found.get(outer)

@@ -155,7 +155,7 @@ class Watches:
         self._store.collection(watch.view.resource.key).listeners.append(watch.offer)
 
     def forget(self, watch: Watch) -> None:
-        """The watch hears nothing any more."""
+        """Remove a watch from the listeners to changes."""
         if watch in self._open:
             self._open.remove(watch)
             if not self._open:

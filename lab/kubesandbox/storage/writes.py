@@ -159,7 +159,7 @@ class Writes:
         return self._update(resource, current, new, silent), False
 
     def delete(self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
-        """Deletes, or begins to: answers (last content, whether it is gone).
+        """Delete an object, or begin to. Return its last content, and whether it is gone.
 
         An object with finalizers, a running pod and a namespace stay, marked with a deletionTimestamp.
         """
@@ -183,7 +183,7 @@ class Writes:
         return self.store.put(resource.key, namespace, name, marked), False
 
     def modify(self, resource: ResourceType, namespace: str, name: str, change: Callable[[Object], None]) -> Stored | None:
-        """A write by the server itself: `change` edits a private copy; None when there is no such object.
+        """Write as the server itself: `change` edits a private copy. Return None if there is no such object.
 
         A change that changes nothing is not stored.
         """
@@ -222,7 +222,7 @@ class Writes:
             raise ApiError(refused.code, reason, str(refused), details_of(resource, name)) from refused
 
     def _update(self, resource: ResourceType, current: Stored, new: Object, options: WriteOptions) -> Stored:
-        """`new` has passed the metadata checks; here status and the rest are kept apart, and admission looks."""
+        """Update an object after the metadata checks: keep status and the rest apart, and run admission."""
         old, now = current.object, self.identity.now()
         if options.subresource == "status":
             keep = _with_managers if resource.custom or resource.group in _STATUS_ALONE else _with_owners

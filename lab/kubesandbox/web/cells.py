@@ -25,7 +25,7 @@ _SPANS: Final = (
 
 
 def seconds_of(timestamp: object) -> float | None:
-    """An RFC 3339 time in UTC as seconds since the epoch, None for anything else; fractions are cut off."""
+    """Convert an RFC 3339 time in UTC to whole seconds since the epoch. Return None for anything else."""
     try:
         return calendar.timegm(time.strptime(str(timestamp).partition(".")[0].rstrip("Z"), "%Y-%m-%dT%H:%M:%S"))
     except ValueError:

@@ -77,7 +77,7 @@ class ObjectRequests:
         raise method_not_allowed()
 
     async def _mutated(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> bytes | None:
-        """The body of a creation as mutating webhooks leave its rehearsal; None where none is asked. Raises ApiError where one refuses."""
+        """Let mutating webhooks change a creation after its dry run. Return its body, or None without webhooks. Raises ApiError."""
         if found.name or found.subresource:
             return None
         hooks = self.webhooks.wants(found.resource, "", "CREATE", MUTATING)

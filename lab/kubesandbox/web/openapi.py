@@ -100,7 +100,7 @@ def _operation(resource: ResourceType, action: str, described: Callable[[Object]
 
 
 def _with_type(schema: Mapping[str, Any], resource: ResourceType, metadata: Object) -> Object:
-    """The schema of a custom type with the three fields that every object has, and the mark that names its type."""
+    """Add to a custom type's schema the three fields of every object, and the mark that names its type."""
     properties = {
         "apiVersion": {"type": "string", "description": "The version of this object's schema."},
         "kind": {"type": "string", "description": "The REST resource that this object represents."},

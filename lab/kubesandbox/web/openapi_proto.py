@@ -57,7 +57,7 @@ def _whole(number: int, value: Any) -> bytes:
 
 
 def _named(number: int, items: Mapping[str, Any], encode: _Encoder) -> bytes:
-    """A repeated (name, value) pair: how the protocol writes a map."""
+    """Encode a map as the protocol does: as repeated (name, value) pairs."""
     return b"".join(_message(number, _text(1, name) + _message(2, encode(value))) for name, value in items.items())
 
 

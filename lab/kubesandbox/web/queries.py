@@ -39,12 +39,12 @@ def parse_query(text: str) -> Query:
 
 
 def flag(query: Query, name: str) -> bool:
-    """A boolean parameter; absent is False."""
+    """Return a boolean parameter, False if it is absent."""
     return optional_flag(query, name) or False
 
 
 def optional_flag(query: Query, name: str) -> bool | None:
-    """A boolean parameter; None when absent."""
+    """Return a boolean parameter, None if it is absent."""
     text = query.get(name)
     if text is None or text == "":
         return None

@@ -51,7 +51,7 @@ class Views:
         return self.plain(resource)
 
     def encode_page(self, view: View, page: Page, accept: str, query: Query) -> bytes:
-        """The JSON of a list in this view."""
+        """Encode a list as the Accept header asks."""
         wanted = accept.split(",", 1)[0].replace(" ", "")
         if "as=Table" in wanted:
             return _encode(self._table(view.resource, page.objects, query, page.metadata))
@@ -115,7 +115,7 @@ def table(
     metadata: Mapping[str, Any],
     with_definitions: bool = True,
 ) -> Object:
-    """A Table of `objects`, all of `kind`.
+    """Make a Table of `objects`, all of `kind`.
 
     `columns` are the additionalPrinterColumns of a custom resource, None for a built-in kind. `include_object` is
     None, Metadata or Object, as the query parameter says (anything else counts as Metadata, the default). `now` is in
