@@ -50,7 +50,7 @@ class Arena:
         self._cluster = cluster
 
     async def furnish(self, nodes: int) -> None:
-        """The shipped definitions, a profile with all defaults for our scheduler name, and the nodes."""
+        """Create the shipped definitions, a profile with all defaults for our scheduler name, and the nodes."""
         cluster = self._cluster
         await cluster.install(OUR_SCHEDULER_NAME)
         await cluster.feed.create(posts(cluster.client.access, "/api/v1/nodes", mixed_nodes(nodes)))
@@ -89,7 +89,7 @@ class Arena:
         return posts(self._cluster.client.access, _PODS, pods)
 
     async def _warm_up(self, contender: Contender, running: RunningScheduler) -> None:
-        """A few small pods first: once they are placed, the scheduler has read the whole cluster."""
+        """Place a few small pods first, after which the scheduler has read the whole cluster."""
         cluster = self._cluster
         async with cluster.watch(_PODS) as watch:
             await cluster.feed.create(self._posts(contender, plain_pods(WARM_UP)))
@@ -129,6 +129,6 @@ class Arena:
 
 @asynccontextmanager
 async def open_arena(plane: Plane, patience: Patience = USUAL) -> AsyncIterator[Arena]:
-    """Connections to a control plane that is empty."""
+    """Connect to an empty control plane."""
     async with measured_cluster(plane, patience) as cluster:
         yield Arena(cluster)

@@ -57,7 +57,7 @@ def ours(kubeconfig: Path) -> Contender:
 
 
 def kube_scheduler(program: Path, minor: int, kubeconfig: Path, gates: str = "") -> Contender:
-    """A kube-scheduler of version 1.`minor` with its defaults, but for the limit on its requests and feature gates that are given."""
+    """Make a kube-scheduler of version 1.`minor` with its defaults, except the limit on its requests and the given feature gates."""
 
     @asynccontextmanager
     async def start(folder: Path) -> AsyncIterator[RunningScheduler]:

@@ -163,7 +163,7 @@ def timed(scheduler: Scheduler, count: int, warm_up: int) -> tuple[float, int]:
 
 
 def bound_at_once(binding: Coroutine[Any, Any, Any]) -> None:
-    """The pod is bound, as far as these benchmarks are concerned."""
+    """Close the binding without running it: for these benchmarks the pod is bound."""
     binding.close()
 
 

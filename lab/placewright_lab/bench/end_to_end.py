@@ -149,7 +149,7 @@ def _assigned_pods(nodes: Sequence[Manifest], count: int) -> list[Manifest]:
 
 
 async def _warm_up(client: ApiClient, feed: Feed) -> None:
-    """A few small pods first: once they are placed, the operator has read the whole cluster."""
+    """Place a few small pods first, after which the operator has read the whole cluster."""
     await _create(feed, plain_pods(WARM_UP))
     unplaced = {"fieldSelector": "spec.nodeName=", "limit": "1"}
     async with asyncio.timeout(_READY_SECONDS):
@@ -158,7 +158,7 @@ async def _warm_up(client: ApiClient, feed: Feed) -> None:
 
 
 async def _burst(feed: Feed, tracker: Tracker, pods: Sequence[Manifest]) -> list[tuple[float, float]]:
-    """(created, bound) of every pod that was bound, on one monotonic clock."""
+    """Create the pods, and return (created, bound) of each bound pod, on one monotonic clock."""
     creating = asyncio.create_task(
         feed.create_pods(
             pods, lambda key: tracker.created(key, time.monotonic()), lambda key, why: tracker.refused(key, why, time.monotonic())

@@ -111,7 +111,7 @@ class MeasuredCluster:
         self._plane = plane
 
     async def install(self, scheduler_name: str) -> None:
-        """The shipped definitions, and a profile with all defaults for this scheduler name."""
+        """Create the shipped definitions, and a profile with all defaults for this scheduler name."""
         for definition in shipped_definitions():
             await self.client.post(_DEFINITIONS, definition)
         spec = {"schedulerName": scheduler_name}
@@ -182,7 +182,7 @@ class MeasuredCluster:
 
 @asynccontextmanager
 async def measured_cluster(plane: Plane, patience: Patience = USUAL) -> AsyncIterator[MeasuredCluster]:
-    """Connections to a control plane."""
+    """Connect to a control plane."""
     access = load_config(str(plane.kubeconfig))
     async with ApiClient(access, timeout=_REQUEST_SECONDS) as client, QuickFeed(access) as feed:
         yield MeasuredCluster(plane, client, feed, patience)

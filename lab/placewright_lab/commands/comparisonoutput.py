@@ -54,7 +54,7 @@ def _cell(row: FigureRow, index: int) -> Text:
 
 
 def markdown_of(rows: Iterable[FigureRow], figures: Sequence[Figures]) -> str:
-    """A Markdown table, as GitHub and GitLab show it."""
+    """Format rows as a Markdown table that GitHub and GitLab show."""
     lines = [_line(["", *(escaped(each.profile) for each in figures)]), _line(["---", *("---:" for _ in figures)])]
     group = ""
     for row in rows:

@@ -119,7 +119,7 @@ def candidates(paths: Sequence[Path], registry: Registry, snapshot: Path | None 
 
 
 def say_not_asked(tried: Sequence[Candidate], command: str) -> None:
-    """Extenders are other people's servers: a simulation calls none, and says so."""
+    """Note each extender that `command` does not call, because extenders are other people's servers."""
     for candidate in tried:
         for extender in (extender for profile in candidate.profiles for extender in profile.extenders):
             sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: {command} calls no extenders\n")

@@ -33,7 +33,7 @@ _MOST_SECONDS: Final = 86_400
 
 
 def add_scheduler_perf(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `bench scheduler-perf`."""
+    """Add the arguments of `bench scheduler-perf`."""
     folder = "with a performance-config.yaml of Kubernetes' test/integration/scheduler_perf, or above several"
     parser.add_argument("folder", type=Path, metavar="FOLDER", help=folder)
     parser.add_argument("--workloads", type=_pattern, metavar="REGEX", help="of TestCase/workload; the whole name, or what is found in it")
@@ -117,7 +117,7 @@ def _saved(file: Path | None) -> list[Contest]:
 
 
 def _made(minor: int) -> dict[str, str]:
-    """Notes about each workload, so that figures of several runs show where each comes from."""
+    """Note commit, machine, versions and date, because figures of several runs stand together."""
     stamp = stamp_here(load_now())
     versions = ", ".join(f"{name} {number}" for name, number in (stamp.versions or {}).items())
     return {
@@ -132,7 +132,7 @@ def _made(minor: int) -> dict[str, str]:
 
 @contextmanager
 def _progress(turns: int) -> Iterator[tuple[Say, Callable[[Contest], None]]]:
-    """A bar on a terminal; elsewhere a line for each workload. Both on stderr."""
+    """Show a bar on a terminal, elsewhere a line for each workload. Both are on stderr."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
@@ -178,7 +178,7 @@ def _show(contests: Sequence[Contest], not_run: Sequence[str], output: str) -> N
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """An argparse type: a regular expression."""
+    """Parse a regular expression for argparse."""
     try:
         return re.compile(text)
     except re.error as error:
@@ -186,5 +186,5 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _labels(text: str) -> tuple[str, ...]:
-    """An argparse type: labels with commas between them."""
+    """Parse labels with commas between them for argparse."""
     return tuple(part for part in text.split(",") if part)

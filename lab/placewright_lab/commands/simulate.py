@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def show(console: Console, outcomes: list[Outcome]) -> None:
-    """A line for each profile, then why pods are pending."""
+    """Print a line for each profile, then why pods are pending."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("PROFILE", overflow="fold")
     for column in _NUMBERS:
@@ -95,7 +95,7 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
 
 
 def _show_company(console: Console, profile: str, groups: GroupFigures | None, claims: ClaimFigures | None) -> None:
-    """Groups and claims, where there are any."""
+    """Print figures of groups and claims, if there are any."""
     if groups is not None:
         told = f"groups with {profile}: {groups.placed} of {groups.groups} placed, {groups.pending} pending"
         console.print(plain(told, "bold"), soft_wrap=True)

@@ -183,7 +183,7 @@ def _base(path: Path | None, snapshot: Path | None, record: Path | None) -> Sche
 
 
 def _named(profile: SchedulingProfile) -> SchedulingProfile:
-    """An object needs a name."""
+    """Name the profile `tuned` if it has no name."""
     return profile if profile.metadata.name else msgspec.structs.replace(profile, metadata=ObjectMeta(name="tuned"))
 
 

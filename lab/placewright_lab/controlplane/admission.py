@@ -64,7 +64,7 @@ class Admission:
         self._running[NodeName(pod.spec.node_name)].setdefault(pod.metadata.uid, PodInfo(pod))
 
     def end(self, node: NodeName, uid: str) -> None:
-        """The pod has ended or is gone: its room is free."""
+        """Free the room of a pod that has ended or is gone."""
         self._running[node].pop(uid, None)
 
 

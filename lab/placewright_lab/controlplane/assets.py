@@ -91,7 +91,7 @@ def from_folder(folder: Path, where: str) -> Assets:
 
 
 def minor_version(program: Path) -> int:
-    """The minor version that a program of Kubernetes reports, 20 for 1.20. Raises `InputError` when it does not run or reports none."""
+    """Return the minor version of a Kubernetes program, 20 for 1.20. Raises `InputError` if it does not run or reports none."""
     command = [str(program), "--version"]
     try:
         # The user named the folder in order to have its programs run.

@@ -105,7 +105,7 @@ def records_of(lines: Iterable[bytes]) -> list[Record]:
 
 
 def _record(line: bytes) -> Record | None:
-    """The record of this line, or of its end where a killed server's last line has no end of its own."""
+    """Decode the record of a line, or the record after a remnant that a killed server left in it."""
     try:
         return _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -114,5 +114,5 @@ def _record(line: bytes) -> Record | None:
 
 
 def denied(records: Iterable[Record], user: str) -> list[Record]:
-    """Requests that this user had no right to make, and requests with unknown credentials, which have no user."""
+    """Return denied requests of this user, and denied requests with unknown credentials, which have no user."""
     return [record for record in records if record.denied and record.user in (user, "", "system:anonymous")]

@@ -72,7 +72,7 @@ class Keys:
 
 
 def etcd_flags(folder: Path, ports: Ports, keys: Keys) -> list[str]:
-    """An etcd with client certificates that does not wait for the disk: its content is not needed after the run."""
+    """Return flags of an etcd with client certificates. It does not wait for the disk, because its content is temporary."""
     client, peer = f"https://127.0.0.1:{ports.etcd}", f"https://127.0.0.1:{ports.peers}"
     return [
         "--name=placewright",
@@ -115,7 +115,7 @@ PLAIN: Final = Features()
 
 
 def api_server_flags(minor: int, ports: Ports, keys: Keys, audit_log: Path | None, features: Features = PLAIN) -> list[str]:
-    """A kube-apiserver of version 1.`minor`."""
+    """Return flags of a kube-apiserver of version 1.`minor`."""
     flags = [
         f"--etcd-servers=https://127.0.0.1:{ports.etcd}",
         f"--etcd-cafile={keys.authority}",

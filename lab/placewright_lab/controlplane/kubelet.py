@@ -122,7 +122,7 @@ class Kubelet:
     # --- the reflector's sink ---
 
     def changed(self, old: AssignedPod | None, new: AssignedPod) -> None:
-        """A pod was assigned, or something about it is new."""
+        """Begin the next step of a pod that was assigned or changed."""
         if new.phase in FINISHED_PHASES:
             self._admission.end(new.node, new.metadata.uid)
         elif old is None and new.phase == "Running":
@@ -181,7 +181,7 @@ class Kubelet:
         return Step.START
 
     def _address(self, pod: AssignedPod) -> str:
-        """The pod's address, the same in each report: an answer may be lost, and the server would take another address for a second."""
+        """Return the pod's address, the same in each report. After a lost answer, the server would take another one."""
         found = self._address_of.get(pod.metadata.uid)
         if found is None:
             found = self._address_of[pod.metadata.uid] = pod_address(next(self._addresses))
@@ -234,7 +234,7 @@ class _Nodes:
         return self._notes.get(node, {})
 
     def changed(self, old: Node | None, new: Node) -> None:
-        """A node came, or is another now."""
+        """Take in a node that came or changed."""
         self._notes[NodeName(new.metadata.name)] = new.metadata.annotations or {}
         self._admission.node_is(new)
 

@@ -49,7 +49,7 @@ class NodeKeeper:
             await asyncio.gather(*self._at_work, return_exceptions=True)
 
     def changed(self, old: Node | None, new: Node) -> None:
-        """A node came, or something about it is new."""
+        """Take in a node that came or changed."""
         if new.metadata.name not in self._names:
             self._names.add(new.metadata.name)
             self._begin(self._renew(new.metadata.name))
@@ -117,7 +117,7 @@ def newly_offered(node: Node) -> dict[str, str | None]:
 
 
 async def _logging_refusals(work: Any) -> None:
-    """The next renewal is soon; the namespace of Leases may come only then."""
+    """Log refusals, except not found and conflict: the next renewal is soon, and the Leases' namespace may come late."""
     try:
         await work
     except ApiError as error:

@@ -127,7 +127,7 @@ class ControlPlane:
         self._etcd = Child(self.assets.etcd, etcd_flags(self.folder, self._ports, self._keys), self.folder)
 
     def _start(self) -> None:
-        """A free port may be taken before its process is there: then other ports are tried."""
+        """Start etcd and the API server. If a free port is taken meanwhile, try other ports."""
         for attempt in range(_STARTS):
             self._ports = free_ports(self._options.port)
             self.server = f"https://127.0.0.1:{self._ports.api_server}"

@@ -24,11 +24,11 @@ class PodSink:
         self._clock = clock
 
     def changed(self, old: Pod | None, new: Pod) -> None:
-        """A pod appeared or changed."""
+        """Tell the tracker that a pod appeared or changed."""
         self._tracker.seen(new, self._clock())
 
     def deleted(self, old: Pod) -> None:
-        """A pod is gone."""
+        """Tell the tracker that a pod is gone."""
         self._tracker.gone(old, self._clock())
 
     def synced(self) -> None:
@@ -44,13 +44,13 @@ class Profiles:
         self._changed = asyncio.Event()
 
     def changed(self, old: SchedulingProfile | None, new: SchedulingProfile) -> None:
-        """A profile appeared or changed."""
+        """Note the generations of a profile that appeared or changed."""
         self._shown[new.metadata.name] = new.metadata.generation
         self._generations[new.metadata.name] = new.status.active_generation
         self._changed.set()
 
     def deleted(self, old: SchedulingProfile) -> None:
-        """A profile is gone."""
+        """Forget a profile that is gone."""
         self._shown.pop(old.metadata.name, None)
         self._generations.pop(old.metadata.name, None)
 

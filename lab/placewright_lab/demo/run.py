@@ -117,7 +117,7 @@ class DemoRun:
             waiting.cancel()
 
     async def _create_pods(self) -> None:
-        """The first half, the change once that is settled, then the second: so that each half has its generation."""
+        """Create half of the pods, change the profile once they are settled, and create the rest. Each half has its generation."""
         first, second = self._scenario.pods[: self._half], self._scenario.pods[self._half :]
         await self._feed.create_pods(first, self._created, self._refused, self._limits.rate)
         if second:
@@ -186,7 +186,7 @@ class DemoRun:
         return tried
 
     async def _took_effect(self, profile: str, generation: int) -> float | None:
-        """The time at which it took effect, by the operator's log, whose last lines may be late; None where the log has no such line."""
+        """Return when the generation took effect, by the operator's log. Wait for late lines, and return None without such a line."""
         until = self._clock() + _LOG_SECONDS
         while (found := took_effect(self._operator.log, profile, generation)) is None and self._clock() < until:  # noqa: ASYNC110 - a file
             await asyncio.sleep(_PROBE_SECONDS)

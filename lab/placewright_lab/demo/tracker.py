@@ -95,7 +95,7 @@ class Tracker:
         self._last_change = 0.0
 
     def created(self, key: PodKey, now: float) -> None:
-        """The API server accepted the pod."""
+        """Note that the API server accepted the pod."""
         fate = self.fates[key]
         if fate.created is None:
             fate.created = now
@@ -103,11 +103,11 @@ class Tracker:
             self._first = now if self._first is None else min(now, self._first)
 
     def refused(self, key: PodKey, message: str, now: float) -> None:
-        """The API server did not accept the pod."""
+        """Note that the API server refused the pod."""
         self._move(self.fates[key], State.REFUSED, message, now)
 
     def seen(self, pod: Pod, now: float) -> None:
-        """The API server showed the pod as it is now."""
+        """Note the pod as the API server shows it now."""
         fate = self.fates.get(PodKey(f"{pod.metadata.namespace}/{pod.metadata.name}"))
         if fate is None or fate.state is State.REFUSED:
             return
@@ -117,7 +117,7 @@ class Tracker:
             self._move(fate, *_unplaced(pod), now)
 
     def gone(self, pod: Pod, now: float) -> None:
-        """The pod was deleted. One that ran keeps its place in the count: it was placed."""
+        """Note that the pod was deleted. A pod that ran still counts as placed."""
         fate = self.fates.get(PodKey(f"{pod.metadata.namespace}/{pod.metadata.name}"))
         if fate is not None and fate.state is not State.PLACED:
             self._move(fate, State.GONE, "deleted before it was placed", now)

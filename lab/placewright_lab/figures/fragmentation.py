@@ -74,7 +74,7 @@ def classes_of(pods: Iterable[PodInfo]) -> tuple[PodClass, ...]:
 
 
 def devices_of(cluster: Cluster) -> tuple[str, ...]:
-    """Extended resources that some node offers, sorted."""
+    """Return the extended resources that some node offers, sorted."""
     rows = cluster.rows()
     names = (name for name in cluster.resources.names() if is_extended_resource(name))
     return tuple(sorted(name for name in names if cluster.resources.column(name).allocatable[rows].any()))

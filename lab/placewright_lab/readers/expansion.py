@@ -125,7 +125,7 @@ class _Source:
         return value
 
     def selected(self, template: Manifest) -> Manifest:
-        """The selector of an apps/v1 workload, which has to match its own template."""
+        """Return the workload's selector, which has to match its own template."""
         labels = _labels(template)
         former = self.workload["apiVersion"] != "apps/v1"
         body = self.get("spec.selector") or ({"matchLabels": labels} if former else None)

@@ -199,7 +199,7 @@ class _Reader:
         return prefix + suffix(prefix, self._generated, length=5)
 
     def _is_new(self, item: Item) -> bool:
-        """False for an exact repetition; raise `InputError` for another object of the same name."""
+        """Return False for an exact repetition. Raises `InputError` for another object of the same name."""
         meta = item.manifest["metadata"]
         earlier = self._seen.setdefault((kind_and_group(item.manifest), meta.get("namespace", ""), meta["name"]), item)
         if earlier is item:

@@ -68,7 +68,7 @@ class TraceNames:
         self._line_of: dict[str, int] = {}
 
     def take(self, row: TraceRow) -> str:
-        """The DNS-safe name of this row; raise `InputError` when it is empty, too long or taken."""
+        """Return the DNS-safe name of this row. Raises `InputError` if it is empty, too long or taken."""
         text = row.cells[self._column]
         name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
         if not name or len(name) > 63:

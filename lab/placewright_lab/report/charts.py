@@ -139,7 +139,7 @@ def _thinned(line: Timeline) -> Timeline:
 
 
 def _path(at: NDArray[np.float64], values: NDArray[np.int64], end: float, top: int) -> str:
-    """Steps: a value holds until the next one."""
+    """Draw steps: a value holds until the next one."""
     return "".join(_steps(at, values, end, top))
 
 

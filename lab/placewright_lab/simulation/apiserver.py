@@ -69,7 +69,7 @@ class ApiServer:
     # --- changes by others --------------------------------------------------------------------------------------------------
 
     def put(self, item: Node | ClusterObject) -> None:
-        """An object that is no pod came or changed."""
+        """Take in an object, but no pod, that came or changed."""
         self._changed()
         if isinstance(item, Node):
             self.event_handlers.node(item)
@@ -77,7 +77,7 @@ class ApiServer:
             self.event_handlers.cluster_object(identified(item))
 
     def remove(self, item: Node | ClusterObject) -> None:
-        """Remove a pod that is gone."""
+        """Remove an object, but no pod, that is gone."""
         self._changed()
         if isinstance(item, Node):
             self.event_handlers.node_gone(NodeName(item.metadata.name))
@@ -97,7 +97,7 @@ class ApiServer:
             self.claims.pod_left(pod.uid)
 
     def remove_pod(self, uid: str) -> None:
-        """A pod was deleted; one that is unknown, or gone already, is no error."""
+        """Remove a deleted pod. Ignore a pod that is unknown, or gone already."""
         if self._pods.pop(uid, None) is not None:
             self._changed()
             self._fates.left(uid)
@@ -115,7 +115,7 @@ class ApiServer:
     # --- changes by the scheduler ---------------------------------------------------------------------------------------------
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """The pod is on its node, and runs. Raises `BindError` for one that is gone."""
+        """Bind the pod to its node, and run it. Raises `BindError` if the pod is gone."""
         known = self._pods.get(pod.uid)
         if known is None:
             raise BindError(f"{pod.key} is gone")
@@ -144,7 +144,7 @@ class ApiServer:
         """Take a plugin's patch, and change nothing: objects of plugins stay as the simulation begins with them."""
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """An extender is as good as its word."""
+        """Let an extender bind the pod, and trust its answer."""
         try:
             await send()
         except ExtenderError as problem:
@@ -152,7 +152,7 @@ class ApiServer:
         await self.bind(pod, node, {})
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """The victim is gone; one that is gone already is fine."""
+        """Remove the victim. Ignore a victim that is gone already."""
         if victim.uid in self._pods:
             self._fates.preempted(victim, preemptor)
             self.remove_pod(victim.uid)
@@ -163,7 +163,7 @@ class ApiServer:
             self._nominate(pod.uid, nominated_node)
 
     def nomination_cleared(self, pod: PodInfo) -> None:
-        """Evict a pod for a more important one."""
+        """Remove the pod's nominated node."""
         self._nominate(pod.uid, NodeName(""))
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
@@ -175,7 +175,7 @@ class ApiServer:
             self._tell(known, replace(known.pod.status, nominated_node_name=node))
 
     def claimed(self, uid: str, claim: PodExtendedResourceClaimStatus) -> None:
-        """The pod's extended resources are served by that claim."""
+        """Show the claim of the pod's extended resources in its status."""
         known = self._pods.get(uid)
         if known is not None:
             self._tell(known, replace(known.pod.status, extended_resource_claim_status=claim))
@@ -196,7 +196,7 @@ class ApiServer:
 
 
 def waiting(pod: PodInfo) -> PodInfo:
-    """The pod as it was before it was placed."""
+    """Return the pod as it was before it was placed."""
     content = pod.pod
     if not pod.node_name and content.status == _NEW:
         return pod

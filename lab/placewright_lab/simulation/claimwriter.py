@@ -89,7 +89,7 @@ class InstantClaimWriter:
         return PodInfo(replace(pod.pod, status=replace(status, resource_claim_statuses=(*(status.resource_claim_statuses or ()), *found))))
 
     def pod_left(self, uid: str) -> None:
-        """The pod is gone or finished."""
+        """Release the claims of a pod that is gone or finished, and delete claims made for it."""
         for claim in [claim for claim in self._table.values() if _made_for(claim, uid) or _named(claim, uid)]:
             shown = self._table.shown(claim.metadata.name, claim.metadata.namespace) or claim
             if _made_for(shown, uid):
@@ -165,7 +165,7 @@ class InstantClaimWriter:
         """Ignored: the simulation counts no waits."""
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """A task of its own."""
+        """Run `work` in a task of its own."""
         task = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)

@@ -143,7 +143,7 @@ class Fates:
     # --- changes of the world -----------------------------------------------------------------------------------------------
 
     def came(self, pod: PodInfo) -> None:
-        """A pod is to be placed."""
+        """Note that a pod is to be placed."""
         self.by_uid[pod.uid] = Fate(pod, self._clock())
 
     def left(self, uid: str) -> None:
@@ -153,7 +153,7 @@ class Fates:
             fate.left = self._clock()
 
     def preempted(self, victim: PodInfo, preemptor: PodInfo) -> None:
-        """A pod on a node has to leave."""
+        """Note that a pod on a node has to leave."""
         fate = self.by_uid.get(victim.uid)
         if fate is None:
             self.evicted.append(victim.uid)

@@ -236,7 +236,7 @@ class Simulation:
     # --- changes ------------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """The cluster as it stands: nodes in the order given, then pods on nodes, then waiting pods, oldest first."""
+        """Fill the cluster: nodes in the order given, then pods on nodes, then waiting pods, oldest first."""
         found = [read_object(manifest, self._scenario.source) for manifest in self._scenario.objects]
         if self._outsiders:  # once for all calls: at every call, as in `evaluate`, it would take longer than the simulation
             self._shown = Snapshot(self._cluster, found)

@@ -56,7 +56,7 @@ class Sweep:
 
 @contextmanager
 def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | None = None) -> Iterator[Iterator[Outcome]]:
-    """The outcomes in the simulations' order, while the context is open. `jobs`: processes; None: as machine and scenario allow."""
+    """Yield the outcomes in the simulations' order. `jobs` is a number of processes; if None, machine and scenario set it."""
     count = jobs_for(sweep.scenario, len(simulations), jobs)
     if count == 1:
         yield map(sweep.outcome, simulations)

@@ -44,7 +44,7 @@ class InstantVolumeWriter:
         self._writes = 0
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
-        """The volume belongs to its claim, and the claim knows; raises `VolumeError` for a claim that is gone."""
+        """Bind the volume and its claim to each other. Raises `VolumeError` if the claim is gone."""
         reference = volume.spec.claim_ref or ObjectReference()
         claim = self._cluster.objects.storage.claims.shown(reference.name, reference.namespace)
         if claim is None:
@@ -55,7 +55,7 @@ class InstantVolumeWriter:
         return bound
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """A volume is made where the node is; raises `VolumeError` for a node that is gone."""
+        """Make a volume on the claim's selected node. Raises `VolumeError` if the node is gone."""
         node = (claim.metadata.annotations or {}).get(SELECTED_NODE, "")
         row = self._cluster.row(NodeName(node))
         if row is None:

@@ -109,7 +109,7 @@ def _received(connection: Connection) -> Any:
 
 
 def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
-    """The loop of a process, until its end of the connection is closed."""
+    """Work in a process until the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:

@@ -357,7 +357,7 @@ def _plain(manifest: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _selected(manifest: Mapping[str, Json], made: Mapping[str, Json]) -> dict[str, Json]:
-    """The labels, and the name, that the selectors of a plugin's source compare: its package names them, and a reader selects by them."""
+    """Keep labels and name that a plugin's source selects by: its package names them, and a reader selects by them."""
     kept: dict[str, Json] = {}
     for source in installed_sources():
         if source.reads(manifest.get("apiVersion"), manifest["kind"]):

@@ -193,7 +193,7 @@ def undecided(pod: Manifest) -> Manifest:
 
 
 def _belongs_to_a_node(pod: Manifest) -> bool:
-    """Static pods stand on their node from the beginning: no scheduler has a say."""
+    """Return whether a pod is static: no scheduler places it on its node."""
     owners = pod["metadata"].get("ownerReferences") or ()
     return bool(_node(pod)) and any(owner.get("kind") == "Node" for owner in owners)
 

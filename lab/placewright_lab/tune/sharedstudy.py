@@ -67,7 +67,7 @@ class StudyPace:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """An interrupt meanwhile waits for the end, so that a trial is never asked for and then forgotten; a second one does not."""
+    """Delay an interrupt until the end, so that no trial is asked for and then forgotten. Raise a second interrupt at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -195,7 +195,7 @@ class SharedStudy:
     @as_it_is.setter
     @_in_a_line
     def as_it_is(self, result: Result) -> None:
-        """The result of the profile as it is, once a worker has reported it."""
+        """Store the result of the profile as it is."""
         self._study.set_user_attr(_AS_IT_IS, {"values": list(result.values), "pending": result.pending})
 
     @_in_a_line
@@ -317,7 +317,7 @@ class SharedStudy:
         self._signs = {number: sign for number, sign in self._signs.items() if number in numbers}
 
     def _release(self, number: int, key: Key) -> None:
-        """The first of several workers that take over one trial enqueues its settings."""
+        """Fail a trial, and enqueue its settings. Only the first of several workers does so."""
         with suppress(*self._over):
             self._study.tell(number, state=self._optuna.trial.TrialState.FAIL)
             if self._allowed(key):

@@ -45,7 +45,7 @@ def open_storage(text: str) -> Any:
 
 
 def _absolute(path: str) -> Path:
-    """The lock beside the file is a link to it, so that a relative path would lead nowhere."""
+    """Return the absolute path, because the lock beside the file is a link to it."""
     if not path or "\0" in path:
         raise bad_field("--storage", path, _ALLOWED)
     return Path(path).absolute()

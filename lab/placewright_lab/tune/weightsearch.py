@@ -147,7 +147,7 @@ def with_settings(base: SchedulingProfile, settings: Settings) -> SchedulingProf
 
 
 def _with_strategy(configs: Sequence[PluginConfig], chosen: str) -> list[PluginConfig]:
-    """The resources that the profile itself says stay."""
+    """Choose a strategy, but keep the resources of the profile."""
     plugin, _, name = STRATEGY.partition(".")
     own: dict[str, Any] = next((config.args or {} for config in configs if config.name == plugin), {})
     args = {**own, name: {**(own.get(name) or {}), "type": chosen}}
@@ -270,7 +270,7 @@ Evaluate = Callable[[Sequence[Settings]], Iterable[Result]]
 
 @contextmanager
 def evaluator_of(task: Task, processes: int) -> Iterator[Evaluate]:
-    """Settings to results, in their order: here, or in processes of their own."""
+    """Yield a function from settings to results, in their order: here, or in other processes."""
     trier = Trier(task)
     if processes == 1:
         yield lambda several: map(trier.result, several)

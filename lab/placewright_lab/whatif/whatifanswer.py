@@ -230,6 +230,6 @@ def _told(pod: PodInfo, now: CurrentVerdict) -> PendingPod:
 
 
 def _by_reason(pods: Sequence[PendingPod]) -> list[Any]:
-    """Groups of pods, the largest first: reasons as in the section `queue`, number, and names."""
+    """Group pods by reasons as in the section `queue`, the largest first: reasons, number, namespace and names."""
     rows = sorted(waiting_rows(pods, ALL_NAMESPACES).values(), key=lambda row: -row["count"])
     return [[row["reasons"], row["count"], row["namespace"], [name for name, _ in row["pods"]]] for row in rows[:_MOST_NAMED]]

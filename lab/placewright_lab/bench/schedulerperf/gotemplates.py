@@ -51,7 +51,7 @@ def _value_of(action: str, fields: Mapping[str, int]) -> Number:
 
 
 def _call(tokens: list[str], fields: Mapping[str, int]) -> tuple[Number, list[str]]:
-    """A function with all arguments up to the end or a closing parenthesis, or a single operand; and the tokens after it."""
+    """Evaluate an operand, or a function up to the end or a closing parenthesis. Return the tokens after it, too."""
     if not tokens:
         raise TemplateRefused("a template action is empty")
     function = _FUNCTIONS.get(tokens[0])

@@ -80,7 +80,7 @@ class OpFields:
         return found
 
     def flag(self, name: str) -> bool:
-        """True or false; false where it is missing. `nameParam` may stand for it."""
+        """Return a flag, false if it is missing. `nameParam` may name a parameter instead."""
         found = self._given(name, default=False)
         if not isinstance(found, bool):
             raise self._wrong(name, found, "true or false")
@@ -148,7 +148,7 @@ class OpFields:
             raise NotKnown(f"{self._where} has the field {min(self._left)}, which is not known")
 
     def _given(self, name: str, default: object) -> object:
-        """The value itself, or the parameter's: upstream's code prefers the parameter, too."""
+        """Return the field's value, or its parameter's: upstream's code prefers the parameter, too."""
         value = self._left.pop(name, default)
         reference = self._left.pop(f"{name}Param", None)
         return value if reference is None else self._parameters.get(reference, f"{self._where}.{name}Param")

@@ -74,7 +74,7 @@ def nodes(operation: CreateNodes, number: int, *, hostnames: bool) -> Iterator[t
 
 
 def pods(operation: CreatePods, default: Template | None, number: int, namespace: str) -> Iterator[tuple[Manifest, tuple[Manifest, ...]]]:
-    """The pods of the operation with this number, each with the objects that must exist before: its claim and volume, bound together."""
+    """Make the pods of operation `number`, each with the claim and volume, bound together, that must exist before."""
     template = operation.template or default
     for index in range(operation.count):
         base = rendered(template, index, operation.count) if template else _USUAL_POD

@@ -44,7 +44,7 @@ def sampled_rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
 
 
 def notes(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> Iterator[str]:
-    """Notes beside the tables, a line each; `not_run` are workloads without figures."""
+    """Iterate over the notes beside the tables. `not_run` are workloads without figures."""
     run = [contest for contest in contests if not contest.left_out]
     yield _ratios_in_words(run, len(contests) + len(not_run))
     yield from _cpu_in_words(run)

@@ -272,7 +272,7 @@ class PerfRun:
         await self._now_or_beside(self._churn(operation, served), waits=False)
 
     async def _churn(self, operation: Churn, served: Sequence[tuple[str, Manifest]]) -> None:
-        """A round each time; with `recreate`, the objects of the round `number` rounds ago are deleted instead."""
+        """Create a round of objects each time. With `recreate`, delete the round of `number` rounds ago instead."""
         rounds: list[list[str]] = []
         count = 0
         while operation.recreate or not operation.number or count < operation.number:

@@ -30,7 +30,7 @@ class ServedKind(NamedTuple):
     namespaced: bool
 
     def path(self, namespace: str, name: str = "") -> str:
-        """The path of the collection, or of the object with this name. Raises `NotKnown` where a namespace is missing, or too many."""
+        """Return the path of the collection, or of the object `name`. Raises `NotKnown` for a missing or needless namespace."""
         if self.namespaced != bool(namespace):
             raise NotKnown(f"{self.plural} in the namespace {namespace!r} cannot be: {'one is' if self.namespaced else 'none is'} needed")
         collection = f"{self.root}/namespaces/{namespace}/{self.plural}" if namespace else f"{self.root}/{self.plural}"

@@ -23,7 +23,7 @@ class Throughput:
 
 
 def throughput(begin: float, bound: Iterable[float]) -> Throughput | None:
-    """The throughput of pods bound at these times, sampled every second from `begin`; None where it was over before there was a sample."""
+    """Return the throughput of pods bound at these times, sampled every second from `begin`. Without a sample, return None."""
     samples = sorted(_samples(begin, sorted(bound)))
     if not samples:
         return None
