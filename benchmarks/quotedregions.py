@@ -116,7 +116,7 @@ def _different(figures: Figures) -> str:
 
 
 def _masses(figures: Figures) -> str:
-    """Groups that are large, and events that concern thousands of pods."""
+    """Describe large groups, and events that concern thousands of pods."""
     groups = figures["large-groups"].rows
     took = ", ".join(f"{about(1 / row['per_second'])} s for {row['members']:,} members" for row in groups)
     longest = max(figures["moves"].rows, key=lambda row: float(row["hold"]))

@@ -130,7 +130,7 @@ class BoundPods:
         return len(self._nodes)
 
     def changed(self, old: Pod | None, new: Pod) -> None:
-        """A pod appeared or changed."""
+        """Note the node and the decision of a bound pod."""
         if not new.spec.node_name:
             return
         if self._nodes.setdefault(new.metadata.uid, new.spec.node_name) != new.spec.node_name:

@@ -81,7 +81,7 @@ class RunningControlPlane:
 
 @contextmanager
 def control_plane(wanted: Wanted) -> Iterator[tuple[ControlPlane, ControllerManager]]:
-    """The processes that everything else needs. To be entered outside an event loop, in the main thread: they die with it."""
+    """Start control plane and controller manager. Enter outside an event loop, in the main thread, with which they die."""
     with ExitStack() as stack:
         running = stack.enter_context(ControlPlane(wanted.assets, Options(features=wanted.features)))
         yield running, stack.enter_context(ControllerManager(wanted.controller_manager, running, wanted.features.gates))

@@ -19,7 +19,7 @@ _TABLE: Final = re.compile(r"^(?P<head>\| Metric \|.*\n\|---\|.*\n)(?:\|.*\n)*",
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables made anew, in their order: kube-scheduler's metrics first, then ours.
+    """Replace the page's tables, in their order: kube-scheduler's metrics first, then ours.
 
     Raises:
         ValueError: the page has another number of tables of metrics.

@@ -186,7 +186,7 @@ def _arguments(plugin: type[Plugin]) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A Markdown table, without empty columns."""
+    """Format a Markdown table, without empty columns."""
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     kept = [at for at in range(len(head)) if any(row[at] for row in cells)]
     lines = [[head[at] for at in kept], ["---"] * len(kept), *([row[at] for at in kept] for row in cells)]

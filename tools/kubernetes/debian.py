@@ -164,12 +164,12 @@ class Build:
             raise Unavailable(f"this Debian's source package {found[0].stem} has no {' and no '.join(lacking)} to build")
 
     def _has_source(self, target: str) -> bool:
-        """A program's target is its folder; a test program's is one in the folder of the tests."""
+        """Return whether a program's folder exists. A test program's folder is the folder of the tests."""
         folder = self._tree / target
         return (folder.parent if target.endswith(".test") else folder).is_dir()
 
     def _exchange(self) -> None:
-        """An old reflect2 walks over maps with functions of the Go runtime that changed in 1.18: the API server dies of it."""
+        """Replace an old reflect2, because its functions for maps kill the API server since Go 1.18."""
         name, package, sign = EXCHANGED
         old, new = self._tree / "vendor" / name, self._packages / "usr/share/gocode/src" / name
         if not old.is_dir() or (old / sign).exists():

@@ -68,7 +68,7 @@ def _suffix(targets: Sequence[str]) -> str:
 
 
 def _built_before(cache: Path, targets: Sequence[str]) -> Assets | None:
-    """The newest folder whose programs work; a folder from which programs were removed does not count. Additional programs do no harm."""
+    """Return the newest folder whose programs work and include all targets. Additional programs do no harm."""
     suffixes = [_suffix(each) for each in (TARGETS, FOR_CONFORMANCE) if set(targets) <= set(each)]
     folders = [folder for suffix in suffixes for folder in cache.glob(f"kubernetes-*-{suffix}")]
     for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True):
@@ -121,7 +121,7 @@ def _keep(built: Assets, cache: Path, log: Path, targets: Sequence[str]) -> Asse
 
 @contextmanager
 def _alone(cache: Path, say: Say) -> Iterator[int]:
-    """A lock that the kernel takes back, however its holders end."""
+    """Hold a lock that the kernel releases, however its holders end."""
     with (cache / "lock").open("wb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

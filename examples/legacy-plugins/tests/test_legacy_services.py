@@ -36,7 +36,7 @@ def test_a_hall_with_pods_of_the_service_scores_lower() -> None:
 
 
 def rejected() -> World:
-    """The only room is in the south, and the pod's Service has its first pod in the north."""
+    """Reject a pod: only the south has room, and its Service's first pod is in the north."""
     full = NORTH.offers(pods="1")
     together = profile().args(ServiceAffinity, affinityLabels=["hall"])
     world = World(ServiceAffinity, nodes=[full, SOUTH], pods=[STANDING], objects=[WEB], profile=together)

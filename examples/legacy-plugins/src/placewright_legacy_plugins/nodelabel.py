@@ -63,7 +63,7 @@ class NodeLabel(ConstantReasonFilter[NodeLabelArgs], ScorePlugin):
     rejection = unresolvable(REASON)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where every label that must be there is, and none that must not."""
+        """Pass nodes with all of the present labels and none of the absent labels."""
         passes = np.ones(len(rows), np.bool_)
         for key in self.args.present_labels:
             passes &= _has(cluster, key, rows)
@@ -82,7 +82,7 @@ class NodeLabel(ConstantReasonFilter[NodeLabelArgs], ScorePlugin):
         return MAX_NODE_SCORE * met // max(wishes, 1)
 
     def events(self) -> Sequence[ClusterEventWithHint[Node]]:
-        """A node that has the right labels now and had not before; nothing when it rejects no node."""
+        """Return the event of a node that gets the right labels. If the plugin rejects no node, return none."""
         if not (self.args.present_labels or self.args.absent_labels):
             return ()
         return (event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_suits_now),)

@@ -32,7 +32,7 @@ class NodePreferAvoidPods(ScorePlugin[NoArgs]):
         self._avoided = _Avoided()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The pod's controller if some node avoids it, else an empty signature: all other pods score the same on all nodes."""
+        """Return the pod's controller if some node avoids it. All other pods score the same on all nodes."""
         controller = _controller(pod)
         return controller if controller and self._avoided.rows(controller, self.handle.cluster) else ()
 

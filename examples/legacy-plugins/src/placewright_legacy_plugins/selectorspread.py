@@ -79,7 +79,7 @@ class SelectorSpread(PreScorePlugin[NoArgs], ScorePlugin):
         return counts_by_row(cluster, selection)[rows].astype(np.int64)
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """A third by how few of them the node has, two thirds by how few its zone has; only the former where there is no zone."""
+        """Score few pods on the node by one third, and few in its zone by two thirds. Without a zone, only the node counts."""
         return state.read(NAME, _Scores).by_row[rows]
 
     def events(self) -> Sequence[ClusterEventWithHint]:

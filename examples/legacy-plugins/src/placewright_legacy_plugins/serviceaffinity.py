@@ -89,7 +89,7 @@ class PodServices:
 
 
 def selects(service: Service, pod: PodInfo) -> bool:
-    """True when the Service's selector matches the pod's labels; one without a selector selects nothing."""
+    """Return whether the Service is in the pod's namespace and selects its labels. Without a selector it selects none."""
     wanted = service.spec.selector
     same_namespace = service.metadata.namespace == pod.namespace
     return same_namespace and bool(wanted) and (wanted or {}).items() <= pod.labels.items()
@@ -135,12 +135,12 @@ class ServiceAffinity(PreFilterPlugin[ServiceAffinityArgs], ConstantReasonFilter
         return PreFilterResult()
 
     def _own(self, pod: PodInfo) -> dict[str, str]:
-        """What the pod's node selector says of the labels."""
+        """Return the affinity labels in the pod's node selector."""
         selector = pod.pod.spec.node_selector or NO_LABELS
         return {key: selector[key] for key in self._together if key in selector}
 
     def _of_the_first(self, pod: PodInfo, cluster: Cluster) -> dict[str, str]:
-        """The labels of the node of the first pod like this one; nothing where there is no such pod."""
+        """Return the affinity labels of the first node with a pod like this one. Without such a pod, return none."""
         like_it = PodSelection(frozenset((pod.namespace,)), selector_from_pairs(pod.labels))
         rows = np.flatnonzero(counts_by_row(cluster, like_it))
         if len(rows) == 0:
@@ -150,7 +150,7 @@ class ServiceAffinity(PreFilterPlugin[ServiceAffinityArgs], ConstantReasonFilter
         return {key: labels[key] for key in self._together if key in labels}
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where the node has these labels with these values."""
+        """Pass nodes that have the wanted labels with their values."""
         passes = np.ones(len(rows), np.bool_)
         for key, value in state.read(NAME, _Wanted).labels.items():
             column = cluster.label(key)
@@ -210,20 +210,20 @@ class ServiceAffinity(PreFilterPlugin[ServiceAffinityArgs], ConstantReasonFilter
 
 
 def _pod_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """The pod itself, or a pod on a node that begins or ceases to be like it."""
+    """Queue the pod if it changed, or if a pod on a node began or ceased to be like it."""
     if isinstance(new, PodInfo) and new.uid == pod.uid:
         return QueueingHint.QUEUE
     return _hint(_counts(old, pod) != _counts(new, pod))
 
 
 def _counts(other: Any, pod: PodInfo) -> bool:
-    """True for a pod on a node that is like this one."""
+    """Return whether `other` is on a node, and is like the pod."""
     on_a_node = isinstance(other, PodInfo) and bool(other.node_name)
     return on_a_node and other.namespace == pod.namespace and pod.labels.items() <= other.labels.items()
 
 
 def _service_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """A Service that selected the pod, or does now."""
+    """Queue the pod if the Service selected it before, or selects it now."""
     return _hint(any(isinstance(each, Service) and selects(each, pod) for each in (old, new)))
 
 

@@ -87,7 +87,7 @@ class LoadAware(RowwiseFilter[LoadAwareArgs], ScorePlugin):
     # --- the extension points ------------------------------------------------------------------------------------------------
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where no more CPU is in use than the arguments allow, or nothing is known."""
+        """Pass nodes whose CPU use is unknown, or within the limit of the arguments."""
         passes: BoolColumn = self._in_use(cluster)[rows] <= self.args.most_cpu_percent
         return passes
 
@@ -105,7 +105,7 @@ class LoadAware(RowwiseFilter[LoadAwareArgs], ScorePlugin):
         return np.where(used == UNKNOWN, MAX_NODE_SCORE // 2, MAX_NODE_SCORE - np.clip(used, 0, MAX_NODE_SCORE))
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """New samples, of which a poll is one event that names no object, and nodes that come or offer something else."""
+        """Return events of new samples, and of nodes that come or offer other resources. A poll is one event without an object."""
         return (
             event_with_hint(NODE_METRICS.name, Action.ALL, self._some_node_takes_pods),
             event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._some_node_takes_pods),
