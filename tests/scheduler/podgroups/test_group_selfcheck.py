@@ -12,7 +12,7 @@ from placewright.framework.events import QueueingHint
 from placewright.plugins.catalog import in_tree
 from placewright.queue.check import check_invariants
 from placewright.scheduler.podgroups import groupcheck
-from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
+from placewright.scheduler.selfcheck import Forgotten, SelfCheck, SkipReason
 from placewright.testing import device_class, resource_claim
 from randomcases import cases
 from scheduler.makers import PodMaker, World, node, pod
@@ -20,7 +20,7 @@ from scheduler.makers import PodMaker, World, node, pod
 from .makers import bound, group, member, members, tried
 
 
-def look(world: World, name: str) -> Forgotten | Left | None:
+def look(world: World, name: str) -> Forgotten | SkipReason | None:
     queued = world.queue.get(f"uid-{name}")
     assert queued is not None
     [lane] = world.queue.profile_queues()
@@ -58,7 +58,7 @@ async def test_the_first_waiting_member_speaks_for_a_group_that_fits() -> None:
     found = look(world, "job-0")
     assert isinstance(found, Forgotten)
     assert (found.plugin, found.node, found.event) == ("NodeResourcesFit", "n0", None)
-    assert [look(world, name) for name in ("job-1", "job-2")] == [Left.GROUP, Left.GROUP]
+    assert [look(world, name) for name in ("job-1", "job-2")] == [SkipReason.GROUP, SkipReason.GROUP]
 
 
 async def test_a_group_that_is_put_back_takes_all_members_along_and_is_placed() -> None:
@@ -66,7 +66,7 @@ async def test_a_group_that_is_put_back_takes_all_members_along_and_is_placed() 
     found = look(world, "job-0")
     assert isinstance(found, Forgotten)
     world.queue.retry(found.uid)
-    assert look(world, "job-1") is Left.GROUP, "the group is about to be tried"
+    assert look(world, "job-1") is SkipReason.GROUP, "the group is about to be tried"
     world.now += 20
     world.queue.flush_backoff()
     await tried(world)
@@ -109,20 +109,20 @@ async def test_a_hint_that_slept_is_named_with_the_event_that_it_missed(monkeypa
 )
 async def test_groups_whose_members_cannot_be_counted_are_left_out(odd: PodMaker) -> None:
     world = await waiting(full().show(device_class("gpu"), resource_claim("gpu").request("gpu")), 2, member("job", 0), odd)
-    assert look(freed(world, "big0"), "job-0") is Left.GROUP
+    assert look(freed(world, "big0"), "job-0") is SkipReason.GROUP
 
 
 async def test_a_large_group_is_left_to_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groupcheck, "MOST_MEMBERS", 2)
     monkeypatch.setattr("placewright.scheduler.selfcheck.MOST_MEMBERS", 2)
     world = await waiting(full(), 3, *members("job", 3))
-    assert look(freed(world, "big0"), "job-0") is Left.LARGE
+    assert look(freed(world, "big0"), "job-0") is SkipReason.LARGE
 
 
 async def test_a_group_without_its_object_is_left_out() -> None:
     world = freed(await waiting(full(), 3, *members("job", 3)), "big0")
     world.event_handlers.cluster_object_gone(group("job", 3))
-    assert look(world, "job-0") is Left.GROUP
+    assert look(world, "job-0") is SkipReason.GROUP
 
 
 async def test_a_member_whose_group_stands_is_looked_at_by_itself_and_in_its_groups_domain() -> None:
