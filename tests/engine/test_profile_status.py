@@ -13,7 +13,7 @@ import pytest
 from placewright.api.objects import Condition, ObjectMeta
 from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile
 from placewright.engine.profilestatus import StatusReporter
-from placewright.kube.errors import ApiError, RequestError
+from placewright.kube.errors import ApiError, RequestError, Unreachable
 from placewright.profiles.profilestate import ProfileStanding, Reason
 
 NOBODY = QueueSizes()
@@ -160,6 +160,15 @@ async def test_a_status_that_could_not_be_written_is_tried_again_and_said_once(o
     office.refuse = None
     await office.report()
     assert len(office.applied) == 1
+
+
+async def test_a_status_without_an_answer_is_left_to_the_notice_of_an_absence(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        for refuse in (Unreachable("Cannot connect"), ApiError(403, "Forbidden", "")):
+            office.refuse = refuse
+            await office.report()
+            office.seconds += 1
+    assert [record.message for record in caplog.records] == ["profile p: status could not be written, will be tried again: 403 Forbidden: "]
 
 
 async def test_a_profile_that_is_gone_is_nothing_to_speak_of(office: Office, caplog: pytest.LogCaptureFixture) -> None:

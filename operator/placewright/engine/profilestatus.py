@@ -172,9 +172,10 @@ class StatusReporter:
         except RequestError as problem:
             report.written = None
             if not (isinstance(problem, ApiError) and problem.status == NOT_FOUND):  # then a watch is about to show its deletion
-                level = logging.DEBUG if report.failing else logging.WARNING
+                away = not isinstance(problem, ApiError)  # the client logs once that the API server does not answer
+                level = logging.DEBUG if report.failing or away else logging.WARNING
                 _logger.log(level, "profile %s: status could not be written, will be tried again: %s", report.metadata.name, problem)
-                report.failing = True
+                report.failing = report.failing or not away
             return
         report.failing = False
         report.conditions = msgspec.convert(status["conditions"], tuple[Condition, ...])
