@@ -134,13 +134,20 @@ class Turns:
             result: T = ended.value
             return result
         finally:
-            self._resume()
-            # Closing raises GeneratorExit inside the work, which then takes back all that it assumed.
-            steps.close()
+            try:
+                self._resume()
+            finally:
+                # Closing raises GeneratorExit inside the work, which then takes back all that it assumed.
+                steps.close()
 
     def _others_decide_after(self, steps: Steps[Any]) -> bool:
         """Take steps for one turn, then hide what other work must not see; return whether others decide next."""
-        self._resume()
+        try:
+            self._resume()
+        except MemoryError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything while its group is put back
+            steps.throw(problem)
         if self.given_way and not self._leads():
             steps.throw(broken(LEAD_LOST))
         until = self._clock() + TURN_SECONDS
@@ -150,8 +157,13 @@ class Turns:
         self.given_way = True
         lends = self._lends(suspendable)
         if suspendable is not None and (lends or suspendable.hidden):
+            try:
+                suspendable.suspend()
+            except MemoryError:
+                raise
+            except Exception as problem:  # noqa: BLE001 - likewise
+                steps.throw(problem)
             self._suspended = suspendable
-            suspendable.suspend()
         return lends
 
     def _resume(self) -> None:
