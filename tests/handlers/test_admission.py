@@ -183,6 +183,7 @@ def review(**request: Any) -> bytes:
     ("body", "status"),
     [
         (review(object=[{}] * 30_000), 413),
+        (review(object=[[[[[{}]]]] * 8_000]), 413),
         (review(object=manifest(weights={f"w{i}": i for i in range(30_000)})), 413),
         (b"x" * (2**20 + 1), 413),
         (b"[" * 500_000, 400),

@@ -419,6 +419,19 @@ async def test_without_descriptors_it_accepts_again_in_a_moment(caplog: pytest.L
     assert caplog.text.count("connections cannot be accepted") == 1
 
 
+async def test_a_port_that_accepts_no_more_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_memory(_port: module.Port, _accepted: socket.socket) -> None:
+        raise MemoryError
+
+    reported = asyncio.Queue[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.put_nowait(context))
+    monkeypatch.setattr(module.Port, "_admit", without_memory)
+    async with served(None) as port, asyncio.timeout(DEADLINE):
+        _, writer = await asyncio.open_connection(LOOPBACK, port)
+        assert isinstance((await reported.get())["exception"], MemoryError)
+        writer.close()
+
+
 async def test_that_all_places_are_taken_is_said_once(caplog: pytest.LogCaptureFixture, few_places: None) -> None:
     async with served(self_made()) as port, intruders(port, ["silent before TLS"] * CROWD, trusting()):
         assert await probe(port, trusting()) == b"HTTP/1.1 200 OK"

@@ -51,11 +51,13 @@ _REFUSED: Final = 422
 _LONGEST_REVIEW: Final = 2 * 2**20
 #: Seconds between two looks at the certificate's files. cert-manager renews weeks ahead, so a minute is soon enough.
 CHECK_SECONDS: Final = 60.0
+#: Seconds for a request of the API server. A review may take 2 s in all (`manifests`), also behind a crowd that says nothing.
+_REQUEST_SECONDS: Final = 1.0
 #: Connections that the kernel queues until they are accepted.
 _BACKLOG: Final = 1024
-#: Commas in a review's text, which count its elements: each but the first of a list or an object follows a comma. A profile with a hundred
-#: extenders, before and after its change and with its managed fields, has about ten thousand.
-_MOST_COMMAS: Final = 20_000
+#: Elements, lists and objects in a review's text, counted by commas and closing brackets. A profile with a hundred extenders, before and
+#: after its change and with its managed fields, has about fifteen thousand.
+_MOST_ELEMENTS: Final = 30_000
 #: Characters of an answer, which `kubectl` prints.
 _LONGEST_ANSWER: Final = 8000
 #: The uid that Kopf sees in every reviewed object.
@@ -133,7 +135,7 @@ class AdmissionServer(kopf.WebhookServer):
         try:
             family = socket.AF_INET6 if ":" in (self.addr or "") else socket.AF_INET
             listening = socket.create_server((self.addr or "", self.port or 0), family=family, backlog=_BACKLOG, reuse_port=True)
-            async with Port(listening, tls, server, _LONGEST_REVIEW).open():
+            async with Port(listening, tls, server, _LONGEST_REVIEW, _REQUEST_SECONDS).open():
                 yield listening.getsockname()[1]
         finally:
             await runner.cleanup()
@@ -232,8 +234,9 @@ async def _bounded(request: web.Request) -> bytes:
         web.HTTPRequestEntityTooLarge: the review has too many elements.
     """
     body = await request.read()
-    if body.count(b",") > _MOST_COMMAS:
-        raise web.HTTPRequestEntityTooLarge(_MOST_COMMAS, body.count(b","), reason="a review of too many elements")
+    elements = sum(body.count(each) for each in (b",", b"]", b"}"))
+    if elements > _MOST_ELEMENTS:
+        raise web.HTTPRequestEntityTooLarge(_MOST_ELEMENTS, elements, reason="a review of too many elements")
     return body
 
 

@@ -76,7 +76,7 @@ class Connection(web.RequestHandler):
         self._port = port
         self._bytes_left = port.longest_request
         self._wire: asyncio.BaseTransport | None = None
-        self._end_after(REQUEST_SECONDS)
+        self._end_after(port.request_seconds)
         self.unfinished = False
         self.placed: asyncio.Future[None] = self._loop.create_future()
 
@@ -157,12 +157,18 @@ class Port:
     Attributes:
         server: answers requests.
         longest_request: bytes that are read of a connection.
+        request_seconds: from the accept until the request is complete.
         beat: number of beats since the port was opened.
         followers: connections whose answers go on for as long as their clients stay.
     """
 
     def __init__(
-        self, listening: socket.socket, tls: ssl.SSLContext | None, server: web.Server, longest_request: int = LONGEST_REQUEST
+        self,
+        listening: socket.socket,
+        tls: ssl.SSLContext | None,
+        server: web.Server,
+        longest_request: int = LONGEST_REQUEST,
+        request_seconds: float | None = None,
     ) -> None:
         """Accept nothing yet.
 
@@ -171,12 +177,15 @@ class Port:
             tls: None for plain HTTP.
             server: answers requests. Its handler calls `answer` of the connection when it has the whole request.
             longest_request: bytes of the request with its body.
+            request_seconds: from the accept until the request is complete; None for `REQUEST_SECONDS`. A silent crowd keeps others
+                waiting for that long.
         """
         listening.setblocking(False)
         self._listening = listening
         self._tls = tls
         self.server = server
         self.longest_request = longest_request
+        self.request_seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
         self._places = asyncio.Semaphore(PLACES)
         self._held: dict[asyncio.Task[None], Connection] = {}
         self._said = -_SAID_EVERY
@@ -187,6 +196,8 @@ class Port:
     async def open(self) -> AsyncIterator[None]:
         """Accept for as long as the context is open. At its end answers under way have `END_SECONDS`; all other connections end at once."""
         tasks = [asyncio.create_task(each(), name=each.__name__) for each in (self._accept, self._count_beats)]
+        for task in tasks:
+            task.add_done_callback(_report)
         try:
             yield
         finally:
@@ -206,6 +217,9 @@ class Port:
             await self._places.acquire()
             try:
                 accepted, _ = await loop.sock_accept(self._listening)
+            except ConnectionAbortedError:  # the client left while it waited with the kernel
+                self._places.release()
+                continue
             except OSError as problem:
                 self._places.release()
                 self._say("connections cannot be accepted: %s", problem)
@@ -253,6 +267,12 @@ class Port:
         if now - self._said >= _SAID_EVERY:
             self._said = now
             _log.warning(words + " (said once a minute)", about)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """Report a broken task of a port: without memory the process ends, instead of a port that accepts no more."""
+    if not task.cancelled() and (problem := task.exception()) is not None:
+        task.get_loop().call_exception_handler({"message": "a port accepts no more connections", "exception": problem})
 
 
 async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -161,14 +161,15 @@ class Plugin(Generic[ArgsT]):
         return ()
 
     def start(self) -> None:
-        """Begin work beside decisions, such as a timer. Called once, when the profile takes effect with this generation.
+        """Begin work beside decisions, such as a timer. Called when the profile takes effect with this generation.
 
+        It is called again after `close` if the generation takes effect again: an older profile had the schedulerName and is gone.
         Plugins of shadows, and of commands that look at a cluster, are built and never started. An exception is logged and counted, and the
         profile goes on.
         """
 
     def close(self) -> None:
-        """End what `start` began. Called once, when another generation takes effect, the profile goes or the process ends.
+        """End what `start` began. Called when another generation takes effect, the profile goes or the process ends.
 
         Attempts that began under this generation may still call the plugin. What a later generation needs is kept in
         `Cluster.extension`.

@@ -1,7 +1,8 @@
 """Patches objects for plugins that declare it.
 
 A merge patch sets the same fields however often it is sent, so it is repeated after a lost answer. A plugin that must not undo another
-client's change puts the `resourceVersion` that it saw into the patch; then the API server refuses it with 409.
+client's change puts the `resourceVersion` that it saw into the patch. Then the API server refuses it with 409, and it is sent once: a
+repetition would be refused because of its own first success.
 The writer refuses requests of a replica that does not lead.
 """
 
@@ -35,6 +36,7 @@ class HttpObjectPatcher(ApiWriter):
             PatchError: the server refused, or did not answer.
         """
         try:
-            await self._send(lambda: self._client.patch(path, self._guarded(body)), whose=RequestOwner(namespace))
+            attempts = 1 if "resourceVersion" in (body.get("metadata") or {}) else None
+            await self._send(lambda: self._client.patch(path, self._guarded(body)), attempts=attempts, whose=RequestOwner(namespace))
         except RequestError as problem:
             raise PatchError(f"patching {path}: {problem}") from problem
