@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
+import randomcases
 from seeds import seeds
 
 
-def test_each_seed_is_tried_and_the_one_that_fails_is_named() -> None:
+def test_each_seed_is_tried_and_the_one_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(randomcases._Run, "share", 1)
     tried: list[int] = []
 
     @seeds(range(3, 10), at_once=4)
