@@ -23,7 +23,7 @@ from placewright.http import listener
 from placewright.http.accept import Connection
 from placewright.http.certificates import self_made
 from placewright.http.listener import Listener, bind
-from placewright.http.routes import Answer, Audience, Endpoint, Following, PublicOnly, Question, Routes
+from placewright.http.routes import Answer, Audience, Endpoint, Following, PublicOnly, Question, RequestRefused, Routes
 from programs import optional_module
 from serving.desk import get, said, trusting
 
@@ -345,6 +345,23 @@ async def test_health_is_told_beside_more_users_than_are_answered_at_once(monkey
         assert await probe(port, None) == b"HTTP/1.1 200 OK"
         done.set()
         assert all(answer.endswith(b"at last") for answer in await asyncio.gather(*users))
+
+
+async def test_a_crowd_whose_requests_are_complete_in_one_turn_turns_no_user_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "MOST_ANSWERS", 4)
+
+    class Judging(PublicOnly):
+        async def admit(self, endpoint: Endpoint, question: Question) -> None:
+            if not question.authorization:
+                await asyncio.sleep(0)
+                raise RequestRefused(401, "Unauthorized")
+
+    monkeypatch.setattr(f"{__name__}.Admitting", Judging)
+    async with served(None, livez) as port, newcomers(port, SMALL, b"GET /much HTTP/1.1\r\n") as crowd, asyncio.timeout(DEADLINE):
+        for each in crowd:
+            each.send(b"Host: x\r\n\r\n")
+        answers = [await asyncio.get_running_loop().sock_recv(each, 100) for each in crowd]
+        assert {each.partition(b"\r\n")[0] for each in answers} == {b"HTTP/1.1 401 Unauthorized"}
 
 
 # --- long answers -----------------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ _LONGEST_REVIEW: Final = 2 * 2**20
 #: Seconds between two looks at the certificate's files. cert-manager renews weeks ahead, so a minute is soon enough.
 CHECK_SECONDS: Final = 60.0
 #: Seconds for a request of the API server. A review may take 2 s in all (`manifests`), also behind a crowd that says nothing.
-_REQUEST_SECONDS: Final = 1.0
+_REQUEST_SECONDS: Final = 0.75
 #: Connections that the kernel queues until they are accepted.
 _BACKLOG: Final = 1024
 #: Elements, lists and objects in a review's text, counted by commas and closing brackets. A profile with a hundred extenders, before and

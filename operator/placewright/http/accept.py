@@ -32,11 +32,11 @@ from aiohttp import web
 _log = logging.getLogger(__name__)
 
 #: Connections of one port, beside its followers. A connection within TLS takes up to 400 KiB.
-PLACES: Final = 256
+PLACES: Final = 128
 #: Connections of one port whose answers go on for as long as their clients stay.
 FOLLOWING: Final = 128
 #: From the accept until the request is complete. A client needs two ways through the network, and processor time.
-REQUEST_SECONDS: Final = 3.0
+REQUEST_SECONDS: Final = 1.5
 #: From the request to the last byte of the answer.
 ANSWER_SECONDS: Final = 30.0
 BEAT_SECONDS: Final = 0.1

@@ -24,7 +24,8 @@ _log = logging.getLogger(__name__)
 #: Connections that the kernel queues until they are accepted; its own limit may be lower.
 _BACKLOG: Final = 1024
 #: Answers that are judged, made or written at once, without health. Health is answered beyond them, because a port has more connections.
-MOST_ANSWERS: Final = 128
+MOST_ANSWERS: Final = 96
+_TURNS_TO_LEAVE: Final = 16
 #: Bytes from which on an answer is compressed: for fewer the work costs more than the bytes.
 _WORTH_PACKING: Final = 4096
 #: Seconds that a client which follows a long answer may take for one piece, and bytes of a piece that are written at once: what a client
@@ -104,7 +105,6 @@ class Listener:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = cast(Connection, request.protocol)
         connection.answer()
-        self._under_way.add(connection)
         try:
             return await self._answered(request)
         finally:
@@ -135,10 +135,24 @@ class Listener:
             raise RequestRefused(_NOT_FOUND, "404 page not found")
         if request.method != "GET":
             return Answer(b"405 method not allowed\n", status=_METHOD_NOT_ALLOWED, headers={"Allow": "GET"})
-        if endpoint.audience is not Audience.EVERYBODY and len(self._under_way) > MOST_ANSWERS:
-            raise RequestRefused(_NO_PLACE, "503 too many answers are under way; try again later")
+        if endpoint.audience is not Audience.EVERYBODY:
+            await self._enter(cast(Connection, request.protocol))
         await self._gate.admit(endpoint, question)
         return await endpoint.answer(question)
+
+    async def _enter(self, connection: Connection) -> None:
+        """Count an answer as under way.
+
+        Raises:
+            RequestRefused: too many are, also after the turns that refused ones need to leave: the requests of a crowd may all be complete
+                after a turn that took long, and must not turn a user away.
+        """
+        for _ in range(_TURNS_TO_LEAVE):
+            if len(self._under_way) < MOST_ANSWERS:
+                self._under_way.add(connection)
+                return
+            await asyncio.sleep(0)
+        raise RequestRefused(_NO_PLACE, "503 too many answers are under way; try again later")
 
     async def _sent(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
         body = answer.body
