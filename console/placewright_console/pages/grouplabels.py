@@ -7,7 +7,7 @@ defines, such as zone and region, come first, then labels about topology, then t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 #: Labels by which nodes can be grouped, and values of one: a picture with more groups shows nothing.
@@ -86,15 +86,3 @@ class LabelCounts:
                 del values[value]
         if not self._with[key]:
             del self._nodes[key], self._with[key]
-
-
-def grouping_labels(nodes: Iterable[_Labels]) -> tuple[str, ...]:
-    """Choose the labels of some nodes.
-
-    Returns:
-        At most `MOST_LABELS` keys, the most useful first.
-    """
-    counts = LabelCounts()
-    for row, labels in enumerate(nodes):
-        counts.set_row(row, labels)
-    return counts.chosen()
