@@ -15,10 +15,13 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
-from urllib.parse import quote
+from typing import Any, Final, Protocol
+
+#: The characters of objects' names. A plugin may take names from what tenants write, so that a slash must not lead to another object.
+_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[\w.:-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,13 @@ class ObjectPatch:
             namespace: of a namespaced object.
 
         Raises:
-            ValueError: a namespace is missing, or stands where none belongs; the name is none of an object.
+            ValueError: a namespace is missing, or stands where none belongs; no object can have this name.
         """
-        if name in ("", ".", ".."):
+        if not _NAME.fullmatch(name):
             raise ValueError(f"{self.resource}: found name {name!r}; allowed the name of an object")
-        if bool(namespace) is not self.namespaced:
+        if not (_NAME.fullmatch(namespace) if self.namespaced else namespace == ""):
             raise ValueError(f"{self.resource}: found namespace {namespace!r}; allowed {'a name' if self.namespaced else 'none'}")
         resource, _, part = self.resource.partition("/")
-        # A plugin may take names from what tenants write, so that a slash must not lead to another object.
-        name, namespace = quote(name, safe=""), quote(namespace, safe="")
         where = f"/namespaces/{namespace}" if namespace else ""
         root = f"/apis/{self.group}" if self.group else "/api"
         return f"{root}/{self.version}{where}/{resource}/{name}{f'/{part}' if part else ''}"
