@@ -9,6 +9,7 @@ has no rule for words, and none that asks for sections only where a function is 
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import re
 import sys
@@ -27,16 +28,32 @@ _SECTION: Final = re.compile(r"^ *(Args|Returns|Yields|Raises):$", re.MULTILINE)
 _CODE: Final = re.compile(r"``[^`]+``|`[^`]+`|^#:? ?-{3}.*|(?:noqa|type|fmt|pragma): ?[\w\[\], ]+", re.MULTILINE)
 #: Before the text of an attribute, in a docstring or in the comment above it.
 _ATTRIBUTE: Final = r"(?:\A#:\x20|^\x20+(?-i:[a-z_]\w*(?:,\x20[a-z_]\w*)*):\x20)"
+#: Where a sentence ends: a point, a colon or a semicolon, an empty line, the next item or attribute, an example.
+_END: Final = re.compile(r"(?<=[.;:?!])[)\"']?\s+|\n\s*\n|\n\s*(?:[-*|]|\d\.) ")
+#: An indented block: a table or a drawing below a sentence that ends with a colon, or an example.
+_BLOCK: Final = re.compile(r"(?::\n\s*\n|^Example:\n)(?: {4,}.*(?:\n|\Z)|\s*\n)+", re.MULTILINE)
 _FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Prose(NamedTuple):
-    """A piece of text: where it begins, and whether it is a docstring, whose first words count as its opening."""
+    """A piece of text: where it begins, whether it is a docstring, whose first words count as its opening, or a comment."""
 
     line: int
     text: str
     docstring: bool = False
+    comment: bool = False
+
+    def sentences(self) -> Iterator[tuple[int, int]]:
+        """Iterate over the sentences of a docstring or a comment: the line, and how many words."""
+        text = re.sub(r"^#:? ?", "", self.text, flags=re.MULTILINE) if self.comment else inspect.cleandoc(self.text)
+        text = _BLOCK.sub(lambda match: "." + "\n" * match.group().count("\n"), text)
+        begin = 0
+        for end in (*_END.finditer(text), None):
+            sentence = text[begin : end.start() if end else None]
+            if sentence.strip():
+                yield self.line + text.count("\n", 0, begin + len(sentence) - len(sentence.lstrip())), len(sentence.split())
+            begin = end.end() if end else 0
 
 
 class Finding(NamedTuple):
@@ -63,6 +80,8 @@ class Rules:
     sections: list[str]
     attributes: list[tuple[re.Pattern[str], str]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
+    short: tuple[str, ...] = ()
+    longest: int = 20
 
     @classmethod
     def read(cls, path: Path = RULES) -> Rules:
@@ -71,16 +90,31 @@ class Rules:
         begins = (("words", r"\b"), ("openings", r"\A\s*"), ("attributes", _ATTRIBUTE))
         words, openings, attributes = ([_compiled(rule, begin) for rule in told[key]] for key, begin in begins)
         exceptions, besides = (told.get(key, []) for key in ("exceptions", "besides"))
-        return cls(words, openings, exceptions, besides, told["rooms"], told["documents"], told["sections"], attributes, told["done"])
+        return cls(
+            words,
+            openings,
+            exceptions,
+            besides,
+            told["rooms"],
+            told["documents"],
+            told["sections"],
+            attributes,
+            told["done"],
+            tuple(told["short"]),
+        )
 
     def broken_by(self, prose: Prose, name: str = "") -> Iterator[tuple[int, str]]:
-        """Find forbidden words, in docstrings forbidden openings, and in rooms that are done those of attributes: line and problem."""
+        """Find forbidden words, forbidden openings of docstrings and attributes, and sentences that are too long: line and problem."""
         text = _CODE.sub(lambda match: re.sub(r"\S", "_", match.group()), prose.text)
         attributes = self.attributes if name.startswith(tuple(f"{room}/" for room in self.done)) else ()
         for pattern, instead in (*self.words, *(self.openings if prose.docstring else ()), *attributes):
             for match in pattern.finditer(text):
                 found = " ".join(re.sub(r"#:?", "", match.group()).split())
                 yield prose.line + text.count("\n", 0, match.start()), f'"{found}": {instead}'
+        if (prose.docstring or prose.comment) and name.startswith(self.short):
+            for line, words in prose.sentences():
+                if words > self.longest:
+                    yield line, f"a sentence of {words} words: at most {self.longest}"
 
     def excuse(self, finding: Finding) -> dict[str, str] | None:
         """Return the exception that excuses a finding, or None: one for its words, or one for its whole file."""
@@ -127,11 +161,11 @@ def _comments(source: str) -> Iterator[Prose]:
         if token.type != tokenize.COMMENT:
             continue
         if block and token.start != (block[-1].start[0] + 1, block[-1].start[1]):
-            yield Prose(block[0].start[0], "\n".join(each.string for each in block))
+            yield Prose(block[0].start[0], "\n".join(each.string for each in block), comment=True)
             block = []
         block.append(token)
     if block:
-        yield Prose(block[0].start[0], "\n".join(each.string for each in block))
+        yield Prose(block[0].start[0], "\n".join(each.string for each in block), comment=True)
 
 
 # --- sections ------------------------------------------------------------------------------------------------------------------------

@@ -63,7 +63,8 @@ def findings(path: Path, text: str, name: str = "operator/room/module.py") -> li
     file = path / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(dedent(text))
-    rules = PROSE.Rules(RULES.words, RULES.openings, [], [], ["operator/room"], [], ["operator/room"], RULES.attributes, ["operator/room"])
+    room = ["operator/room"]
+    rules = PROSE.Rules(RULES.words, RULES.openings, [], [], room, [], room, RULES.attributes, room, tuple(room))
     return [finding.problem for finding in PROSE.check_file(file, name, rules)]
 
 
@@ -75,7 +76,7 @@ def test_the_rooms_and_documents_that_hold_break_no_rule() -> None:
 
 
 def test_every_room_and_document_that_holds_is_there() -> None:
-    assert [room for room in (*RULES.rooms, *RULES.done) if not list((ROOT / room).rglob("*.py"))] == []
+    assert [room for room in (*RULES.rooms, *RULES.done, *RULES.short) if not list((ROOT / room).rglob("*.py"))] == []
     assert [path for path in RULES.sections if not (ROOT / path).exists()] == []
     assert [pattern for pattern in RULES.documents if not list(ROOT.glob(pattern))] == []
 
@@ -125,6 +126,20 @@ def test_an_attribute_that_begins_with_no_noun_is_found_in_rooms_that_are_done(t
         assert [problem.partition('":')[2] for problem in findings(tmp_path, module)] == [f" {RULES.attributes[0][1]}"]
         assert findings(tmp_path, module, "operator/other/module.py") == []
     assert findings(tmp_path, f"#: Number {text}\nX = 1\n") == []
+
+
+@pytest.mark.parametrize("module", ['"""{}."""\n', "# {}.\nX = 1\n", '"""Pods.\n\nAttributes:\n    first: {}.\n    second: {}.\n"""\n'])
+def test_a_sentence_of_more_than_20_words_is_found_in_docstrings_and_comments(tmp_path: Path, module: str) -> None:
+    assert findings(tmp_path, module.format(" ".join(["Word"] * 20), "Another")) == []
+    long = module.format(" ".join(["Word"] * 21), "Another")
+    assert findings(tmp_path, long) == ["a sentence of 21 words: at most 20"]
+    assert findings(tmp_path, long, "operator/other/module.py") == []
+
+
+def test_tables_and_examples_are_no_sentences(tmp_path: Path) -> None:
+    block = "\n".join(["    Word word word word word word"] * 5)
+    for module in (f'"""Pods.\n\nThe points:\n\n{block}\n"""\n', f'"""Pods.\n\nExample:\n{block}\n"""\n'):
+        assert findings(tmp_path, module) == []
 
 
 def test_every_rule_has_a_planted_sentence() -> None:

@@ -1,7 +1,7 @@
 """`python -m tools.conformance`: runs upstream's end-to-end tests and prints the outcome of each spec.
 
-Progress goes to stderr. Exit codes: 0 nothing failed, 1 a spec failed or the run broke off, 2 wrong input, 3 a program is missing and
-cannot be built on this machine, 130 interrupted.
+Progress goes to stderr. Exit codes: 0 nothing failed; 1 a spec failed or the run broke off; 2 wrong input; 3 a program is missing and
+cannot be built on this machine; 130 interrupted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """kube-apiserver, kube-scheduler, etcd and kubectl from Debian's own packages, put into one folder.
 
 etcd and kubectl are taken out of their packages without installing these: no etcd service starts, and another kubectl stays what it is.
-kube-apiserver and kube-scheduler, which Debian does not package, are built from its source package `kubernetes` as that package's own rules
-do it. No version is named here: the machine's release decides it. Only the tools that a build needs are installed.
+Debian does not package kube-apiserver and kube-scheduler: they are built from its source package `kubernetes`, by that package's own
+rules. No version is named here: the machine's release decides it. Only the tools that a build needs are installed.
 
 Decision 0010 says why this way, and why one vendored library is exchanged.
 """
