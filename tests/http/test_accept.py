@@ -31,6 +31,8 @@ from serving.desk import get, said, trusting
 SMALL = 32
 FOLLOWING = 32
 REQUEST_SECONDS = 1.0
+#: Two probes each wait for that long behind a crowd that reads no answers.
+ANSWER_SECONDS = 2.0
 CROWD = 90
 #: Requests beyond the first one.
 MORE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 10
@@ -89,6 +91,7 @@ def few_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PLACES", SMALL)
     monkeypatch.setattr(module, "FOLLOWING", FOLLOWING)
     monkeypatch.setattr(module, "REQUEST_SECONDS", REQUEST_SECONDS)
+    monkeypatch.setattr(module, "ANSWER_SECONDS", ANSWER_SECONDS)
 
 
 # --- probes beside intruders ------------------------------------------------------------------------------------------------------
