@@ -6,10 +6,9 @@ from fake_api import FakeApi, answer, hang_up, refuse
 from kubesandbox.server import Sandbox
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.discovery import ATTEMPTS, Collection, ServedResources, Wanted, discover, version_rank
+from placewright.kube.discovery import ATTEMPTS, Collection, ServedResources, Wanted, discover
 from placewright.kube.errors import ApiError, Unreachable
 from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.events import uses_core_events
 
 
 def serve(api: FakeApi, served: dict[str, list[str]], down: dict[str, int] | None = None) -> None:
@@ -31,7 +30,6 @@ KUBERNETES_1_20 = {
     "policy/v1beta1": ["poddisruptionbudgets"],
     "storage.k8s.io/v1": ["storageclasses", "csinodes"],
     "storage.k8s.io/v1beta1": ["csistoragecapacities", "csinodes"],
-    "events.k8s.io/v1": ["events"],
     "metrics.example/v1": ["pods"],
 }
 
@@ -49,37 +47,16 @@ async def discovered(served: dict[str, list[str]]) -> ServedResources:
 
 async def test_an_old_server_gives_its_beta_versions() -> None:
     served = await discovered(KUBERNETES_1_20)
-    assert served.best("", "pods") == "/api/v1/pods"
-    assert served.best("policy", "poddisruptionbudgets") == "/apis/policy/v1beta1/poddisruptionbudgets"
-    assert served.best("storage.k8s.io", "csistoragecapacities") == "/apis/storage.k8s.io/v1beta1/csistoragecapacities"
-    assert served.best("storage.k8s.io", "csinodes") == "/apis/storage.k8s.io/v1/csinodes"
-    assert served.best("resource.k8s.io", "resourceclaims") is None
-    assert not uses_core_events(served)
-
-
-async def test_a_stable_version_goes_before_a_beta_whatever_their_order() -> None:
-    served = await discovered({"policy/v1beta1": ["poddisruptionbudgets"], "policy/v1": ["poddisruptionbudgets"], "v1": []})
-    assert served.best("policy", "poddisruptionbudgets") == "/apis/policy/v1/poddisruptionbudgets"
-
-
-async def test_only_versions_that_the_caller_can_read_are_chosen() -> None:
-    served = await discovered({"resource.k8s.io/v1alpha2": ["resourceclaims"], "v1": []})
-    assert served.best("resource.k8s.io", "resourceclaims", ("v1", "v1beta1")) is None
-
-
-async def test_without_events_k8s_io_core_events_are_written() -> None:
-    assert uses_core_events(await discovered({"v1": ["events"], "events.k8s.io/v1beta1": ["events"]}))
+    assert served.served[("", "pods")] == ["v1"]
+    assert served.find(BUDGETS) == Collection("/apis/policy/v1beta1/poddisruptionbudgets", "v1beta1")
+    assert served.served[("storage.k8s.io", "csinodes")] == ["v1", "v1beta1"]
+    assert ("resource.k8s.io", "resourceclaims") not in served.served
 
 
 async def test_groups_nobody_asks_for_and_subresources_are_left_out() -> None:
     served = await discovered(KUBERNETES_1_20)
     assert ("metrics.example", "pods") not in served.served
     assert ("", "pods/binding") not in served.served
-
-
-def test_versions_are_ordered_as_kubernetes_orders_them() -> None:
-    names = ["v1alpha1", "nonsense", "v2", "v1beta2", "v1", "v1beta10"]
-    assert sorted(names, key=version_rank, reverse=True) == ["v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "nonsense"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +77,7 @@ async def test_a_group_whose_apiservice_is_down_is_silent_and_the_others_are_fou
         serve(api, KUBERNETES_1_20, {"policy/v1beta1": ATTEMPTS})
         served = await discover(client, GROUPS, backoff=AT_ONCE)
     assert served.silent == ("policy/v1beta1",)
-    assert served.find(BUDGETS) is None and served.best("storage.k8s.io", "csinodes") == "/apis/storage.k8s.io/v1/csinodes"
+    assert served.find(BUDGETS) is None and ("storage.k8s.io", "csinodes") in served.served
 
 
 @pytest.mark.parametrize("nonsense", ["<html>", [], {"resources": 7}])
@@ -110,7 +87,7 @@ async def test_a_group_that_answers_nonsense_is_silent_too(nonsense: object) -> 
         api.on("GET /apis/resource.k8s.io/v1", answer(nonsense))
         api.on("GET /api/v1", answer({"resources": [{"name": "pods"}]}))
         served = await discover(client, GROUPS, backoff=AT_ONCE)
-    assert served.silent == ("resource.k8s.io/v1",) and served.best("", "pods") is not None
+    assert served.silent == ("resource.k8s.io/v1",) and ("", "pods") in served.served
 
 
 async def test_a_group_that_answers_when_it_is_asked_again_is_not_silent() -> None:
@@ -133,7 +110,7 @@ async def test_a_group_we_may_not_see_is_one_that_is_not_served() -> None:
         api.on("GET /apis/policy/v1", refuse(403, "Forbidden"))
         api.on("GET /api/v1", answer({"resources": [{"name": "pods"}]}))
         served = await discover(client, GROUPS)
-    assert served.best("policy", "poddisruptionbudgets") is None and served.best("", "pods") == "/api/v1/pods"
+    assert served.find(BUDGETS) is None and served.served == {("", "pods"): ["v1"]}
 
 
 async def test_a_server_that_does_not_answer_is_an_error_and_not_an_empty_server() -> None:
@@ -149,5 +126,5 @@ async def test_a_server_that_does_not_answer_is_an_error_and_not_an_empty_server
 async def test_the_sandbox_serves_what_the_scheduler_reads() -> None:
     async with Sandbox() as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
         served = await discover(client, GROUPS)
-    for group, resource in [("", "pods"), ("", "nodes"), ("policy", "poddisruptionbudgets"), ("events.k8s.io", "events")]:
-        assert served.best(group, resource) is not None
+    for group, resource in [("", "pods"), ("", "nodes"), ("policy", "poddisruptionbudgets")]:
+        assert (group, resource) in served.served

@@ -30,11 +30,10 @@ class Desk:
         self.clock = 1000.0
         self.waits: list[float] = []
 
-    def recorder(self, *, core: bool = False, may_warn: Callable[[], bool] = lambda: True, **limits: Any) -> HttpEventRecorder:
+    def recorder(self, *, may_warn: Callable[[], bool] = lambda: True, **limits: Any) -> HttpEventRecorder:
         return HttpEventRecorder(
             self.client,
             "replica-1",
-            core=lambda: core,
             may_warn=may_warn,
             limits=EventLimits(**{"backoff": RetryBackoff(0.1, 0.1)} | limits),
             clock=lambda: self.clock,
@@ -57,7 +56,6 @@ class Desk:
 async def desk() -> AsyncIterator[Desk]:
     async with FakeApi() as api, api.client() as client:
         api.on(f"POST {EVENTS}", CREATED)
-        api.on("POST /api/v1/namespaces/shop/events", CREATED)
         yield Desk(api, client)
 
 
@@ -86,19 +84,6 @@ async def test_an_event_has_the_shape_of_events_k8s_io(desk: Desk) -> None:
         "reportingInstance": "replica-1",
         "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "web", "uid": "u-1", "resourceVersion": "7"},
     }
-
-
-async def test_where_there_is_nothing_else_core_events_are_written(desk: Desk) -> None:
-    recorder = desk.recorder(core=True)
-    recorder.start()
-    fail(recorder)
-    await recorder.close()
-    (request,) = desk.api.asked("POST")
-    assert request.path == "/api/v1/namespaces/shop/events"
-    body = request.body
-    assert body["involvedObject"]["name"] == "web" and body["message"] == "0/3 nodes are available" and body["count"] == 1
-    assert body["reportingComponent"] == body["source"]["component"] == "placewright"
-    assert body["firstTimestamp"] == body["lastTimestamp"] == "2030-01-02T12:00:00Z"
 
 
 @given(st.text(max_size=3000))

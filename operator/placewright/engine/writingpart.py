@@ -23,7 +23,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.ratelimit import TokenBucket
 from placewright.kube.writers.binder import HttpBinder
 from placewright.kube.writers.claims import HttpClaimWriter
-from placewright.kube.writers.events import HttpEventRecorder, uses_core_events
+from placewright.kube.writers.events import HttpEventRecorder
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.objects import HttpObjectPatcher
 from placewright.kube.writers.podgroupstatus import GroupView, HttpGroupStatusWriter
@@ -88,7 +88,7 @@ class WritingPart:
         outlive = OUTLIVES_LEAD * Timing.of(options.peering_lifetime).gap
         self.client = client = ApiClient(info.access, limit=limit, listeners=heard.requests, outlive=outlive)
         leads, sleep = takeover.may_write, takeover.sleep
-        self.events = HttpEventRecorder(client, info.replica.identity, core=self._core_events, may_warn=leads)
+        self.events = HttpEventRecorder(client, info.replica.identity, may_warn=leads)
         self.status = HttpStatusWriter(client, leads, sleep=sleep)
         self.group_status = HttpGroupStatusWriter(client, GroupView(leads, self._group_object, self.native_version))
         self.binder = HttpBinder(client, leads, aside=self._aside, before=self.status.nomination_written, sleep=sleep)
@@ -109,9 +109,6 @@ class WritingPart:
 
     def _group_object(self, ref: GroupRef) -> GroupObject | None:
         return self._deciding().cluster.pod_groups.object_of(ref)
-
-    def _core_events(self) -> bool:
-        return uses_core_events(self._discovery().served)
 
     @property
     def outbox(self) -> Mapping[str, QueueingWriter[Any, Any]]:

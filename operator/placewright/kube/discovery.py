@@ -7,8 +7,7 @@ the first that we can read is chosen. A missing collection is no error: the plug
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,9 +20,6 @@ from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 
 #: How often a group that answers with an error is asked before it counts as silent.
 ATTEMPTS: Final = 4
-_EVENTS: Final = "events.k8s.io"
-_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
-_STABILITY: Final = {"alpha": 0, "beta": 1, None: 2}
 
 
 class _GroupVersion(msgspec.Struct, rename="camel"):
@@ -86,24 +82,6 @@ class ServedResources:
     served: dict[tuple[str, str], list[str]]
     silent: tuple[str, ...] = ()
 
-    def best(self, group: str, resource: str, versions: Sequence[str] = ()) -> str | None:
-        """Find a collection in the best version served.
-
-        Args:
-            group: such as `policy`; empty for the core group.
-            resource: such as `poddisruptionbudgets`.
-            versions: that the caller can read, best first. Without any: stable before beta before alpha, then the higher number.
-
-        Returns:
-            Path of the collection over all namespaces; None when no such version is served.
-        """
-        found = self.served.get((group, resource), [])
-        if versions:
-            chosen = next((version for version in versions if version in found), None)
-        else:
-            chosen = max(found, key=version_rank, default=None)
-        return collection_path(group, chosen, resource) if chosen else None
-
     def find(self, wanted: Wanted) -> Collection | None:
         """Find a wanted collection in the first of its versions that is served.
 
@@ -118,22 +96,6 @@ class ServedResources:
             if version in found:
                 return Collection(collection_path(wanted.group, version, wanted.resource), version)
         return None
-
-
-def version_rank(version: str) -> tuple[int, int, int]:
-    """Order API versions: v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else.
-
-    Args:
-        version: such as `v1beta1`.
-
-    Returns:
-        A sort key; the greater the better.
-    """
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return (-1, 0, 0)
-    major, stability, minor = match.groups()
-    return (_STABILITY[stability], int(major), int(minor or 0))
 
 
 def collection_path(group: str, version: str, resource: str) -> str:
@@ -161,7 +123,7 @@ async def discover(
     backoff: RetryBackoff = RetryBackoff(initial=0.2, maximum=2.0),  # noqa: B008 - frozen
     sleep: Sleep = asyncio.sleep,
 ) -> ServedResources:
-    """Ask which collections are served in these groups, in the core group, and for events.
+    """Ask which collections are served in these groups and in the core group.
 
     A group that answers only with errors or with nonsense, as one whose APIService is down, is `silent`; it does not fail the discovery.
 
@@ -179,7 +141,7 @@ async def discover(
         Unreachable: the server did not answer (see `retry.until_answered`).
         DecodeError: its list of groups has another shape.
     """
-    wanted = {*groups, _EVENTS}
+    wanted = set(groups)
     listed = await client.get_as("/apis", _GroupList)
     asked = [(group.name, one.version) for group in listed.groups or () if group.name in wanted for one in group.versions or ()]
     core = await _resources(client, "", "v1")

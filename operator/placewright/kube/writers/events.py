@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Final, NamedTuple, Unpack
 
 from placewright.api.pods import PodInfo
 from placewright.kube.client import JSON, MERGE_PATCH, ApiClient
-from placewright.kube.discovery import ServedResources
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff, with_retries
@@ -112,7 +111,7 @@ class EventLimits:
 
 
 class HttpEventRecorder(QueueingWriter[str, _Record]):
-    """Writes events.k8s.io/v1, or core v1 for a server without it; implements the scheduler's port `EventRecorder`.
+    """Writes events of events.k8s.io/v1; implements the scheduler's port `EventRecorder`.
 
     Attributes:
         counts: outcomes so far.
@@ -127,7 +126,6 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         client: ApiClient,
         instance: str,
         *,
-        core: Callable[[], bool] = lambda: False,
         may_warn: Callable[[], bool] = always,
         limits: EventLimits = EventLimits(),
         **timing: Unpack[WriterTiming],
@@ -137,7 +135,6 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         Args:
             client: of the API server.
             instance: who reports, such as the replica's identity.
-            core: whether to write core v1 events (see `uses_core_events`).
             may_warn: asked before each request about a warning.
             limits: how much recording may take.
             timing: see `WriterTiming`.
@@ -146,7 +143,6 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         super().__init__(client, may_warn, workers=limits.workers, **own)
         self.counts = EventCounts()
         self._instance = instance[:128]
-        self._core = core
         self._limits = limits
         self._recent: OrderedDict[_Key, _Record] = OrderedDict()
         self._complained = False
@@ -255,12 +251,12 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
             self._done(record)
 
     async def _request(self, record: _Record) -> None:
-        path = self._path(record.regarding.namespace)
+        path = f"/apis/events.k8s.io/v1/namespaces/{record.regarding.namespace}/events"
         if record.written == 0:
             await self._write_one("POST", path, self._body(record), record)
             return
         try:
-            await self._write_one("PATCH", f"{path}/{record.name}", self._series(record), record, MERGE_PATCH)
+            await self._write_one("PATCH", f"{path}/{record.name}", _series(record), record, MERGE_PATCH)
         except ApiError as error:
             if error.status != NOT_FOUND:
                 raise
@@ -291,47 +287,25 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
 
     # --- shapes ---
 
-    def _path(self, namespace: str) -> str:
-        root = "/api/v1" if self._core() else "/apis/events.k8s.io/v1"
-        return f"{root}/namespaces/{namespace}/events"
-
     def _body(self, record: _Record) -> dict[str, Any]:
-        return self._core_body(record) if self._core() else self._events_body(record)
-
-    def _events_body(self, record: _Record) -> dict[str, Any]:
-        body = self._common(record, "events.k8s.io/v1")
-        body |= {"regarding": _regarding(record), "note": record.key.note, "reportingController": record.regarding.controller}
-        if record.count > 1:
-            body |= self._series(record)
-        return body
-
-    def _core_body(self, record: _Record) -> dict[str, Any]:
-        return self._common(record, "v1") | {
-            "involvedObject": _regarding(record),
-            "message": record.key.note,
-            "reportingComponent": record.regarding.controller,
-            "source": {"component": record.regarding.controller},
-            "firstTimestamp": seconds_time(record.first),
-            "lastTimestamp": seconds_time(record.last),
-            "count": record.count,
-        }
-
-    def _common(self, record: _Record, version: str) -> dict[str, Any]:
-        return {
-            "apiVersion": version,
+        body = {
+            "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": record.name, "namespace": record.regarding.namespace},
             "eventTime": micro_time(record.first),
+            "reportingController": record.regarding.controller,
             "reportingInstance": self._instance,
             "type": record.key.kind,
             "reason": record.key.reason,
             "action": record.key.action,
+            "note": record.key.note,
+            "regarding": _regarding(record),
         }
+        return body | _series(record) if record.count > 1 else body
 
-    def _series(self, record: _Record) -> dict[str, Any]:
-        if self._core():
-            return {"count": record.count, "lastTimestamp": seconds_time(record.last)}
-        return {"series": {"count": record.count, "lastObservedTime": micro_time(record.last)}}
+
+def _series(record: _Record) -> dict[str, Any]:
+    return {"series": {"count": record.count, "lastObservedTime": micro_time(record.last)}}
 
 
 def _regarding(record: _Record) -> dict[str, str]:
@@ -344,18 +318,6 @@ def _regarding(record: _Record) -> dict[str, str]:
         "uid": about.uid,
         "resourceVersion": about.resource_version,
     }
-
-
-def uses_core_events(served: ServedResources) -> bool:
-    """Whether events have to be written as core v1.
-
-    Args:
-        served: the collections of the server.
-
-    Returns:
-        True where events.k8s.io/v1 is not served.
-    """
-    return served.best("events.k8s.io", "events", ("v1",)) is None
 
 
 def core_event(
