@@ -524,10 +524,10 @@ async def test_verdicts_that_wait_when_the_lead_is_lost_are_not_written(stage: S
         held = stage.sandbox.faults.add(Rule(method="PATCH", path="/status", latency=HELD))
         names = stage.pods(30, cpu="1000")
         await stage.until(lambda: held.met and running.engine.deciding.queue.sizes().unschedulable == len(names))
-        waiting = len(running.engine.writing.status._queue.waiting)
+        waiting = len(running.engine.writing.status.waiting)
         give_lease_to(stage, "somebody-else")
         await stage.until(lambda: not running.engine.leading.takeover.active)
-        assert waiting and not running.engine.writing.status._queue.waiting
+        assert waiting and not running.engine.writing.status.waiting
         stage.sandbox.faults.clear()
         stage.sandbox.faults.release()
         await stage.until(lambda: running.engine.leading.leadership.term == 2)

@@ -113,7 +113,7 @@ async def test_the_same_note_again_becomes_a_series_of_the_first_event(desk: Des
     recorder.start()
     fail(recorder)
     await desk.api.until_asked("POST")
-    await recorder._queue.idle.wait()
+    await recorder.idle.wait()
     name = desk.posted[0]["metadata"]["name"]
     desk.patches_succeed(name)
     for _ in range(3):
@@ -128,12 +128,12 @@ async def test_a_series_is_updated_no_more_often_than_its_interval(desk: Desk) -
     recorder = desk.recorder(series_interval=30.0, window=360.0)
     recorder.start()
     fail(recorder)
-    await recorder._queue.idle.wait()
+    await recorder.idle.wait()
     desk.patches_succeed(desk.posted[0]["metadata"]["name"])
     for _ in range(10):
         desk.clock += 10
         fail(recorder)
-        await recorder._queue.idle.wait()
+        await recorder.idle.wait()
     await recorder.close()
     assert [one.body["series"]["count"] for one in desk.api.asked("PATCH")] == [2, 5, 8, 11]
 
@@ -142,7 +142,7 @@ async def test_the_same_note_after_the_window_is_a_new_event(desk: Desk) -> None
     recorder = desk.recorder(window=60.0)
     recorder.start()
     fail(recorder)
-    await recorder._queue.idle.wait()
+    await recorder.idle.wait()
     desk.clock += 61
     fail(recorder)
     await recorder.close()
@@ -164,7 +164,7 @@ async def test_a_series_whose_event_the_server_forgot_begins_anew(desk: Desk) ->
     recorder = desk.recorder()
     recorder.start()
     fail(recorder)
-    await recorder._queue.idle.wait()
+    await recorder.idle.wait()
     fail(recorder)
     await recorder.close()
     assert [body.get("series", {}).get("count") for body in desk.posted] == [None, 2]

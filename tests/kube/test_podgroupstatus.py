@@ -82,7 +82,7 @@ class Desk:
         self.writer.start()
         for each in news:
             self.writer.tell(each)
-            await self.writer._queue.idle.wait()
+            await self.writer.idle.wait()
         await self.writer.close()
         return [request.body["status"] for request in self.api.asked("PATCH")]
 
@@ -168,7 +168,7 @@ async def test_a_group_is_written_at_most_once_in_a_pause(desk: Desk) -> None:
     pod_group = desk.crd()
     desk.writer.tell(waits(pod_group))
     await desk.api.until_asked("PATCH")
-    await desk.writer._queue.idle.wait()
+    await desk.writer.idle.wait()
     desk.writer.tell(placed(pod_group))
     desk.crd(name="other")
     desk.api.on(f"PATCH {PATH.replace('train', 'other')}", OK)
@@ -224,7 +224,7 @@ async def test_a_refusal_is_tried_again_and_a_lasting_one_is_one_line(caplog: py
 async def test_no_more_news_wait_than_there_is_room_for(desk: Desk) -> None:
     for number in range(MOST_WAITING + 3):
         desk.writer.tell(waits(desk.crd(name=f"g{number}")))
-    assert len(desk.writer._queue.waiting) == MOST_WAITING and desk.writer.counts.dropped == 3
+    assert len(desk.writer.waiting) == MOST_WAITING and desk.writer.counts.dropped == 3
     await asyncio.sleep(0)
 
 

@@ -100,7 +100,7 @@ async def test_nothing_is_written_twice_while_our_copy_of_the_pod_is_old(office:
     writer.start()
     stale = a_pod()
     unschedulable(writer, stale, "node-7")
-    await writer._queue.idle.wait()
+    await writer.idle.wait()
     unschedulable(writer, stale, "node-7")
     unschedulable(writer, stale)
     await writer.close()
@@ -112,7 +112,7 @@ async def test_somebody_elses_change_to_the_condition_is_seen_by_the_pods_new_ve
     writer = office.writer()
     writer.start()
     unschedulable(writer, a_pod(version="1"))
-    await writer._queue.idle.wait()
+    await writer.idle.wait()
     unschedulable(writer, a_pod(version="2", conditions=[SAID | {"message": "somebody wrote this"}]))
     await writer.close()
     assert len(office.patches) == 2
@@ -123,7 +123,7 @@ async def test_the_transition_time_is_kept_when_only_the_message_changes_and_new
     writer = office.writer()
     writer.start()
     unschedulable(writer, a_pod(conditions=[SAID | {"message": "old"}]))
-    await writer._queue.idle.wait()
+    await writer.idle.wait()
     unschedulable(writer, a_pod(uid="second", conditions=[SAID | {"status": "True"}]))
     await writer.close()
     times = [body["status"]["conditions"][0]["lastTransitionTime"] for body in office.patches]
@@ -174,9 +174,9 @@ async def test_of_pods_that_wait_to_be_told_no_more_is_kept_than_what_is_to_be_w
     for number in range(1500):
         info = PodInfo(replace(large, metadata=replace(large.metadata, name=f"web-{number}", uid=str(number))))
         unschedulable(writer, info, message="0/3 nodes are available: " + "x" * 50_000)
-    assert len(writer._queue.waiting) == 1500
+    assert len(writer.waiting) == 1500
     assert held_bytes(large) > 1_000_000
-    verdicts = list(writer._queue.waiting.values())
+    verdicts = list(writer.waiting.values())
     assert max(held_bytes(verdict.pod) for verdict in verdicts) < 4096
     assert sum(len(verdict.message) for verdict in verdicts) < 500 * 32_768 + 1000 * 2048 + 1
 
@@ -251,7 +251,7 @@ async def test_what_we_wrote_ourselves_is_no_change_by_somebody(office: Office) 
     writer = office.writer()
     writer.start()
     unschedulable(writer, a_pod(version="1"), message="one")
-    await writer._queue.idle.wait()
+    await writer.idle.wait()
     unschedulable(writer, a_pod(version="1"), message="two")
     await writer.close()
     assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "7"]
@@ -313,7 +313,7 @@ async def test_what_we_wrote_last_is_what_we_know_whatever_copy_we_decided_by(of
     writer = office.writer()
     writer.start()
     unschedulable(writer, a_pod(version="1"), "node-7", "one")
-    await writer._queue.idle.wait()
+    await writer.idle.wait()
     unschedulable(writer, a_pod(version="2"), None, "two")
     await writer.close()
     assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "2", "6"] and writer.counts.written == 2
@@ -325,7 +325,7 @@ async def test_a_nomination_that_was_left_is_still_known_and_so_it_can_be_cleare
     writer.start()
     for nominated, message in (("node-7", "one"), (None, "two"), ("", "three")):
         unschedulable(writer, a_pod(version="1"), nominated, message)
-        await writer._queue.idle.wait()
+        await writer.idle.wait()
     await writer.close()
     assert [body["status"].get("nominatedNodeName", "left") for body in office.patches] == ["node-7", "left", None]
 

@@ -3,37 +3,57 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from placewright.kube.client import ApiClient
+from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers import writequeue as module
-from placewright.kube.writers.writequeue import WriteQueue
+from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts
 
 
-class Desk:
-    """Notes what is written, and lets a write end when it is told."""
+class Desk(QueueingWriter[str, str]):
+    """Notes what is written, and lets a write end when it is told. Items are called `NAMESPACE/NUMBER`, or are of no namespace."""
 
-    def __init__(self) -> None:
+    NAME, TRAFFIC = "test", Traffic.EVENTS
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(cast(ApiClient, SimpleNamespace(sending=lambda _: None)), workers=workers, clock=lambda: 0.0)
+        self.counts = WriteCounts()
         self.begun: list[str] = []
-        self.broken: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}
-        self.now = 0.0
         self.paused_until: dict[str, float] = {}
-        self.queue: WriteQueue[str, str] = WriteQueue(
-            self.write, self.broken.append, lambda key: self.paused_until.get(key, 0.0), lambda: self.now
-        )
+        self.stuck = asyncio.Event()
 
-    async def write(self, item: str) -> None:
+    def _namespace_of(self, item: str) -> str:
+        return item.rpartition("/")[0]
+
+    def _not_before(self, key: str) -> float:
+        return self.paused_until.get(key, 0.0)
+
+    async def _write(self, item: str) -> None:
         self.begun.append(item)
         if item == "broken":
             raise RuntimeError(item)
         if item in self.gates:
             await self.gates[item].wait()
+        if item.startswith("stuck/"):
+            await self.stuck.wait()
+
+    def put(self, *items: str) -> None:
+        """Queue items under keys of their own."""
+        for item in items:
+            self._put(item, item)
+
+    def begun_of(self, namespace: str) -> list[str]:
+        return [item for item in self.begun if item.startswith(f"{namespace}/")]
 
 
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def numbered(namespace: str, count: int) -> list[str]:
+    return [f"{namespace}/{number}" for number in range(count)]
 
 
 async def settled() -> None:
@@ -42,180 +62,179 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_latest_item_of_a_key_is_written_and_only_once_the_one_before_it_is(desk: Desk) -> None:
+async def test_the_latest_item_of_a_key_is_written_and_only_once_the_one_before_it_is() -> None:
+    desk = Desk(2)
     desk.gates["a1"] = asyncio.Event()
-    desk.queue.start(2, "test")
-    desk.queue.put("a", "a1")
+    desk.start()
+    desk._put("a", "a1")
     await settled()
     for item in ("a2", "a3"):
-        desk.queue.put("a", item)
-    desk.queue.put("b", "b1")
+        desk._put("a", item)
+    desk._put("b", "b1")
     await settled()
     assert desk.begun == ["a1", "b1"]
     desk.gates["a1"].set()
-    await desk.queue.idle.wait()
+    await desk.idle.wait()
     assert desk.begun == ["a1", "b1", "a3"]
-    assert await desk.queue.close(1.0) == 0
+    assert await desk.close(1.0) == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2, 16])
-async def test_all_workers_are_at_work_where_there_is_enough_for_them(desk: Desk, workers: int) -> None:
-    desk.queue.start(workers, "test")
+async def test_all_workers_are_at_work_where_there_is_enough_for_them(workers: int) -> None:
+    desk = Desk(workers)
+    desk.start()
     await settled()
     for number in range(workers + 1):
         desk.gates[f"item {number}"] = asyncio.Event()
-        desk.queue.put(f"key {number}", f"item {number}")
+        desk.put(f"item {number}")
     await settled()
     assert desk.begun == [f"item {number}" for number in range(workers)]
     for gate in desk.gates.values():
         gate.set()
-    await desk.queue.idle.wait()
+    await desk.idle.wait()
     assert len(desk.begun) == workers + 1
-    await desk.queue.close(1.0)
+    await desk.close(1.0)
 
 
-async def test_an_item_wakes_one_worker(desk: Desk) -> None:
-    desk.queue.start(16, "test")
+async def test_an_item_wakes_one_worker() -> None:
+    desk = Desk(16)
+    desk.start()
     await settled()
-    resting = len(desk.queue._resting)
-    desk.queue.put("a", "a1")
-    assert (resting, len(desk.queue._resting)) == (16, 15)
-    await desk.queue.idle.wait()
-    await desk.queue.close(1.0)
+    resting = len(desk._resting)
+    desk.put("a1")
+    assert (resting, len(desk._resting)) == (len(desk.tasks), resting - 1)
+    await desk.idle.wait()
+    await desk.close(1.0)
 
 
-async def test_a_key_that_pauses_holds_up_no_other_and_the_end_does_not_wait_for_its_pause(desk: Desk) -> None:
+async def test_a_key_that_pauses_holds_up_no_other_and_the_end_does_not_wait_for_its_pause() -> None:
+    desk = Desk(1)
     desk.paused_until["a"] = 1000.0
-    desk.queue.start(1, "test")
-    desk.queue.put("a", "a1")
+    desk.start()
+    desk.put("a")
     await settled()
-    desk.queue.put("b", "b1")
+    desk.put("b")
     await settled()
-    assert desk.begun == ["b1"]
-    assert await desk.queue.close(5.0) == 0
-    assert desk.begun == ["b1", "a1"]
+    assert desk.begun == ["b"]
+    assert await desk.close(5.0) == 0
+    assert desk.begun == ["b", "a"]
 
 
-async def test_a_write_that_breaks_ends_no_worker(desk: Desk) -> None:
-    desk.queue.start(1, "test")
-    desk.queue.put("a", "broken")
-    desk.queue.put("b", "b1")
-    await desk.queue.idle.wait()
-    assert (desk.begun, desk.broken) == (["broken", "b1"], ["a"])
-    await desk.queue.close(1.0)
+async def test_a_key_that_pauses_is_written_when_its_pause_is_over() -> None:
+    desk = Desk(1)
+    desk.paused_until["a"] = 0.01
+    desk.start()
+    desk.put("a")
+    await settled()
+    assert desk.begun == []
+    desk._clock = lambda: 0.02
+    await desk.idle.wait()
+    assert desk.begun == ["a"]
+    await desk.close(1.0)
+
+
+async def test_a_write_that_breaks_ends_no_worker(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk(1)
+    desk.start()
+    desk.put("broken", "b1")
+    await desk.idle.wait()
+    assert (desk.begun, desk.counts.failed) == (["broken", "b1"], 1)
+    assert "status of broken not written" in caplog.messages
+    await desk.close(1.0)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 async def test_a_worker_that_breaks_outside_of_a_write_begins_anew_and_says_so(
-    desk: Desk, workers: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    workers: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "RESTART_SECONDS", 0.0)
+    desk, asked = Desk(workers), Counter[str]()
 
-    def cannot_give_up(key: str) -> None:
-        raise ValueError(f"a defect in giving {key} up")
+    def cannot_tell_at_first(key: str) -> float:
+        asked[key] += 1
+        if asked[key] == 1:
+            raise ValueError(f"a defect with {key}")
+        return 0.0
 
-    queue: WriteQueue[str, str] = WriteQueue(desk.write, cannot_give_up)
-    queue.start(workers, "test")
-    for number in range(4):
-        queue.put(f"key {number}", "broken")
-    queue.put("b", "b1")
-    await queue.idle.wait()
-    assert queue.restarts == 4
-    assert desk.begun == [*["broken"] * 4, "b1"]
-    assert not any(task.done() for task in queue.tasks)
-    assert "a defect in giving key 3 up" in caplog.text
-    assert await queue.close(1.0) == 0
+    monkeypatch.setattr(desk, "_not_before", cannot_tell_at_first)
+    desk.start()
+    desk.put("a", "b", "c", "d")
+    await desk.idle.wait()
+    assert desk.restarts == 4
+    assert sorted(desk.begun) == ["a", "b", "c", "d"]
+    assert not any(task.done() for task in desk.tasks)
+    assert "a defect with d" in caplog.text
+    assert await desk.close(1.0) == 0
 
 
-async def test_a_worker_that_cannot_choose_is_no_burden_on_the_event_loop(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_cannot_choose_is_no_burden_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """What raises for good is asked again after a pause, and not in each turn."""
-    asked = 0
+    desk, asked = Desk(2), 0
 
     def cannot_tell(_key: str) -> float:
         nonlocal asked
         asked += 1
         raise ValueError("a defect")
 
-    queue: WriteQueue[str, str] = WriteQueue(desk.write, desk.broken.append, cannot_tell)
-    queue.start(2, "test")
-    queue.put("a", "a1")
+    monkeypatch.setattr(desk, "_not_before", cannot_tell)
+    desk.start()
+    desk.put("a")
     for _ in range(10):
         await settled()
-    assert 1 <= asked <= 2
-    await queue.close(0.0)
+    assert 1 <= asked <= len(desk.tasks)
+    await desk.close(0.0)
 
 
-async def test_closing_counts_what_waits_and_what_was_not_written_to_its_end(desk: Desk) -> None:
-    desk.gates["a1"] = asyncio.Event()
-    desk.queue.start(1, "test")
-    desk.queue.put("a", "a1")
-    desk.queue.put("b", "b1")
+async def test_closing_counts_what_waits_and_what_was_not_written_to_its_end() -> None:
+    desk = Desk(1)
+    desk.gates["a"] = asyncio.Event()
+    desk.start()
+    desk.put("a", "b")
     await settled()
-    assert await desk.queue.close(0.0) == 2
+    assert await desk.close(0.0) == 2
 
 
 # --- several namespaces ------------------------------------------------------------------------------------------------------------------
 
 
-class SharedDesk(Desk):
-    """Items are called `NAMESPACE/NUMBER`, and those of `stuck` are written when their gate opens."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stuck = asyncio.Event()
-        self.queue = WriteQueue(self.write, self.broken.append, clock=lambda: self.now, namespace_of=lambda item: item.partition("/")[0])
-
-    async def write(self, item: str) -> None:
-        await super().write(item)
-        if item.startswith("stuck"):
-            await self.stuck.wait()
-
-    def put(self, namespace: str, count: int) -> None:
-        for number in range(count):
-            self.queue.put(f"{namespace}/{number}", f"{namespace}/{number}")
-
-    def begun_of(self, namespace: str) -> list[str]:
-        return [item for item in self.begun if item.startswith(f"{namespace}/")]
-
-
 async def test_a_namespace_that_is_answered_slowly_leaves_workers_to_others() -> None:
-    desk = SharedDesk()
-    desk.put("stuck", 500)
-    desk.queue.start(4, "test")
+    desk = Desk(4)
+    desk.put(*numbered("stuck", 500))
+    desk.start()
     await settled()
     assert len(desk.begun_of("stuck")) == 4, "as many as it would have alone"
-    desk.put("healthy", 100)
+    desk.put(*numbered("healthy", 100))
     for _ in range(20):
         await settled()
-    assert desk.begun_of("healthy") == [f"healthy/{number}" for number in range(100)]
+    assert desk.begun_of("healthy") == numbered("healthy", 100)
     desk.stuck.set()
-    await desk.queue.idle.wait()
-    assert desk.begun_of("stuck") == [f"stuck/{number}" for number in range(500)]
-    await desk.queue.close(1.0)
+    await desk.idle.wait()
+    assert desk.begun_of("stuck") == numbered("stuck", 500)
+    await desk.close(1.0)
 
 
 async def test_namespaces_take_turns_however_much_one_of_them_wants_written() -> None:
-    desk = SharedDesk()
-    desk.put("flood", 1000)
-    desk.put("other", 3)
-    desk.queue.start(1, "test")
-    await desk.queue.idle.wait()
+    desk = Desk(1)
+    desk.put(*numbered("flood", 1000), *numbered("other", 3))
+    desk.start()
+    await desk.idle.wait()
     assert [desk.begun.index(f"other/{number}") for number in range(3)] == [1, 3, 5]
-    await desk.queue.close(1.0)
+    await desk.close(1.0)
 
 
 async def test_what_owners_take_out_is_forgotten_though_its_namespace_is_stuck() -> None:
     """A flood of a stuck namespace's notes, of which the oldest are dropped, must not pile up anywhere."""
-    desk = SharedDesk()
-    desk.queue.start(4, "test")
-    for number in range(5000):
-        desk.queue.put(f"stuck/{number}", f"stuck/{number}")
-        if len(desk.queue.waiting) > 50:
-            desk.queue.waiting.popitem(last=False)
+    desk = Desk(4)
+    desk.start()
+    for number, item in enumerate(numbered("stuck", 5000)):
+        desk.put(item)
+        if len(desk.waiting) > 50:
+            desk._take_out(next(iter(desk.waiting)))
         if number % 500 == 0:
             await settled()
-    assert sum(map(len, desk.queue._lines.values())) <= 2 * 51 + 65
+    assert sum(map(len, desk._lines.values())) == len(desk.waiting) <= 50
     desk.stuck.set()
-    await desk.queue.idle.wait()
-    assert desk.begun[-50:] == [f"stuck/{number}" for number in range(4950, 5000)]
-    await desk.queue.close(1.0)
+    await desk.idle.wait()
+    assert desk.begun[-50:] == numbered("stuck", 5000)[-50:]
+    assert not desk._lines, "a namespace without an item leaves nothing behind"
+    await desk.close(1.0)

@@ -29,7 +29,7 @@ from placewright.kube.writers.objects import HttpObjectPatcher
 from placewright.kube.writers.podgroupstatus import GroupView, HttpGroupStatusWriter
 from placewright.kube.writers.podstatus import HttpStatusWriter
 from placewright.kube.writers.volumes import HttpVolumeWriter
-from placewright.kube.writers.writer import QueueingWriter
+from placewright.kube.writers.writequeue import QueueingWriter
 from placewright.leadership.leaserule import Timing
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.ports import EventType

@@ -9,7 +9,6 @@ event tells a finished action, such as a binding. That stays true whichever repl
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -22,7 +21,8 @@ from placewright.kube.client import JSON, MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff, with_retries
-from placewright.kube.writers.writer import QueueingWriter, WriterTiming, always, remember
+from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts, remember
+from placewright.kube.writers.writer import NotActive, WriterTiming, always
 
 #: Bytes of a note; the API server refuses more.
 LONGEST_NOTE: Final = 1024
@@ -30,12 +30,6 @@ _CUT: Final = " ..."
 #: Characters of a name; the API server refuses more.
 _LONGEST_NAME: Final = 253
 _WARNING: Final = "Warning"
-
-_log = logging.getLogger(__name__)
-
-
-class _NotActive(Exception):
-    """This replica is not the active one, and may not write warnings."""
 
 
 class Regarding(NamedTuple):
@@ -77,14 +71,11 @@ class _Record:
 
 
 @dataclass(slots=True)
-class EventCounts:
+class EventCounts(WriteCounts):
     """Outcomes of events."""
 
     recorded: int = 0
-    written: int = 0
     repeats: int = 0
-    dropped: int = 0
-    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +110,8 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
 
     TRAFFIC: ClassVar[Traffic] = Traffic.EVENTS
     NAME: ClassVar[str] = "events"
-    ERROR: ClassVar[type[Exception]] = _NotActive
+    SUBJECT: ClassVar[str] = "event"
+    counts: EventCounts
 
     def __init__(
         self,
@@ -145,7 +137,6 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         self._instance = instance[:128]
         self._limits = limits
         self._recent: OrderedDict[_Key, _Record] = OrderedDict()
-        self._complained = False
 
     def record(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         """Queue an event about a pod; returns at once.
@@ -177,16 +168,22 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         if known is not None and now - known.last_seen < self._limits.window:
             self._repeat(known, now)
         else:
-            self._remember(self._new(key, regarding, now))
+            record = self._new(key, regarding, now)
+            remember(self._recent, key, record, self._limits.remembered)
+            self._enqueue(record)
 
-    async def close(self, deadline: float = 5.0) -> None:
+    async def close(self, deadline: float = 5.0) -> int:
         """Write the waiting events, and end the workers.
 
         Args:
             deadline: seconds; events that are left then are dropped and counted.
+
+        Returns:
+            The number of events that are left.
         """
-        left = await self._queue.close(deadline)  # awaited before `dropped` is read: events are dropped meanwhile, too
+        left = await super().close(deadline)
         self.counts.dropped += left
+        return left
 
     # --- recording ---
 
@@ -197,25 +194,21 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         name = regarding.name[: _LONGEST_NAME - len(stamp)].rstrip("-.") + stamp
         return _Record(key, name, regarding, moment, moment, now)
 
-    def _remember(self, record: _Record) -> None:
-        remember(self._recent, record.key, record, self._limits.remembered)
-        self._put(record)
-
     def _repeat(self, record: _Record, now: float) -> None:
         self.counts.repeats += 1
         record.count += 1
         record.last_seen, record.last = now, self._now()
         if not record.queued and now >= record.next_write:
             record.queued = True
-            self._put(record)
+            self._enqueue(record)
 
-    def _put(self, record: _Record) -> None:
-        if len(self._queue.waiting) >= self._limits.queue:
-            self._drop(self._queue.waiting.popitem(last=False)[1])
-        self._queue.put(record.name, record)
+    def _enqueue(self, record: _Record) -> None:
+        if len(self.waiting) >= self._limits.queue:
+            self._drop(self._take_out(next(iter(self.waiting))))
+        self._put(record.name, record)
 
     def _drop(self, record: _Record) -> None:
-        self.counts.dropped += 1
+        super()._drop(record)
         record.queued = False
         # A first event that was never written cannot be made a series.
         if record.written == 0:
@@ -226,27 +219,21 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     def _ends_with_term(self, item: _Record) -> bool:
         return item.key.kind == _WARNING
 
-    def _outlived(self, item: _Record) -> None:
-        self._drop(item)
-
     def _namespace_of(self, item: _Record) -> str:
         return item.regarding.namespace
-
-    def _broke(self, key: str) -> None:
-        self.counts.failed += 1
-        _log.exception("event %s not written", key)
 
     async def _write(self, record: _Record) -> None:
         try:
             await with_retries(lambda: self._request(record), self._attempts, self._backoff, self._sleep)
-        except _NotActive:
+        except NotActive:
             self._drop(record)
         except RequestError as error:
             # No other writer uses our names: an event that exists was written by us, and its answer got lost.
             if isinstance(error, ApiError) and error.status == CONFLICT:
                 self._done(record)
             else:
-                self._failed(record, error)
+                self._recent.pop(record.key, None)
+                self._failed(f"about {record.regarding.namespace}/{record.regarding.name}", error)
         else:
             self._done(record)
 
@@ -276,14 +263,6 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         record.next_write = self._clock() + (self._limits.series_interval if record.count > 1 else 0.0)
         record.queued = False
         self._complained = False
-
-    def _failed(self, record: _Record, error: RequestError) -> None:
-        self.counts.failed += 1
-        self._recent.pop(record.key, None)
-        if not self._complained:
-            self._complained = True
-            about = record.regarding
-            _log.warning("event about %s/%s not written: %s (further ones are only counted)", about.namespace, about.name, error)
 
     # --- shapes ---
 

@@ -11,7 +11,6 @@ PodGroups itself: of these two only events tell (docs/decisions/0022).
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,7 +35,8 @@ from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.podstatus import StatusCounts, condition_json, dated, find_condition
-from placewright.kube.writers.writer import QueueingWriter, WriterTiming, remember
+from placewright.kube.writers.writequeue import QueueingWriter, remember
+from placewright.kube.writers.writer import NotActive, WriterTiming
 
 #: Condition of the API version of Kubernetes 1.36.
 SCHEDULED: Final = "PodGroupScheduled"
@@ -53,8 +53,6 @@ _LONGEST_MESSAGE: Final = 32_768
 PAUSE_SECONDS: Final = 1.0
 WORKERS: Final = 2
 MOST_WAITING: Final = 5_000
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +93,6 @@ class GroupNews:
     given_up: Condition | None = None
 
 
-class _NotOurs(Exception):
-    """This replica is not the active one."""
-
-
 class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     """Writes news of groups, latest wins; the network side of the scheduler's port `GroupStatusWriter`.
 
@@ -107,8 +101,8 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
-    ERROR: ClassVar[type[Exception]] = _NotOurs
     NAME: ClassVar[str] = "group status"
+    counts: StatusCounts
 
     def __init__(self, client: ApiClient, view: GroupView, **timing: Unpack[WriterTiming]) -> None:
         """Write nothing yet.
@@ -125,7 +119,6 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         self._paused_until: OrderedDict[GroupRef, float] = OrderedDict()
         #: By group, the version of its object that was read, and the status that was then written.
         self._written: OrderedDict[GroupRef, tuple[str, dict[str, Any]]] = OrderedDict()
-        self._complained = False
 
     def tell(self, news: GroupNews) -> None:
         """Queue news of a group; returns at once. Fields without news keep the value that waits to be written.
@@ -134,30 +127,22 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
             news: of the group.
         """
         ref = news.pod_group.ref
-        before = self._queue.waiting.get(ref)
+        before = self.waiting.get(ref)
         if before is not None:
             self.counts.overtaken += 1
             if before.pod_group.uid == news.pod_group.uid:
                 news = _together(before, news)
-        self._queue.put(ref, replace(news, message=news.message[:_LONGEST_MESSAGE]))
-        if len(self._queue.waiting) > MOST_WAITING:
-            self._queue.waiting.popitem(last=False)
-            self.counts.dropped += 1
+        self._put(ref, replace(news, message=news.message[:_LONGEST_MESSAGE]))
+        if len(self.waiting) > MOST_WAITING:
+            self._drop(self._take_out(next(iter(self.waiting))))
 
     # --- working ---------------------------------------------------------------------------------------------------------------
 
     def _not_before(self, ref: GroupRef) -> float:
         return self._paused_until.get(ref, 0.0)
 
-    def _outlived(self, item: GroupNews) -> None:
-        self.counts.dropped += 1
-
     def _namespace_of(self, item: GroupNews) -> str:
         return item.pod_group.ref.namespace
-
-    def _broke(self, ref: GroupRef) -> None:
-        self.counts.failed += 1
-        _log.exception("status of %s not written", ref)
 
     async def _write(self, news: GroupNews) -> None:
         ref = news.pod_group.ref
@@ -184,7 +169,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         body = {"metadata": {"uid": item.metadata.uid}, "status": status}
         try:
             await self._send(lambda: self._client.patch(path, self._guarded(body), content_type=kind))
-        except _NotOurs:
+        except NotActive:
             self.counts.dropped += 1
             return False
         except RequestError as error:
@@ -195,12 +180,6 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
             return False
         self._complained = False
         return True
-
-    def _failed(self, ref: GroupRef, error: RequestError) -> None:
-        self.counts.failed += 1
-        if not self._complained:
-            self._complained = True
-            _log.warning("status of %s not written: %s (further ones are only counted)", ref, error)
 
     # --- the status to write -----------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,8 @@ from placewright.kube.errors import CONFLICT, ApiError, RequestError
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
-from placewright.kube.writers.writer import QueueingWriter, WriterTiming, always
+from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts
+from placewright.kube.writers.writer import NotActive, WriterTiming, always
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -101,27 +102,20 @@ _NOMINATION_SECONDS: Final = 1.0
 
 
 #: Guards a body, so that it is sent only while this replica may write.
-Guard = Callable[[Mapping[str, Any]], Mapping[str, Any] | GuardedBody]
+Guard = Callable[[Mapping[str, Any]], GuardedBody]
 
 
 class _OutOfDate(Exception):
     """The pod has a node by now, its name belongs to another pod, or another replica wrote something newer."""
 
 
-class _NotActive(Exception):
-    """This replica is not the active one."""
-
-
 @dataclass(slots=True)
-class StatusCounts:
+class StatusCounts(WriteCounts):
     """Outcomes of verdicts about pods or groups."""
 
-    written: int = 0
     unchanged: int = 0
     overtaken: int = 0
     vanished: int = 0
-    failed: int = 0
-    dropped: int = 0
 
 
 class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
@@ -133,7 +127,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
 
     TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
     NAME: ClassVar[str] = "status"
-    ERROR: ClassVar[type[Exception]] = _NotActive
+    counts: StatusCounts
 
     def __init__(
         self,
@@ -166,10 +160,10 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         Args:
             pod: about to be bound.
         """
-        waiting = self._queue.waiting.get(pod.key)
+        waiting = self.waiting.get(pod.key)
         waits = waiting is not None and waiting.pod.uid == pod.uid and bool(waiting.nominated)
         if waits or pod.uid in self._nominating:
-            await self._queue.written(pod.key, _NOMINATION_SECONDS)
+            await self.written(pod.key, _NOMINATION_SECONDS)
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Queue the condition PodScheduled=False; returns at once.
@@ -180,9 +174,9 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             message: of the condition; cut to 32,768 characters, to 2,048 while many verdicts wait.
             nominated_node: the node that preemption made room on; "" clears the nomination, None leaves it.
         """
-        longest = _LONGEST_MESSAGE if len(self._queue.waiting) < _MANY else _LONGEST_OF_MANY
+        longest = _LONGEST_MESSAGE if len(self.waiting) < _MANY else _LONGEST_OF_MANY
         verdict = _Verdict(_outline(pod), reason, message[:longest], nominated_node)
-        overtaken = self._queue.waiting.get(pod.key)
+        overtaken = self.waiting.get(pod.key)
         if overtaken is not None:
             self.counts.overtaken += 1
             if overtaken.pod.uid == pod.uid:
@@ -190,11 +184,11 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
                 beside = overtaken.beside
                 outline = _outline(pod, "" if beside is None else beside.type)
                 verdict = replace(verdict, pod=outline, nominated=nominated, beside=beside)
-        self._put(verdict)
+        self._enqueue(verdict)
 
-    def _put(self, verdict: _Verdict) -> None:
-        self._queue.put(verdict.pod.key, verdict)
-        if len(self._queue.waiting) > self._most_waiting:
+    def _enqueue(self, verdict: _Verdict) -> None:
+        self._put(verdict.pod.key, verdict)
+        if len(self.waiting) > self._most_waiting:
             self._drop_one()
 
     def nomination_cleared(self, pod: PodInfo) -> None:
@@ -203,9 +197,9 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         Args:
             pod: that was nominated.
         """
-        waiting = self._queue.waiting.get(pod.key)
+        waiting = self.waiting.get(pod.key)
         if waiting is not None and waiting.pod.uid == pod.uid:
-            self._queue.waiting[pod.key] = replace(waiting, nominated=NodeName(""))
+            self._put(pod.key, replace(waiting, nominated=NodeName("")))
         else:
             self.pod_unscheduled(pod, _AS_IT_IS, "", NodeName(""))
 
@@ -216,28 +210,19 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             pod: without a node; with the node on which it was just bound, a verdict that waits is dropped.
             condition: without its time.
         """
-        waiting = self._queue.waiting.get(pod.key)
+        waiting = self.waiting.get(pod.key)
         if waiting is not None and waiting.pod.uid == pod.uid and not pod.node_name:
-            self._queue.waiting[pod.key] = replace(waiting, beside=condition, pod=_outline(pod, condition.type))
+            self._put(pod.key, replace(waiting, beside=condition, pod=_outline(pod, condition.type)))
         else:
-            self._put(_Verdict(_outline(pod, condition.type), _AS_IT_IS, "", None, condition))
-
-    def _outlived(self, item: _Verdict) -> None:
-        self.counts.dropped += 1
+            self._enqueue(_Verdict(_outline(pod, condition.type), _AS_IT_IS, "", None, condition))
 
     def _drop_one(self) -> None:
         """Drop the oldest verdict: its pod will be tried again and get another. Nominations go last, because others read them."""
-        waiting = self._queue.waiting
-        oldest = list(islice(waiting, _OLDEST))
-        waiting.pop(next((key for key in oldest if waiting[key].nominated is None), oldest[0]))
-        self.counts.dropped += 1
+        oldest = list(islice(self.waiting, _OLDEST))
+        self._drop(self._take_out(next((key for key in oldest if self.waiting[key].nominated is None), oldest[0])))
 
     def _namespace_of(self, item: _Verdict) -> str:
         return item.pod.namespace
-
-    def _broke(self, key: PodKey) -> None:
-        self.counts.failed += 1
-        _log.exception("status of %s not written", key)
 
     async def _write(self, verdict: _Verdict) -> None:
         patch = self._patch(verdict)
@@ -250,13 +235,14 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             found = await self._send(lambda: self._patched(verdict, patch))
         except _OutOfDate:
             self.counts.vanished += 1
-        except _NotActive:
+        except NotActive:
             self.counts.dropped += 1
         except RequestError as error:
             if isinstance(error, ApiError) and error.gone_or_replaced and error.status != CONFLICT:
                 self.counts.vanished += 1
             else:
-                self._failed(verdict, error)
+                self.counts.failed += 1
+                _log.warning("status of %s not written: %s", verdict.pod.key, error)
         else:
             self._done(verdict, patch, found)
         finally:
@@ -275,7 +261,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         for _ in range(_MOST_CONFLICTS):
             self._require_lead()
             try:
-                return await patch_pod_status(self._client, pod, patch, self._guarded_if_asked, version)
+                return await patch_pod_status(self._client, pod, patch, self._guarded, version)
             except ApiError as error:
                 if error.status != CONFLICT:
                     raise
@@ -337,10 +323,6 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             metadata = verdict.pod.pod.metadata
             written = _Written(metadata.resource_version, found.metadata.resource_version, condition, nominated)
             self._written.put(verdict.pod.uid, written, bytes_of((verdict.pod.uid, written)))
-
-    def _failed(self, verdict: _Verdict, error: RequestError) -> None:
-        self.counts.failed += 1
-        _log.warning("status of %s not written: %s", verdict.pod.key, error)
 
 
 def _outline(pod: PodInfo, beside: str = "") -> PodInfo:

@@ -1,4 +1,4 @@
-"""A queue of items to write: per key only the latest, and never two of one key under way at once.
+"""The base class of writers that queue: per key only the latest item, and never two writes of one key under way at once.
 
 Items belong to namespaces, which take turns. A namespace whose items are answered slowly, because its admission webhook hangs, gets a share
 of the workers (`FairShares`); the rest is left for others.
@@ -9,12 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
+import math
+from abc import abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar, Final, Generic, TypeVar, Unpack
 
+from placewright.api.boundedcache import counts_bytes
+from placewright.api.bytecount import estimate_bytes
 from placewright.api.fairshares import FairShares
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+from placewright.kube.writers.writer import ApiWriter, WriterTiming, always
 
 _log = logging.getLogger(__name__)
 
@@ -24,70 +32,54 @@ V = TypeVar("V")
 RESTART_SECONDS: Final = 1.0
 #: A namespace that is alone gets two of three workers.
 _FACTOR: Final = 2
-#: Keys that were taken out stay in line until a worker meets them. Beyond this many of them the lines are rebuilt, to bound their memory.
-_SLACK: Final = 64
 
 
-def _at_once(_key: object) -> float:
-    return 0.0
+@dataclass(slots=True)
+class WriteCounts:
+    """Outcomes that every writer counts."""
+
+    written: int = 0
+    failed: int = 0
+    dropped: int = 0
 
 
-def _any(_item: object) -> bool:
-    return True
-
-
-def _enough_for(most: int) -> int:
-    """Return the number of workers that lets one namespace have so many when it is alone."""
-    every = most + 1
-    while FairShares[str](every, _FACTOR).most < most:
-        every += 1
-    return every
-
-
-def _of_no_namespace(_item: object) -> str:
-    return ""
-
-
-class WriteQueue(Generic[K, V]):
-    """Items that a few workers write, the oldest of a namespace first.
+class QueueingWriter(ApiWriter, Generic[K, V]):
+    """Queues items without waiting. A few workers write them, the oldest of a namespace first. Subclasses write one item (`_write`).
 
     Attributes:
-        waiting: by key, in the order in which keys came. The owner may take items out, or replace them.
+        counts: outcomes so far.
+        waiting: items by key, in the order in which keys came; for reading only.
         idle: set while no item waits and none is being written.
-        restarts: how often a worker began anew after an error outside of `write`.
+        restarts: how often a worker began anew after an error outside of `_write`.
+        tasks: the workers; none ends before `close`.
     """
 
-    def __init__(
-        self,
-        write: Callable[[V], Awaitable[None]],
-        broke: Callable[[K], None],
-        not_before: Callable[[K], float] = _at_once,
-        clock: Callable[[], float] = time.monotonic,
-        namespace_of: Callable[[V], str] = _of_no_namespace,
-    ) -> None:
+    #: In the names of the workers' tasks.
+    NAME: ClassVar[str]
+    #: Begins the log lines about a key.
+    SUBJECT: ClassVar[str] = "status of"
+    counts: WriteCounts
+
+    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, *, workers: int, **timing: Unpack[WriterTiming]) -> None:
         """Queue nothing yet.
 
         Args:
-            write: writes one item.
-            broke: is told, inside an `except`, that `write` raised; the worker goes on.
-            not_before: earliest time at which a key may be written again, by `clock`.
-            clock: monotonic seconds.
-            namespace_of: the namespace whose share of the workers writes an item; by default all items share all workers.
+            client: of the API server.
+            may_write: asked before each request: only the active replica may write.
+            workers: writes under way at once for one namespace; there are half as many again for other namespaces.
+            timing: attempts, backoff and clock; see `WriterTiming`.
         """
+        super().__init__(client, may_write, **timing)
         self.waiting: OrderedDict[K, V] = OrderedDict()
         self.idle = asyncio.Event()
         self.idle.set()
         self.restarts = 0
-        self._write = write
-        self._broke = broke
-        self._not_before = not_before
-        self._clock = clock
-        self._namespace_of = namespace_of
-        #: By namespace, keys in the order in which they came; a key that was taken out is dropped when a worker meets it.
+        self.tasks: list[asyncio.Task[None]] = []
+        self._most = workers
+        self._all = next(each for each in count(workers + 1) if FairShares[str](each, _FACTOR).most >= workers)
+        self._shares: FairShares[str] = FairShares(self._all, _FACTOR)
+        #: By namespace, the keys of `waiting` in the order in which they came.
         self._lines: OrderedDict[str, OrderedDict[K, None]] = OrderedDict()
-        self._lined_up = 0
-        self._shares: FairShares[str] = FairShares(1, 1)
-        self._most = 1
         self._in_flight: set[K] = set()
         #: By key, set when a write of it has ended; only for keys that a caller of `written` waits for.
         self._ended: dict[K, asyncio.Event] = {}
@@ -95,53 +87,48 @@ class WriteQueue(Generic[K, V]):
         #: Idle workers. An item wakes one of them, and that one wakes the next if more items wait: waking all of them for each item would
         #: cost the event loop a step a worker.
         self._resting: deque[asyncio.Future[None]] = deque()
-        self._workers: list[asyncio.Task[None]] = []
-
-    def start(self, workers: int, name: str) -> None:
-        """Start the workers; needs a running event loop.
-
-        Args:
-            workers: writes under way at once for one namespace; half as many again are started for other namespaces.
-            name: begins the names of the tasks.
-        """
-        self._most = workers
-        enough = _enough_for(workers)
-        self._shares = FairShares(enough, _FACTOR)
-        at_work = workers if self._namespace_of is _of_no_namespace else enough
-        self._workers = [asyncio.create_task(self._work(), name=f"{name} {n}") for n in range(at_work)]
+        self._complained = False
+        counts_bytes(self)
 
     @property
-    def tasks(self) -> list[asyncio.Task[None]]:
-        """The workers; none ends before `close`."""
-        return self._workers
+    def nbytes(self) -> int:
+        """Bytes of the items that wait."""
+        return estimate_bytes(list(self.waiting.values()))
 
-    def put(self, key: K, item: V) -> None:
-        """Queue an item, in the place of the one that waits under its key. Returns at once.
+    def start(self) -> None:
+        """Start the workers; needs a running event loop. Items that were queued before are written then."""
+        self.tasks = [asyncio.create_task(self._work(), name=f"{self.NAME} {n}") for n in range(self._all)]
 
-        Args:
-            key: such as the pod.
-            item: the latest to write of it.
-        """
-        if key not in self.waiting:
-            self._line_up(key, item)
-        self.waiting[key] = item
-        self.idle.clear()
-        self._wake_one()
-
-    def clear(self, going: Callable[[V], bool] = _any) -> list[V]:
-        """Take waiting items out. Items that are being written stay under way.
+    async def close(self, deadline: float = 5.0) -> int:
+        """Write the waiting items without the pauses between two writes of a key, then end the workers.
 
         Args:
-            going: selects the items; by default all.
+            deadline: seconds to write for at most.
 
         Returns:
-            The items.
+            The number of items that were not written, or not to the end.
         """
-        gone = [key for key, item in self.waiting.items() if going(item)]
-        taken = [self.waiting.pop(key) for key in gone]
-        if not self.waiting and not self._in_flight:
-            self.idle.set()
-        return taken
+        self._closing = True
+        self._wake_one()
+        if self.tasks:
+            await self.settled(deadline)
+        left = len(self.waiting) + len(self._in_flight)
+        for worker in self.tasks:
+            worker.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.tasks = []
+        self._resting.clear()
+        return left
+
+    async def settled(self, deadline: float) -> None:
+        """Return when the queue has been written. The workers go on.
+
+        Args:
+            deadline: seconds to wait at most.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline):
+                await self.idle.wait()
 
     async def written(self, key: K, seconds: float) -> None:
         """Wait until no item of a key waits or is being written.
@@ -161,32 +148,63 @@ class WriteQueue(Generic[K, V]):
         finally:
             self._ended.pop(key, None)
 
-    async def close(self, deadline: float) -> int:
-        """Write the waiting items without the pauses between two writes of a key, then end the workers.
+    def end_term(self) -> None:
+        """Drop the queued items: they follow from decisions of a term that is over, and another replica may lead from now on."""
+        for key in [key for key, item in self.waiting.items() if self._ends_with_term(item)]:
+            self._drop(self._take_out(key))
+        self._note_idle()
 
-        Args:
-            deadline: seconds to write for at most.
+    # --- for subclasses ----------------------------------------------------------------------------------------------------------
 
-        Returns:
-            The number of items that were not written, or not to the end.
-        """
-        self._closing = True
+    @abstractmethod
+    async def _write(self, item: V) -> None:
+        """Write one item."""
+
+    @abstractmethod
+    def _namespace_of(self, item: V) -> str:
+        """Return the namespace whose share of the workers writes the item."""
+
+    def _not_before(self, _key: K) -> float:
+        """Return the earliest time at which the key may be written again, by the writer's clock."""
+        return 0.0
+
+    def _ends_with_term(self, _item: V) -> bool:
+        return True
+
+    def _drop(self, _item: V) -> None:
+        """Count an item that is not written: there are too many, or its term is over."""
+        self.counts.dropped += 1
+
+    def _failed(self, about: object, error: RequestError) -> None:
+        """Count a failed write, and log the first one after a success."""
+        self.counts.failed += 1
+        if not self._complained:
+            self._complained = True
+            _log.warning("%s %s not written: %s (further ones are only counted)", self.SUBJECT, about, error)
+
+    def _put(self, key: K, item: V) -> None:
+        """Queue an item, in the place of the one that waits under its key."""
+        if key not in self.waiting:
+            self._lines.setdefault(self._namespace_of(item), OrderedDict())[key] = None
+        self.waiting[key] = item
+        self.idle.clear()
         self._wake_one()
-        if self._workers:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(deadline):
-                    await self.idle.wait()
-        left = len(self.waiting) + len(self._in_flight)
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
-        self._workers = []
-        return left
+
+    def _take_out(self, key: K) -> V:
+        item = self.waiting.pop(key)
+        namespace = self._namespace_of(item)
+        line = self._lines[namespace]
+        del line[key]
+        if not line:
+            del self._lines[namespace]
+        return item
+
+    # --- working -----------------------------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:
             try:
-                await self._work_on()
+                await self._write_next()
             except MemoryError:
                 raise
             except Exception:  # noqa: BLE001 - the items that wait are still to be written
@@ -194,105 +212,75 @@ class WriteQueue(Generic[K, V]):
                 _log.exception("a worker of the write queue could not choose or finish an item; it begins anew")
                 await asyncio.sleep(RESTART_SECONDS)
 
-    async def _work_on(self) -> None:
-        while True:
-            key, item = await self._next()
-            try:
-                await self._write(item)
-            except MemoryError:
-                raise
-            except Exception:  # noqa: BLE001 - one strange item must not end a worker
-                self._broke(key)
-            finally:
-                self._shares.give_back(self._namespace_of(item))
-                self._in_flight.discard(key)
-                if (ended := self._ended.get(key)) is not None:
-                    ended.set()
-                if not self.waiting and not self._in_flight:
-                    self.idle.set()
+    async def _write_next(self) -> None:
+        key = await self._next()
+        self._in_flight.add(key)
+        item = self._take_out(key)
+        namespace = self._namespace_of(item)
+        self._shares.take(namespace)
+        if self.waiting:
+            self._wake_one()
+        try:
+            await self._write(item)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - one strange item must not end a worker
+            self.counts.failed += 1
+            _log.exception("%s %s not written", self.SUBJECT, key)
+        finally:
+            self._shares.give_back(namespace)
+            self._in_flight.discard(key)
+            if (ended := self._ended.get(key)) is not None:
+                ended.set()
+            self._note_idle()
 
-    async def _next(self) -> tuple[K, V]:
+    def _note_idle(self) -> None:
+        if not self.waiting and not self._in_flight:
+            self.idle.set()
+
+    async def _next(self) -> K:
+        """Return the next key to write, once there is one."""
         while True:
-            seconds = None
-            if self.waiting:
-                now = self._clock()
-                key, soonest = self._first(now)
-                if key is not None:
-                    self._in_flight.add(key)
-                    item = self.waiting.pop(key)
-                    self._shares.take(self._namespace_of(item))
-                    if self.waiting:
-                        self._wake_one()
-                    return key, item
-                seconds = None if soonest is None else soonest - now
-            await self._rest(seconds)
+            key, seconds = self._first(self._clock())
+            if key is not None:
+                return key
+            woken = asyncio.get_running_loop().create_future()
+            self._resting.append(woken)
+            await asyncio.wait([woken], timeout=seconds)
+            with contextlib.suppress(ValueError):  # `_wake_one` took it out already
+                self._resting.remove(woken)
 
     def _first(self, now: float) -> tuple[K | None, float | None]:
-        """Choose the next key. Where none may be written now: the earliest time at which one may."""
-        soonest: float | None = None
-        emptied: list[str] = []
+        """Choose the next key. If none may be written now, return the seconds until one may, or None."""
+        soonest = math.inf
         for namespace, line in self._lines.items():
             if self._shares.held.get(namespace, 0) >= self._most or not self._shares.may_take(namespace):
                 continue
-            key, pause = self._first_of(line, now)
-            if key is not None:
-                del line[key]
-                self._lines.move_to_end(namespace)
-                return key, None
-            if pause is not None:
-                soonest = pause if soonest is None else min(soonest, pause)
-            if not line:
-                emptied.append(namespace)
-        for namespace in emptied:
-            del self._lines[namespace]
-        return None, soonest
-
-    def _first_of(self, line: OrderedDict[K, None], now: float) -> tuple[K | None, float | None]:
-        """Choose the next key of one namespace's line, or the time of the first that pauses."""
-        soonest: float | None = None
-        found: K | None = None
-        gone: list[K] = []
-        for key in line:
-            if key not in self.waiting:
-                gone.append(key)
-            elif key not in self._in_flight:
-                if self._may_be_written(key, now):
-                    found = key
-                    break
+            for key in line:
+                if key in self._in_flight:
+                    continue
                 pause = self._not_before(key)
-                soonest = pause if soonest is None else min(soonest, pause)
-        for key in gone:
-            del line[key]
-        return found, soonest
-
-    def _line_up(self, key: K, item: V) -> None:
-        self._lines.setdefault(self._namespace_of(item), OrderedDict())[key] = None
-        self._lined_up += 1
-        if self._lined_up > 2 * len(self.waiting) + _SLACK:
-            self._lines.clear()
-            for each, waiting in (*self.waiting.items(), (key, item)):
-                self._lines.setdefault(self._namespace_of(waiting), OrderedDict())[each] = None
-            self._lined_up = len(self.waiting) + 1
-
-    async def _rest(self, seconds: float | None) -> None:
-        """Return when an item came, or after so many seconds."""
-        woken = asyncio.get_running_loop().create_future()
-        self._resting.append(woken)
-        if seconds is None:
-            await woken
-            return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await woken
-        with contextlib.suppress(ValueError):  # `_wake_one` took it out already
-            self._resting.remove(woken)
+                if self._closing or pause <= now:
+                    self._lines.move_to_end(namespace)
+                    return key, None
+                soonest = min(soonest, pause)
+        return None, None if soonest == math.inf else soonest - now
 
     def _wake_one(self) -> None:
-        while self._resting:
-            woken = self._resting.popleft()
-            if not woken.done():  # a worker whose time was up is awake already, and another one has to be woken
-                woken.set_result(None)
-                return
+        if self._resting:
+            self._resting.popleft().set_result(None)
 
-    def _may_be_written(self, key: K, now: float) -> bool:
-        return self._closing or self._not_before(key) <= now
+
+def remember(table: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    """Put a value last in a table, and drop the oldest values beyond a bound.
+
+    Args:
+        table: from the oldest to the newest.
+        key: of the value.
+        value: replaces an earlier one of the same key.
+        most: entries that the table may have.
+    """
+    table[key] = value
+    table.move_to_end(key)
+    while len(table) > most:
+        table.popitem(last=False)

@@ -1,27 +1,19 @@
-"""The base classes of all writers: how often they repeat a request, whether this replica may send it, their clock, and their workers."""
+"""The base classes of all writers: how often they repeat a request, whether this replica may send it, and their clock."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from abc import abstractmethod
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final, Generic, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, Final, TypedDict, TypeVar, Unpack
 
-from placewright.api.boundedcache import counts_bytes
-from placewright.api.bytecount import estimate_bytes
 from placewright.kube.client import ApiClient
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 from placewright.kube.writers.places import RequestOwner, RequestPlaces
-from placewright.kube.writers.writequeue import WriteQueue
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 T = TypeVar("T")
 #: Seconds between two looks at the watched state, at first and at last; kube-scheduler looks every second (volumes) or five (claims).
 LOOK_SECONDS: Final = 0.2
@@ -57,6 +49,10 @@ def always() -> bool:
     return True
 
 
+class NotActive(Exception):
+    """This replica is not the active one."""
+
+
 class ApiWriter:
     """Sends requests that change objects. Subclasses set the class of traffic, the number of attempts and the error."""
 
@@ -66,7 +62,7 @@ class ApiWriter:
     #: Requests under way at once, among requests that name a party (`RequestOwner`).
     PLACES: ClassVar[int] = 64
     #: Raised when this replica is not the active one.
-    ERROR: ClassVar[type[Exception]] = PermissionError
+    ERROR: ClassVar[type[Exception]] = NotActive
 
     def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, **timing: Unpack[WriterTiming]) -> None:
         """Send nothing yet.
@@ -133,10 +129,6 @@ class ApiWriter:
     def _guarded(self, body: Mapping[str, Any] | bytes) -> GuardedBody:
         return GuardedBody(body, self._may_write)
 
-    def _guarded_if_asked(self, body: Mapping[str, Any]) -> Mapping[str, Any] | GuardedBody:
-        """Guard the body, except for a writer that may always write."""
-        return body if self._may_write is always else self._guarded(body)
-
     def _require_lead(self, about: str = "") -> None:
         if not self._may_write():
             raise self.ERROR(f"{about}this replica is not the active one")
@@ -148,104 +140,3 @@ class RoomWriter(ApiWriter):
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
     BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
-
-
-class QueueingWriter(ApiWriter, Generic[K, V]):
-    """Queues items without waiting; a few workers write them. Subclasses write one item (`_write`)."""
-
-    #: In the names of the workers' tasks.
-    NAME: ClassVar[str]
-
-    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, *, workers: int, **timing: Unpack[WriterTiming]) -> None:
-        """Queue nothing yet.
-
-        Args:
-            client: of the API server.
-            may_write: asked before each request: only the active replica may write.
-            workers: writes under way at once for one namespace; there are half as many again for other namespaces.
-            timing: attempts, backoff and clock; see `WriterTiming`.
-        """
-        super().__init__(client, may_write, **timing)
-        self._workers = workers
-        self._queue: WriteQueue[K, V] = WriteQueue(self._write, self._broke, self._not_before, self._clock, self._namespace_of)
-        counts_bytes(self)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the items that wait."""
-        return estimate_bytes(list(self._queue.waiting.values()))
-
-    def start(self) -> None:
-        """Start the workers; needs a running event loop. Items that were queued before are written then."""
-        self._queue.start(self._workers, self.NAME)
-
-    @property
-    def tasks(self) -> list[asyncio.Task[None]]:
-        """The workers, which run until `close`."""
-        return self._queue.tasks
-
-    @property
-    def restarts(self) -> int:
-        """How often a worker began anew after an error of its own."""
-        return self._queue.restarts
-
-    async def close(self, deadline: float = 5.0) -> None:
-        """Write the queued items, and end the workers.
-
-        Args:
-            deadline: seconds; items that are left then are not written.
-        """
-        await self._queue.close(deadline)
-
-    async def settled(self, deadline: float) -> None:
-        """Return when the queue has been written. The workers go on.
-
-        Args:
-            deadline: seconds to wait at most.
-        """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(deadline):
-                await self._queue.idle.wait()
-
-    def end_term(self) -> None:
-        """Drop the queued items: they follow from decisions of a term that is over, and another replica may lead from now on."""
-        for item in self._queue.clear(self._ends_with_term):
-            self._outlived(item)
-
-    def _ends_with_term(self, _item: V) -> bool:
-        return True
-
-    @abstractmethod
-    def _outlived(self, item: V) -> None:
-        """Count an item that was dropped at the end of its term."""
-
-    @abstractmethod
-    async def _write(self, item: V) -> None:
-        """Write one item."""
-
-    @abstractmethod
-    def _namespace_of(self, item: V) -> str:
-        """Return the namespace whose share of the workers writes the item."""
-
-    @abstractmethod
-    def _broke(self, key: K) -> None:
-        """Count and log an unexpected error of `_write`; called inside its `except`."""
-
-    def _not_before(self, _key: K) -> float:
-        """Return the earliest time at which the key may be written again, by the writer's clock."""
-        return 0.0
-
-
-def remember(table: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    """Put a value last in a table, and drop the oldest values beyond a bound.
-
-    Args:
-        table: from the oldest to the newest.
-        key: of the value.
-        value: replaces an earlier one of the same key.
-        most: entries that the table may have.
-    """
-    table[key] = value
-    table.move_to_end(key)
-    while len(table) > most:
-        table.popitem(last=False)
