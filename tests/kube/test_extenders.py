@@ -529,7 +529,7 @@ async def test_nodes_are_sent_as_they_are_now_and_a_new_one_is_waited_for() -> N
         items = [asked.body["Nodes"]["items"] for asked in server.asked]
         assert items == [[NODES[0]], [changed, {**new, "spec": {}, "status": {}}]]
         await extender.close()
-        assert not objects.follows_nodes
+        assert not objects._nodes
 
 
 async def test_a_node_that_does_not_show_up_is_an_error_that_names_it() -> None:
@@ -547,18 +547,18 @@ async def test_the_copy_of_the_nodes_lives_as_long_as_somebody_needs_it() -> Non
         needs = ExtenderSettings(url_prefix="http://127.0.0.1:1", filter_verb="filter")
         first, second = HttpExtender(needs, objects, {}), HttpExtender(needs, objects, {})
         only_binds = HttpExtender(ExtenderSettings(url_prefix="http://127.0.0.1:1", bind_verb="bind"), objects, {})
-        assert not objects.follows_nodes
+        assert not objects._nodes
         for one in (first, first, second, only_binds):
             one.open()
         await first.close()
         await first.close()
-        assert objects.follows_nodes
+        assert objects._nodes
         await only_binds.close()
-        assert objects.follows_nodes
+        assert objects._nodes
         await second.close()
-        assert not objects.follows_nodes
+        assert not objects._nodes
         second.open()
-        assert objects.follows_nodes
+        assert objects._nodes
         await second.close()
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -31,22 +30,9 @@ _REMEMBERED_PODS: Final = 1024
 #: Bytes of that text. A pod of more than a quarter of it is read for each call, so that one pod cannot push out all others.
 _REMEMBERED_BYTES: Final = 16 * 2**20
 _LARGEST_POD: Final = _REMEMBERED_BYTES // 4
-#: Pods that are read at the same time for one extender.
-_READING_AT_ONCE: Final = 16
 #: Seconds to wait for a node that the scheduler knows and this copy does not: the two have different watches.
 _PATIENCE: Final = 1.0
 _EMPTY: Final = msgspec.Raw(b"{}")
-
-
-def new_readers() -> asyncio.Semaphore:
-    """Make the bound on pods that are read at the same time.
-
-    Each extender has a bound of its own, because one extender may be sent thousands of victims.
-
-    Returns:
-        A semaphore for `FullObjects.pod` and `pods`.
-    """
-    return asyncio.Semaphore(_READING_AT_ONCE)
 
 
 class WholeNode(msgspec.Struct, dict=True):
@@ -84,40 +70,8 @@ def _apart(node: WholeNode) -> WholeNode:
     return WholeNode(node.identity.copy(), node.spec.copy(), node.status.copy())
 
 
-class _Wakes:
-    """A reflector's sink that wakes the calls that wait for a node."""
-
-    def __init__(self) -> None:
-        self._news = asyncio.Event()
-
-    def changed(self, old: WholeNode | None, new: WholeNode) -> None:
-        if old is None:
-            self._news.set()
-            self._news = asyncio.Event()
-
-    def deleted(self, old: WholeNode) -> None:
-        """Ignored: no call waits for a deletion."""
-
-    def synced(self) -> None:
-        """Ignored: calls wait for the reflector's own `has_synced`."""
-
-    async def news(self) -> None:
-        """Return when the next node appears."""
-        await self._news.wait()
-
-
-@dataclass(slots=True)
-class _Following:
-    """The running reflector, its task, and the number of extenders that need it."""
-
-    reflector: Reflector[WholeNode]
-    wakes: _Wakes
-    task: asyncio.Task[None]
-    users: int = 1
-
-
 class FullObjects:
-    """Whole objects for extenders. One for the process; use it inside its event loop, and close it."""
+    """Whole objects for extenders. One for the process; use it inside its event loop, and close it. It is the sink of its own reflector."""
 
     def __init__(self, client: ApiClient, *, patience: float = _PATIENCE) -> None:
         """Read nothing yet.
@@ -128,45 +82,39 @@ class FullObjects:
         """
         self._client = client
         self._patience = patience
-        self._following: _Following | None = None
+        #: The reflector of the nodes while extenders need it, its task, and how many need it.
+        self._nodes: Reflector[WholeNode] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._users = 0
+        self._news = asyncio.Event()
         self._pods: BoundedCache[tuple[str, str], msgspec.Raw] = BoundedCache(
             _REMEMBERED_BYTES, most=_REMEMBERED_PODS, largest=_LARGEST_POD
         )
 
     # --- nodes ---------------------------------------------------------------------------------------------------------------
 
-    @property
-    def follows_nodes(self) -> bool:
-        """True while an extender needs whole nodes."""
-        return self._following is not None
-
     def follow_nodes(self) -> None:
         """Keep a copy of all nodes, or note that one more extender needs it. Pair each call with `leave_nodes`."""
-        if self._following is not None:
-            self._following.users += 1
-            return
-        wakes = _Wakes()
-        reflector = Reflector(self._client, Source("/api/v1/nodes", WholeNode, upgrade=_apart), wakes)
-        self._following = _Following(reflector, wakes, asyncio.create_task(reflector.run(), name="whole nodes for extenders"))
+        self._users += 1
+        if self._nodes is None:
+            self._nodes = Reflector(self._client, Source("/api/v1/nodes", WholeNode, upgrade=_apart), self)
+            self._task = asyncio.create_task(self._nodes.run(), name="whole nodes for extenders")
 
     async def leave_nodes(self) -> None:
         """Note that one extender less needs the copy. The last one ends it."""
-        following = self._following
-        if following is None:
-            return
-        following.users -= 1
-        if following.users == 0:
+        self._users = max(self._users - 1, 0)
+        if not self._users:
             await self.close()
 
     async def close(self) -> None:
         """End the copy of the nodes."""
-        following, self._following = self._following, None
-        if following is not None:
-            following.task.cancel()
-            await asyncio.gather(following.task, return_exceptions=True)
+        task, self._task, self._nodes, self._users = self._task, None, None, 0
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def nodes(self, names: Sequence[NodeName]) -> list[WholeNode]:
-        """Return whole nodes. Waits for the first complete list.
+        """Return whole nodes. Waits for the first complete list, and for nodes that are not known yet.
 
         Args:
             names: of the nodes.
@@ -177,24 +125,30 @@ class FullObjects:
         Raises:
             ExtenderError: a node did not appear within the patience, or no copy is kept.
         """
-        following = self._following
-        if following is None:
+        if self._nodes is None:
             raise ExtenderError("no copy of the nodes is kept")
-        await following.reflector.has_synced.wait()
-        known = following.reflector.store
-        if any(name not in known for name in names):
-            await self._until_known(names, following)
-        return [known[name] for name in names]
-
-    async def _until_known(self, names: Iterable[NodeName], following: _Following) -> None:
-        known = following.reflector.store
+        known = self._nodes.store
+        await self._nodes.has_synced.wait()
         try:
             async with asyncio.timeout(self._patience):
                 while any(name not in known for name in names):
-                    await following.wakes.news()
+                    await self._news.wait()
         except TimeoutError:
             missing = next((name for name in names if name not in known), "")
             raise ExtenderError(f"node {missing!r} cannot be sent: it is gone, or not known in full yet") from None
+        return [known[name] for name in names]
+
+    def changed(self, old: WholeNode | None, new: WholeNode) -> None:
+        """Wake the calls that wait for a node."""
+        if old is None:
+            self._news.set()
+            self._news.clear()
+
+    def deleted(self, old: WholeNode) -> None:
+        """Ignore it: no call waits for a deletion."""
+
+    def synced(self) -> None:
+        """Ignore it: calls wait for the reflector's own `has_synced`."""
 
     # --- pods ----------------------------------------------------------------------------------------------------------------
 
@@ -203,7 +157,7 @@ class FullObjects:
 
         Args:
             pod: as the scheduler knows it.
-            readers: bounds the readings at the same time; see `new_readers`.
+            readers: bounds the readings at the same time. Each extender has its own bound: it may be sent thousands of victims.
 
         Returns:
             The text, of the version that the scheduler knows or a later one.
@@ -227,7 +181,7 @@ class FullObjects:
 
         Args:
             pods: as the scheduler knows them.
-            readers: bounds the readings at the same time; see `new_readers`.
+            readers: bounds the readings at the same time. Each extender has its own bound: it may be sent thousands of victims.
 
         Returns:
             The texts, in the order of `pods`.
@@ -235,23 +189,12 @@ class FullObjects:
         Raises:
             ExtenderError: one of the pods is gone, replaced, or cannot be read.
         """
-        async with asyncio.TaskGroup() as group:
-            reading = [group.create_task(self._or_error(pod, readers)) for pod in pods]
-        found = [task.result() for task in reading]
-        for text in found:
-            if isinstance(text, ExtenderError):
-                raise text
-        return [text for text in found if isinstance(text, msgspec.Raw)]
-
-    async def _or_error(self, pod: PodInfo, readers: asyncio.Semaphore) -> msgspec.Raw | ExtenderError:
-        """Return the error instead of raising it.
-
-        Raised in a task group, one error would cancel the other readings and arrive as a group of errors.
-        """
-        try:
-            return await self.pod(pod, readers)
-        except ExtenderError as error:
-            return error
+        found = await asyncio.gather(*(self.pod(pod, readers) for pod in pods), return_exceptions=True)
+        texts = [text for text in found if isinstance(text, msgspec.Raw)]
+        for problem in found:
+            if isinstance(problem, BaseException):
+                raise problem
+        return texts
 
     async def _read(self, pod: PodInfo) -> msgspec.Raw:
         try:

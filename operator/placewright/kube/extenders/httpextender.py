@@ -16,8 +16,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-import msgspec
-
 from placewright.api.extenders import MAX_EXTENDER_SCORE, ExtenderError, ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -27,7 +25,6 @@ from placewright.kube.extenders.messages import (
     BadAnswer,
     FilterAnswer,
     MetaVictims,
-    VictimsOnNode,
     bind_request,
     node_request,
     preempt_request,
@@ -37,7 +34,7 @@ from placewright.kube.extenders.messages import (
     read_victims,
 )
 from placewright.kube.extenders.tls import tls_context
-from placewright.kube.fullobjects import FullObjects, new_readers
+from placewright.kube.fullobjects import FullObjects
 
 T = TypeVar("T")
 PodsOn = Callable[[NodeName], Iterable[PodInfo]]
@@ -46,6 +43,8 @@ PodsOn = Callable[[NodeName], Iterable[PodInfo]]
 _LARGEST_SCORE: Final = 2**31
 #: Bytes of an answer that take about a millisecond to read; a larger one is read in a thread.
 _READ_AT_ONCE: Final = 2**16
+#: Pods that are read at the same time for one extender.
+_READING_AT_ONCE: Final = 16
 
 
 class HttpExtender:
@@ -81,7 +80,7 @@ class HttpExtender:
         self._sends_nodes = not settings.node_cache_capable and bool(settings.filter_verb or settings.prioritize_verb)
         self._connection: ExtenderConnection | None = None
         self._reader: ThreadPoolExecutor | None = None
-        self._readers = new_readers()
+        self._readers = asyncio.Semaphore(_READING_AT_ONCE)
 
     def open(self) -> None:
         """Get ready for calls; needs a running event loop. An extender that is sent whole nodes makes us keep a copy of all nodes."""
@@ -234,9 +233,8 @@ class HttpExtender:
     async def _about_victims(self, pod: PodInfo, victims: Mapping[NodeName, NodeVictims]) -> bytes:
         whole = await self._objects.pod(pod, self._readers)
         if self.settings.node_cache_capable:
-            return preempt_request(whole, {node: _by_uid(on) for node, on in victims.items()}, whole=False)
-        texts = iter(await self._objects.pods((one for on in victims.values() for one in on.pods), self._readers))
-        return preempt_request(whole, {node: _in_full(on, [next(texts) for _ in on.pods]) for node, on in victims.items()}, whole=True)
+            return preempt_request(whole, victims, None)
+        return preempt_request(whole, victims, await self._objects.pods((one for on in victims.values() for one in on.pods), self._readers))
 
     # --- meaning of an answer ------------------------------------------------------------------------------------------------
 
@@ -270,14 +268,6 @@ class HttpExtender:
 
     def _complaint(self, what: str) -> ExtenderError:
         return ExtenderError(f"extender {_quoted(self.settings.name)}: {what}")
-
-
-def _by_uid(on: NodeVictims) -> VictimsOnNode:
-    return VictimsOnNode(None, [pod.uid for pod in on.pods], on.violations)
-
-
-def _in_full(on: NodeVictims, texts: list[msgspec.Raw]) -> VictimsOnNode:
-    return VictimsOnNode(texts, (), on.violations)
 
 
 def _quoted(text: str) -> str:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from placewright.api.bad_input import shown
+from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.kube.fullobjects import WholeNode
 
@@ -55,33 +57,22 @@ def node_request(pod: Raw, nodes: Sequence[WholeNode] | None, names: Sequence[No
     return msgspec.json.encode({"Pod": pod, "Nodes": listed, "NodeNames": names})
 
 
-@dataclass(frozen=True, slots=True)
-class VictimsOnNode:
-    """Victims on one node: whole pods, or None and their uids alone."""
-
-    pods: Sequence[Raw] | None
-    uids: Sequence[str]
-    violations: int
-
-
-def preempt_request(pod: Raw, victims: Mapping[NodeName, VictimsOnNode], *, whole: bool) -> bytes:
+def preempt_request(pod: Raw, victims: Mapping[NodeName, NodeVictims], whole: Iterable[Raw] | None) -> bytes:
     """Build the question of preempt.
 
     Args:
         pod: the whole preemptor, JSON text.
         victims: by node.
-        whole: send whole victims, or else their uids.
+        whole: all victims in full, in the order of `victims`; None sends their uids.
 
     Returns:
         JSON text.
     """
-    full = {name: {"Pods": on.pods, "NumPDBViolations": on.violations} for name, on in victims.items()} if whole else None
-    meta = None if whole else {name: _meta_victims(on) for name, on in victims.items()}
+    uids = ({"UID": one.uid} for on in victims.values() for one in on.pods)
+    sent = iter(uids if whole is None else whole)
+    by_node = {name: {"Pods": list(islice(sent, len(on.pods))), "NumPDBViolations": on.violations} for name, on in victims.items()}
+    full, meta = (None, by_node) if whole is None else (by_node, None)
     return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": full, "NodeNameToMetaVictims": meta})
-
-
-def _meta_victims(on: VictimsOnNode) -> dict[str, object]:
-    return {"Pods": [{"UID": uid} for uid in on.uids], "NumPDBViolations": on.violations}
 
 
 def bind_request(name: str, namespace: str, uid: str, node: NodeName) -> bytes:
@@ -197,8 +188,7 @@ def read_filter(body: bytes, room: AnswerRoom = ANY_ROOM) -> FilterAnswer:
     Raises:
         BadAnswer: it is too large, no JSON, or has another shape.
     """
-    room.check(body)
-    most, fields = room.entries, _fields(_first_value(body), "the answer")
+    most, fields = room.entries, _fields(_first_value(body, room), "the answer")
     return FilterAnswer(
         nodes=_maybe(fields, "Nodes", lambda raw, where: _node_list(raw, where, most)),
         node_names=_maybe(fields, "NodeNames", lambda raw, where: tuple(_list(raw, where, _text, most))),
@@ -221,8 +211,7 @@ def read_scores(body: bytes, room: AnswerRoom = ANY_ROOM) -> list[tuple[str, int
     Raises:
         BadAnswer: it is too large, no JSON, or has another shape.
     """
-    room.check(body)
-    return _list(_first_value(body), "the answer", _host_priority, room.entries)
+    return _list(_first_value(body, room), "the answer", _host_priority, room.entries)
 
 
 def read_victims(body: bytes, room: AnswerRoom = ANY_ROOM) -> dict[str, MetaVictims]:
@@ -238,8 +227,7 @@ def read_victims(body: bytes, room: AnswerRoom = ANY_ROOM) -> dict[str, MetaVict
     Raises:
         BadAnswer: it is too large, no JSON, or has another shape.
     """
-    room.check(body)
-    fields = _fields(_first_value(body), "the answer")
+    fields = _fields(_first_value(body, room), "the answer")
     return _maybe(fields, "NodeNameToMetaVictims", lambda raw, where: _map(raw, where, _victims, room.entries)) or {}
 
 
@@ -256,8 +244,7 @@ def read_error(body: bytes, room: AnswerRoom = ANY_ROOM) -> str:
     Raises:
         BadAnswer: it is too large, no JSON, or has another shape.
     """
-    room.check(body)
-    return _maybe(_fields(_first_value(body), "the answer"), "Error", _reason) or ""
+    return _maybe(_fields(_first_value(body, room), "the answer"), "Error", _reason) or ""
 
 
 def _host_priority(raw: Raw, where: str) -> tuple[str, int]:
@@ -317,8 +304,9 @@ def _reason(raw: Raw, where: str) -> str:
 # --- as Go reads JSON ----------------------------------------------------------------------------------------------------------
 
 
-def _first_value(body: bytes) -> Raw:
-    """Find the first JSON value of a text; raise `BadAnswer` without one."""
+def _first_value(body: bytes, room: AnswerRoom) -> Raw:
+    """Find the first JSON value of a text; raise `BadAnswer` without one, or if the text has too many elements."""
+    room.check(body)
     text = body if _is_utf8(body) else body.decode("utf-8", "replace").encode()
     try:
         return msgspec.json.decode(text, type=Raw)
