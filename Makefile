@@ -10,7 +10,7 @@ ARGS :=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit test-all nightly faults soak e2e conformance figures durations lint prose types imports generate generated check clean
+.PHONY: help demo test unit test-all nightly faults soak e2e conformance figures durations lint prose types imports generate generated docs check clean
 
 help: ## What there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -107,7 +107,13 @@ generated: $(READY) ## Are the files that are made from code up to date?
 	@$(BIN)/python manifests/components/monitoring/dashboard.py --check
 	@$(BIN)/python -m benchmarks.quotedfigures check
 
-check: lint types imports generated test-all ## Everything that CI checks
+# Only the site needs its builder, so `make test` does not install it. PLACEWRIGHT_REPOSITORY is the address to which links of files lead.
+docs: $(READY) ## The documentation as a site, in build/site; a dead link fails
+	@$(BIN)/zensical --version >/dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check 'zensical>=0.0.73'
+	@$(BIN)/python -m tools.generated.site build/docs
+	@$(BIN)/zensical build --clean --strict
+
+check: lint types imports generated docs test-all ## Everything that CI checks
 
 clean: ## Remove what can be made again
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -39,6 +39,8 @@ class Quoted:
 PERCENTAGE: Final = 5
 _PAIRWISE: Final = "hard-spread,soft-spread,required-anti-affinity,required-affinity"
 _PREEMPTION: Final = "preemption,preemption-hard-spread,preemption-anti-affinity,preemption-affinity,preemption-claims"
+#: Nodes, and the pods on them.
+_CLUSTERS: Final = ((50, 1_000), (500, 10_000), (5_000, 50_000))
 _DEPLOYMENTS: Final = "deployments-plain,deployments-soft,deployments-hard,deployments-anti"
 
 QUOTED: Final[dict[str, Quoted]] = {
@@ -80,6 +82,11 @@ QUOTED: Final[dict[str, Quoted]] = {
             "end-to-end",
             ("end-to-end", "end-to-end --nodes 5000", "end-to-end --nodes 5000 --pods 2000 --assigned 50000"),
             ("nodes", "assigned", "pods", "bound", "per_second", "operator_cpu", "operator_bytes"),
+        ),
+        Quoted(
+            "memory",
+            tuple(f"end-to-end --nodes {nodes} --pods 1000 --assigned {pods}" for nodes, pods in _CLUSTERS),
+            ("nodes", "assigned", "pods", "operator_bytes"),
         ),
         Quoted(
             "against",

@@ -19,7 +19,7 @@ class QuotedRegion:
     Attributes:
         uses: names of the data that it needs.
         text: from the data to Markdown.
-        stamped: whether the circumstances stand below; the README has them once for all of its regions.
+        stamped: whether the circumstances stand below; the page of figures has them once for all of its regions.
     """
 
     uses: Sequence[str]
@@ -84,6 +84,26 @@ def _decisions(figures: Figures) -> str:
     return _table([head, *(f"{size:,} nodes" for size in sizes)], lines)
 
 
+def _summary(figures: Figures) -> str:
+    """Five lines for readers who want one number each."""
+    decisions, against = _by(figures["decisions"].rows, "workload", "nodes"), _by(figures["against"].rows, "nodes")
+    most, largest = against[max(against)], max(nodes for _, nodes in decisions)
+    ours, theirs = most["schedulers"]
+    mine, other = most["schedulers"][ours], most["schedulers"][theirs]
+    busiest = max(figures["end-to-end"].rows, key=lambda row: float(row["operator_bytes"]))
+    waits = f"{1e-3 * mine['p99_ms']:.1f} s; {theirs} {1e-3 * other['p99_ms']:.1f} s"
+    reload = about(1000 * figures["reload"].rows[0]["p50"])
+    return (
+        f"- Decisions on {largest:,} nodes, all evaluated: {about(decisions['plain', largest]['per_second'])} a second.\n"
+        f"- Bound on {max(against):,} nodes, one real API server: {mine['per_second']:,.0f} pods a second; "
+        f"{theirs} {other['per_second']:,.0f}.\n"
+        f"- Created to bound there, p99 of a burst: {waits}.\n"
+        f"- From the patch of a profile to the first pod bound under it: {reload} ms, median.\n"
+        f"- Memory with {busiest['nodes']:,} nodes and {busiest['assigned'] + busiest['pods']:,} pods: "
+        f"{about(busiest['operator_bytes'] / 1e6, 3)} MB.\n"
+    )
+
+
 def _deployments(figures: Figures) -> str:
     rows = figures["deployments"].rows
     counts, found = _unique(row["deployments"] for row in rows), _by(rows, "workload", "deployments")
@@ -127,7 +147,7 @@ def _masses(figures: Figures) -> str:
 
 
 def _others(figures: Figures) -> str:
-    """Sentences of the README."""
+    """Say in sentences what single benchmarks found."""
     groups, shares, reload = (figures[name].rows[0] for name in ("groups", "shares", "reload"))
     claiming = _by(figures["devices"].rows, "claims")["one device"]
     pairwise, preemption = (_by(figures[name].rows, "workload") for name in ("pairwise", "preemption"))
@@ -156,6 +176,16 @@ def _end_to_end(figures: Figures) -> str:
             *([["CPU of the operator a pod", *map(_cpu_a_pod, rows)]] if all(row["operator_cpu"] for row in rows) else []),
             ["memory of the operator", *(f"{about(row['operator_bytes'] / 1e6, 3)} MB" for row in rows)],
         ],
+    )
+
+
+def _memory(figures: Figures) -> str:
+    return _table(
+        ["nodes", "pods on them", "memory of the operator"],
+        (
+            [f"{row['nodes']:,}", f"{row['assigned'] + row['pods']:,}", f"{about(row['operator_bytes'] / 1e6, 3)} MB"]
+            for row in figures["memory"].rows
+        ),
     )
 
 
@@ -236,10 +266,11 @@ def _stamps(figures: Figures, names: Iterable[str]) -> str:
 _OTHERS: Final = ("groups", "devices", "shares", "pairwise", "preemption", "reload")
 _SIZES: Final = ("sizes", "all-different", "percentage")
 _MASSES: Final = ("large-groups", "moves")
-_README: Final = ("decisions", "deployments", *_SIZES, *_OTHERS, *_MASSES, "end-to-end", "against")
+_ON_ONE_PAGE: Final = ("decisions", "deployments", *_SIZES, *_OTHERS, *_MASSES, "end-to-end", "against")
 
 #: By the name in the marker.
 REGIONS: Final[Mapping[str, QuotedRegion]] = {
+    "summary": QuotedRegion(("decisions", "against", "reload", "end-to-end"), _summary),
     "decisions": QuotedRegion(("decisions",), _decisions),
     "deployments": QuotedRegion(("deployments",), _deployments),
     "sizes": QuotedRegion(_SIZES, _sizes),
@@ -247,7 +278,8 @@ REGIONS: Final[Mapping[str, QuotedRegion]] = {
     "others": QuotedRegion(_OTHERS, _others),
     "end-to-end": QuotedRegion(("end-to-end",), _end_to_end),
     "against": QuotedRegion(("against",), _against),
-    "stamps": QuotedRegion(_README, lambda figures: _stamps(figures, _README)),
+    "memory": QuotedRegion(("memory",), _memory, stamped=True),
+    "stamps": QuotedRegion(_ON_ONE_PAGE, lambda figures: _stamps(figures, _ON_ONE_PAGE)),
     "devices": QuotedRegion(("devices",), _devices, stamped=True),
     "shares": QuotedRegion(("shares",), _shares, stamped=True),
     "reload": QuotedRegion(("reload",), _reload, stamped=True),

@@ -1,13 +1,13 @@
-"""What shows each feature that README.md names, in `make test`. Of the tiers `process` and `long` no more is run there."""
+"""What shows each command and each page of the documentation, in `make test`. Of the tiers `process` and `long` no more is run there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-#: By the command or the page that README.md names: rooms, files or single tests below `tests`.
+#: By the command or the page: rooms, files or single tests below `tests`.
 CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
-    # The table "Commands".
+    # The table of docs/commands.md.
     "demo": ("lab/demo/test_demo.py", "lab/demo/test_demo_console.py"),
     "run": ("handlers/test_commands.py", "handlers/test_configfile.py", "kube/test_login.py", "observability/test_logs_process.py"),
     "sandbox": (
@@ -34,7 +34,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "profiles": ("cli/test_profiles_command.py", "kubectl/test_plugin.py"),
     "doctor": ("cli/test_doctor.py",),
     "version": ("cli/test_main.py",),
-    # The table "Documentation".
+    # The tables of docs/index.md.
     "docs/tutorial.md": ("kubectl/test_tutorial.py",),
     "docs/gitops.md": (
         "packaging/test_argocd.py",
@@ -97,7 +97,20 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/contributing.md": ("packaging/test_contributing.py::test_the_files_that_it_names_are_there",),
     "docs/architecture.md": ("handlers/test_placing.py", "scheduler/test_ways.py"),
     "docs/glossary.md": ("packaging/test_names.py",),
-    "docs/decisions": ("packaging/test_documents.py",),
+    "docs/decisions/README.md": ("packaging/test_decisions.py",),
+    "docs/commands.md": ("packaging/test_documents.py",),
+    "docs/comparison.md": ("packaging/test_documents.py",),
+    "docs/coming-from.md": ("cli/test_convert.py",),
+    "docs/operating.md": ("packaging/test_documents.py",),
+    "docs/support.md": ("packaging/test_documents.py",),
+    "docs/figures.md": ("benchmarks/test_quoted_figures.py",),
+    "docs/explain.md": ("explain",),
+    "docs/shadow.md": ("shadow",),
+    "docs/tune.md": ("lab/tune/test_tuning.py",),
+    "docs/snapshot.md": ("lab/snapshots/test_snapshot_files.py",),
+    "docs/simulate.md": ("lab/commands/test_simulate.py",),
+    "docs/openb.md": ("lab/readers/test_openb.py",),
+    "docs/profile-assignment.md": ("profiles",),
     "docs/e2e.md": ("contract", "lab/controlplane/test_assets.py", "tools/test_provide.py"),
     "docs/conformance.md": ("tools/test_conformance_programs.py",),
     "docs/faults.md": ("faults/test_audit.py",),

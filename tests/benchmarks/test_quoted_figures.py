@@ -109,7 +109,7 @@ def test_new_data_reaches_every_page_that_quotes_it(checkout: Path) -> None:
     data["stamp"] = {"date": "2031-02-03", "commit": "0123456789+", "versions": {"Python": "3.99"}, **machine}
     file.write_text(json.dumps(data))
     assert main(["write"], checkout) == 0
-    assert "12,000 pods with shares of GPUs" in (checkout / "README.md").read_text()
+    assert "12,000 pods with shares of GPUs" in (checkout / "docs" / "figures.md").read_text()
     page = (checkout / "docs" / "fragmentation.md").read_text()
     assert "12,000 decisions a second" in page
     assert "Measured 2031-02-03 at 0123456+ on a chip, 3 cores, 5 GiB; Python 3.99; load 0.0 at the start." in page
@@ -119,7 +119,7 @@ def test_new_data_reaches_every_page_that_quotes_it(checkout: Path) -> None:
     ("change", "said"),
     [
         (("<!-- end of figures -->", ""), "a marker of figures without its pair"),
-        (("<!-- figures: shares -->", "<!-- figures: fast -->"), "found 'fast'; allowed decisions, "),
+        (("<!-- figures: shares -->", "<!-- figures: fast -->"), "found 'fast'; allowed summary, "),
         (("<!-- figures: shares -->", "<!-- figures: devices -->"), "found 'on 2 pages'; allowed one page"),
     ],
 )
@@ -165,7 +165,7 @@ def test_what_is_measured_is_stamped_with_commit_machine_and_versions(checkout: 
     assert figures.commands == ["gangs"]
     said = r"Measured 20\d\d-\d\d-\d\d at 0123456 on .+, \d+ cores, \d+ GiB; Python 3\S+, NumPy \S+, Kopf \S+; load .+ at the start\."
     assert re.fullmatch(said, figures.stamp.sentence())
-    assert "560 groups of 8 pods" in (checkout / "README.md").read_text()
+    assert "560 groups of 8 pods" in (checkout / "docs" / "figures.md").read_text()
 
 
 def test_a_benchmark_that_breaks_leaves_its_figures_and_the_exit_code_tells(

@@ -24,17 +24,34 @@ PACKAGE = PACKAGES["placewright"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-def test_the_profile_in_the_readme_can_run() -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+#: A README of one screen and a half; the rest has pages.
+MOST_WORDS_OF_README = 900
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/coming-from.md"])
+def test_a_profile_that_a_page_shows_whole_can_run(page: str) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     profiles = [block for block in blocks if "SchedulingProfile" in block]
     assert profiles
     for text in profiles:
         jsonschema.validate(yaml.safe_load(text), json_schema())
-        resolve(read_profiles(text, "README.md")[0], in_tree())
+        resolve(read_profiles(text, page)[0], in_tree())
 
 
-def test_every_command_that_the_readme_names_exists() -> None:
-    assert set(re.findall(r"`placewright ([a-z]+)", README)) <= set(commands())
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len(README.split()) <= MOST_WORDS_OF_README
+
+
+def test_the_page_of_commands_has_each_command_and_no_document_names_another() -> None:
+    table = set(re.findall(r"^\| `placewright (\w+)`", (ROOT / "docs" / "commands.md").read_text(), re.MULTILINE))
+    assert table | {"record"} == set(commands())  # beside `snapshot`
+    for file in DOCUMENTS:
+        assert set(re.findall(r"`placewright ([a-z]+)", file.read_text())) <= set(commands()), file.name
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = set(re.findall(r"\]\(([^)#]+\.md)\)", (ROOT / "docs" / "index.md").read_text()))
+    assert {file.name for file in (ROOT / "docs").glob("*.md")} - linked == {"index.md"}
 
 
 def test_every_make_target_that_a_document_names_exists() -> None:
@@ -43,10 +60,27 @@ def test_every_make_target_that_a_document_names_exists() -> None:
     assert {"demo", "test"} <= named <= targets
 
 
+@pytest.mark.parametrize("file", sorted((ROOT / "docs").glob("*.md")), ids=lambda file: file.stem)
+def test_a_page_begins_with_its_readers_and_ends_with_what_is_next(file: Path) -> None:
+    paragraphs = [each for each in file.read_text().split("\n\n") if each.strip()]
+    assert paragraphs[1].startswith("For ")
+    assert paragraphs[-1].startswith("Next: ") or file.stem == "index"
+
+
 @pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.stem)
 def test_links_lead_somewhere(file: Path) -> None:
-    for link in re.findall(r"\]\(([^)#]+)", file.read_text()):
-        assert link.startswith("https://") or (file.parent / link).exists(), link
+    for link, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", file.read_text()):
+        page = file.parent / link if link else file
+        assert link.startswith("https://") or page.exists(), link
+        if heading and page.suffix == ".md":
+            assert heading in anchors(page), f"{link}#{heading}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The names of a page's headings in links, as GitHub and MkDocs make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", each) for each in re.findall(r"^#+ (.+)$", text, re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings}
 
 
 def test_the_files_that_the_architecture_names_are_there() -> None:

@@ -1,4 +1,4 @@
-"""The tables of tiers name tests that exist, every feature of README.md has its test in `make test`, and the tiers are watched."""
+"""The tables of tiers name tests that exist, every command and page has its test in `make test`, and the tiers are watched."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from choice import CHOICE
 from tiers import LONG, PROCESS, SECONDS, TESTS, TIERS, UNIT_ROOMS, chosen, tier_of
 
 ROOT = TESTS.parent
-README = (ROOT / "README.md").read_text()
 ENTRIES = sorted({*SECONDS, *PROCESS, *LONG, *(entry for entries in CHOICE.values() for entry in entries)})
 
 
@@ -34,21 +33,19 @@ def test_every_entry_of_the_tables_is_a_room_a_file_or_a_test() -> None:
     assert not is_there("faults/test_that_was_moved.py")
 
 
-def section(title: str) -> str:
-    return README.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-
-
 def features() -> Iterator[str]:
-    """The commands in the table of commands, and the pages in the table of pages."""
-    yield from re.findall(r"^\| `placewright (\w+)`", section("Commands"), re.MULTILINE)
-    yield from re.findall(r"\]\((docs/[^)]+)\)", section("Documentation"))
+    """The commands in the table of commands, and the pages in the tables of pages."""
+    yield from re.findall(r"^\| `placewright (\w+)`", (ROOT / "docs" / "commands.md").read_text(), re.MULTILINE)
+    yield from (f"docs/{page}" for page in re.findall(r"\]\(([a-z0-9/-]+(?:README)?\.md)\)", (ROOT / "docs" / "index.md").read_text()))
 
 
-def test_every_feature_of_the_readme_has_a_test_that_make_test_runs() -> None:
+def test_every_command_and_page_has_a_test_that_make_test_runs() -> None:
     named = set(features())
     assert len(named) > 40
     assert named - CHOICE.keys() == set(), "tests/choice.py names no test for these"
-    assert CHOICE.keys() - named - {"record"} == set(), "README.md does not name these"  # shares its line with `snapshot`
+    assert CHOICE.keys() - named - {"record"} == set(), (
+        "docs/commands.md or docs/index.md does not name these"
+    )  # `record` is beside `snapshot`
 
 
 @pytest.mark.parametrize(

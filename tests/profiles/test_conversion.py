@@ -243,6 +243,16 @@ def test_what_a_config_map_carries_is_read() -> None:
     assert convert(yaml.safe_dump(config_map), "a.yaml", PLUGINS).profiles[0].spec.scheduler_name == "default-scheduler"
 
 
+def test_the_configuration_in_a_scheduler_configuration_of_aks_is_read() -> None:
+    profiles = [{"schedulerName": "packed", "plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 4}]}}}]
+    inside = yaml.safe_dump({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": profiles})
+    held = {"apiVersion": "aks.azure.com/v1alpha1", "kind": "SchedulerConfiguration", "metadata": {"name": "upstream"}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [{**held, "spec": {"rawConfig": inside}}]}  # as kubectl get prints it
+    (profile,) = convert(yaml.safe_dump(listed), "a.yaml", PLUGINS).profiles
+    assert profile.spec == convert(inside, "b.yaml", PLUGINS).profiles[0].spec
+    assert profile.spec.scheduler_name == "packed"
+
+
 def test_what_is_written_holds_only_what_is_stated_and_is_read_back_as_it_was() -> None:
     conversion = one(plugins={"score": {"enabled": on(("ImageLocality", 4))}})
     text = to_yaml([manifest(profile) for profile in conversion.profiles], ["a\nb"])
@@ -287,7 +297,7 @@ def test_another_kind_is_refused_with_the_kinds_that_are_read() -> None:
         convert("kind: Pod", "a.yaml", PLUGINS)
 
 
-@pytest.mark.parametrize("text", ["kind: List\nitems: []", "kind: ConfigMap\ndata: {}"])
+@pytest.mark.parametrize("text", ["kind: List\nitems: []", "kind: ConfigMap\ndata: {}", "kind: SchedulerConfiguration\nspec: []"])
 def test_a_file_without_any_profile_is_refused(text: str) -> None:
     with pytest.raises(ProfileError, match=r"a\.yaml: found nothing that says how pods are placed; allowed an object of kind"):
         convert(text, "a.yaml", PLUGINS)

@@ -27,6 +27,8 @@ _INTRODUCTION: Final = f"""\
 <!-- Made by `make generate`; do not edit. -->
 # Reference
 
+For authors of profiles.
+
 A `{KIND}` (`{GROUP}/{VERSION}`, cluster-scoped, `kubectl get schedprof`) says how the pods of one `schedulerName` are placed. This
 page is made from the code that checks them, as are the definition (`crds/{PLURAL}.yaml`) and the JSON Schema for editors
 (`crds/{KIND.lower()}.schema.json`; with the plugins that are installed: `placewright schema {KIND}`). `placewright validate FILE`
@@ -194,4 +196,4 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference(in_tree()))
+    sys.stdout.write(f"{reference(in_tree())}\nNext: [profiles-command](profiles-command.md), [plugins](plugins.md).\n")

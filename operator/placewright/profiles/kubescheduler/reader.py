@@ -22,6 +22,8 @@ from placewright.profiles.problem import Problem, ProfileError
 from placewright.profiles.resolve import resolve
 
 _KINDS: Final = f"{KIND}, {CONFIG_KIND} or {POLICY_KIND}"
+#: aks.azure.com/v1alpha1, whose `spec.rawConfig` is the text of a KubeSchedulerConfiguration.
+_AKS_KIND: Final = "SchedulerConfiguration"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]+")
 _DOTS: Final = re.compile(r"[.-]*\.[.-]*")
 _LONGEST_NAME: Final = 253
@@ -73,7 +75,7 @@ def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
 
 
 def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """Documents, items of lists, and the data of ConfigMaps: many schedulers get their file from one."""
+    """Documents, items of lists, and texts in ConfigMaps and AKS' SchedulerConfigurations: many schedulers get their file from one."""
     for document in documents:
         _refuse_endless(document)
         if not isinstance(document, Mapping):
@@ -84,6 +86,10 @@ def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
         elif kind == "ConfigMap" and isinstance(document.get("data"), Mapping):
             for text in document["data"].values():
                 yield from _documents(parse_documents(str(text)))
+        elif kind == _AKS_KIND:
+            spec = document.get("spec")
+            if isinstance(spec, Mapping) and spec.get("rawConfig"):
+                yield from _documents(parse_documents(str(spec["rawConfig"])))
         else:
             yield document
 

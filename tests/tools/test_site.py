@@ -1,0 +1,36 @@
+"""Pages of the documentation become pages of a site, whose links lead somewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools.generated.site import ROOT, page, write
+
+
+@pytest.mark.parametrize(
+    ("link", "depth", "unset", "published"),
+    [
+        ("[base](../manifests/base)", 1, "base (`manifests/base`)", "[base](https://git.example/p/manifests/base)"),
+        ("[changes](../CHANGELOG.md)", 1, "[changes](CHANGELOG.md)", "[changes](CHANGELOG.md)"),
+        ("[changes](../../CHANGELOG.md)", 2, "[changes](../CHANGELOG.md)", "[changes](../CHANGELOG.md)"),
+        ("[policy](policy.md#turns)", 1, "[policy](policy.md#turns)", "[policy](policy.md#turns)"),
+        ("[overload](../overload.md#memory)", 2, "[overload](../overload.md#memory)", "[overload](../overload.md#memory)"),
+    ],
+)
+def test_a_link_leads_to_a_page_or_to_the_repository(link: str, depth: int, unset: str, published: str) -> None:
+    assert page(f"See {link}.", depth, "") == f"See {unset}."
+    assert page(f"See {link}.", depth, "https://git.example/p") == f"See {published}."
+
+
+def test_the_site_has_all_pages_and_the_menu_each_of_them_but_single_decisions(tmp_path: Path) -> None:
+    write(tmp_path / "docs", "")
+    pages = {file.relative_to(tmp_path / "docs").as_posix() for file in (tmp_path / "docs").rglob("*.md")}
+    menu = set[str]()
+    for group in yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]:
+        for entry in group.values():
+            menu |= {entry} if isinstance(entry, str) else set(entry)
+    assert menu <= pages
+    assert {each for each in pages - menu if not each.startswith(("decisions/0", "upstream/"))} == set()
