@@ -16,7 +16,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.profiles.profilestate import ProfileStanding
 from placewright.queue.check import InvariantError, check_invariants
 from placewright.queue.nominator import Nominator
-from placewright.queue.queue import QueueView
+from placewright.queue.queue import SchedulingQueue
 
 #: Entries of a list that are written: as many as a person reads, and a few hundred kilobytes at most.
 MOST: Final = 500
@@ -76,7 +76,7 @@ def cache_lines(cluster: Cluster, nominator: Nominator, most: int = MOST) -> Ite
         yield from (f"debug: contradiction: {one}" for one in _row_contradictions(cluster, amounts.row))
 
 
-def queue_lines(queue: QueueView, most: int = MOST) -> Iterator[str]:
+def queue_lines(queue: SchedulingQueue, most: int = MOST) -> Iterator[str]:
     """Write kube-scheduler's summary, a line for each pod, and whether every pod is in exactly one place of the queue. O(pods).
 
     Args:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from placewright.queue.profilequeue import ProfileQueue
-from placewright.queue.queue import QueueView
+from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
 
 
@@ -14,7 +14,7 @@ class InvariantError(AssertionError):
     """The queue contradicts itself; the message lists every contradiction."""
 
 
-def check_invariants(queue: QueueView) -> None:
+def check_invariants(queue: SchedulingQueue) -> None:
     """Check that every pod is in exactly one sub-queue and that all indexes agree. O(pods).
 
     Args:
@@ -31,7 +31,7 @@ def check_invariants(queue: QueueView) -> None:
         raise InvariantError("; ".join(found))
 
 
-def _places(queue: QueueView) -> Iterator[str]:
+def _places(queue: SchedulingQueue) -> Iterator[str]:
     places: dict[str, list[SubQueue]] = {}
     for place, queued in queue.pods():
         places.setdefault(queued.uid, []).append(place)
@@ -46,7 +46,7 @@ def _places(queue: QueueView) -> Iterator[str]:
             yield f"pod {uid} is in {where[0]}, not where it is looked for ({queue.locate(uid)})"
 
 
-def _names(queue: QueueView) -> Iterator[str]:
+def _names(queue: SchedulingQueue) -> Iterator[str]:
     keys = Counter(queued.key for _, queued in queue.pods())
     yield from (f"{count} pods are named {key}" for key, count in keys.items() if count > 1)
     for place, queued in queue.pods():
@@ -54,7 +54,7 @@ def _names(queue: QueueView) -> Iterator[str]:
             yield f"{queued.key} is indexed as {queue.uid_of(queued.key)}, but {queued.uid} is in {place}"
 
 
-def _pod_groups(queue: QueueView) -> Iterator[str]:
+def _pod_groups(queue: SchedulingQueue) -> Iterator[str]:
     members = {uid: pod_group.ref for pod_group in queue.pod_groups for uid in pod_group.members}
     for _, queued in queue.pods():
         if queued.pod.pod_group != members.pop(queued.uid, None):
@@ -94,5 +94,5 @@ def _turns_of(lane: ProfileQueue) -> Iterator[str]:
         for tenant in turns.tenants.values():
             if not len(tenant.lanes):
                 yield f"tenant {tenant.name!r} takes turns {at} without a pod"
-            if tenant.entry is None and not tenant.sleeps_in:
+            if not tenant.lined_up and not tenant.sleeps_in:
                 yield f"tenant {tenant.name!r} neither has a turn {at} nor waits for room"

@@ -1,30 +1,28 @@
-"""Events on their way to waiting pods. Few pods are told at once, many in slices, to keep the event loop free (decision 28).
+"""Tells waiting pods of events. Few pods are told at once, and many in slices, to keep the event loop free (decision 28).
 
-The promises, however slices and events interleave:
+These promises hold, however slices and events interleave:
 
-- A pod is told of events in the order in which they happened, and of none twice.
+- A pod is told of events in the order in which they happened, and of no event twice.
 - A pod that began to wait after an event is not told of it. Its last attempt saw the change, or the event was recorded for it
   in flight.
 - Every other waiting pod that an event concerns is told, unless another event brings it back first.
 
 Each event has a number, and each pod knows the number up to which it was told (`QueuedPod.told`). An event that concerns many
-pods is kept until a sweep begins. The sweep takes all kept events, goes through the pods that any of them concerns, and tells
-each pod of all of them. Events that come meanwhile wait for the next sweep. A caller with news for one waiting pod first brings
-that pod up to date (`catch_up`).
+pods is kept until a sweep begins. The sweep finds the pods that any kept event concerns, and tells each of them all kept
+events. Events that come meanwhile wait for the next sweep. A caller with news for one waiting pod first brings that pod
+up to date (`catch_up`).
 
-An event may also be set for a stated time (`Alarms`), and a pod may be tried again at a stated time (`WakeUps`). Then time has
-passed, and the cluster has not changed.
+Some events happen because time has passed, while the cluster has not changed. `Alarms` has events for a stated time. `WakeUps`
+has pods that are tried again at a stated time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -72,10 +70,10 @@ class RecentEvent(NamedTuple):
 
 
 class RecentEvents:
-    """A short memory of events: enough to name the event that should have brought a forgotten pod back (decision 37).
+    """Remembers the latest events, to name the event that should have brought a forgotten pod back (decision 37).
 
-    Events are noted only while pods wait for events. Of each event its kind and two names are kept, and no object, because objects
-    have the size that tenants give them. Of events older than the latest `KEPT_EVENTS` only the last number of each kind is known.
+    Events are noted only while pods wait for events. The memory has the kind and two names of each event. It has no objects, because their
+    size is the tenants' choice. Of older events only the last number of each kind is known.
 
     Args:
         keep: events whose names are kept.
@@ -147,25 +145,6 @@ class NumberedEvent(NamedTuple):
         return queued.uid != self.except_uid and (self.up_to_priority is None or queued.pod.priority <= self.up_to_priority)
 
 
-@dataclass(frozen=True, slots=True)
-class _Requeueing:
-    """Waiting pods that go back to the sub-queue that they belong to, unless they were tried since.
-
-    Attributes:
-        number: number in the count of events.
-        queue: queue of their profile.
-        pods: waiting pods, each with its number of attempts so far.
-        label: event that metrics name.
-        kept_out: whether the pods are to be gated, also active ones; meanwhile the profile hands out no pod.
-    """
-
-    number: int
-    queue: ProfileQueue
-    pods: Iterator[tuple[QueuedPod, int]]
-    label: str
-    kept_out: bool = False
-
-
 class EventSweeps:
     """Tells waiting pods of events.
 
@@ -205,12 +184,13 @@ class EventSweeps:
         self._kept: deque[NumberedEvent] = deque()
         self.nbytes = 0
         counts_bytes(self)
-        #: The events of the sweep that is under way, the pods that are still to be told, and when the sweep has asked long enough.
+        #: The sweep that is under way: its events, the pods that are still to be told, and the time at which it stops asking hints.
         self._sweeping: tuple[NumberedEvent, ...] = ()
         self._to_tell: Iterator[tuple[ProfileQueue, QueuedPod, NumberedEvent] | None] = iter(())
         self._until = math.inf
-        self._requeueings: deque[_Requeueing] = deque()
-        #: Profiles whose active pods move to a new order, each with the number of the event that the change counts as.
+        #: Waiting pods that go back to the sub-queue that they belong to: the number of the event, and a step for each pod.
+        self._requeueings: deque[tuple[int, Iterator[None]]] = deque()
+        #: Profiles whose active pods move to a new order. The change counts as an event, whose number comes first.
         self._unsorted: deque[tuple[int, ProfileQueue]] = deque()
         self._stirred = asyncio.Event()
         self._swept = asyncio.Event()
@@ -253,11 +233,18 @@ class EventSweeps:
             moved += self._tell_now(queue, queued, told)
         return moved
 
-    def noted(self, events: Sequence[ClusterEvent], old: Any, new: Any) -> Sequence[ClusterEvent]:
-        """Note changes of one waiting pod among the recent events. Only that pod is told, by the caller."""
+    def tell_changes(self, queue: ProfileQueue, queued: QueuedPod, events: Sequence[ClusterEvent], old: PodInfo) -> None:
+        """Tell a waiting pod of its own changes, up to the first that helps it. No other pod is told.
+
+        Args:
+            queue: the pod's profile.
+            queued: waits in `queue`, in its newest version.
+            events: its changes.
+            old: its version before.
+        """
         for event in events:
-            self.recent.note(event, old, new)
-        return events
+            self.recent.note(event, old, queued.pod)
+        any(self._answer(queue, queued, NumberedEvent(self.happened, event, old, queued.pod)) for event in events)
 
     def flush(self, oldest: float) -> int:
         """Try pods again that have waited for an event since before `oldest`, at once when they are few; otherwise in slices.
@@ -284,26 +271,38 @@ class EventSweeps:
         self.happened += 1
         self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
 
-    def requeue_all(self, queue: ProfileQueue, pods: Iterable[QueuedPod], label: str) -> None:
-        """Try waiting pods of one profile again after their backoff; many of them in slices.
+    def requeue_all(self, queue: ProfileQueue, chosen: Sequence[QueuedPod], label: str, *, kept_out: bool = False) -> None:
+        """Try waiting pods of one profile again after their backoff. If they are many, do so in slices.
 
         Args:
             queue: the profile's.
-            pods: wait in `queue`.
-            label: the event that metrics name.
+            chosen: pods that wait in `queue`.
+            label: event that metrics name.
+            kept_out: whether the pods are to be gated, also active ones. Meanwhile the profile hands out no pod.
         """
-        self._requeue_many(queue, list(pods), label)
-
-    def _requeue_many(self, queue: ProfileQueue, chosen: Sequence[QueuedPod], label: str, *, kept_out: bool = False) -> None:
         if self._a_slice is None or len(chosen) <= self._a_slice:
             for queued in chosen:
                 self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
             return
         queue.sifted = queue.sifted and not kept_out
         self.happened += 1
-        pods = iter([(queued, queued.attempts) for queued in chosen])
-        self._requeueings.append(_Requeueing(self.happened, queue, pods, label, kept_out))
+        pods = [(queued, queued.attempts) for queued in chosen]
+        self._requeueings.append((self.happened, self._requeueing(queue, pods, label, kept_out=kept_out)))
         self._stirred.set()
+
+    def _requeueing(self, queue: ProfileQueue, pods: Iterable[tuple[QueuedPod, int]], label: str, *, kept_out: bool) -> Iterator[None]:
+        """Requeue waiting pods, a pod a step. A pod that was tried since has been judged by newer facts, and is left alone."""
+        for queued, attempts in pods:
+            if kept_out:
+                # The pod that is there now: one that was deleted meanwhile may have come back.
+                if queue.served and (there := queue.take(queued.uid)) is not None:
+                    self._requeue(queue, there, Requeue.AFTER_BACKOFF, label)
+            elif queue.served and queue.waits(queued) and queued.attempts == attempts:
+                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
+            yield
+        if kept_out:
+            queue.sifted = True
+            self._ready()
 
     def keep_out(self, scheduler_name: str, which: Callable[[PodInfo], bool], label: str = PROFILE_UPDATE) -> None:
         """Gate pods that a change of their profile or namespace keeps out, in every sub-queue, before one is handed out.
@@ -319,7 +318,7 @@ class EventSweeps:
         queue = self._queues.serving(scheduler_name)
         if queue is not None:
             chosen = [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]
-            self._requeue_many(queue, chosen, label, kept_out=True)
+            self.requeue_all(queue, chosen, label, kept_out=True)
 
     def sort(self, queue: ProfileQueue) -> None:
         """Move active pods to the new order of their profile; many of them in slices."""
@@ -386,9 +385,9 @@ class EventSweeps:
 
     def _first(self) -> int | None:
         """Return the number of the earliest event that pods are still to be told of."""
-        firsts = (next(self._outstanding(), None), self._requeueings[0] if self._requeueings else None)
-        numbers = [each.number for each in firsts if each is not None]
-        return min([*numbers, self._unsorted[0][0]] if self._unsorted else numbers, default=None)
+        numbers = [jobs[0][0] for jobs in (self._requeueings, self._unsorted) if jobs]
+        numbers += [told.number for told in itertools.islice(self._outstanding(), 1)]
+        return min(numbers, default=None)
 
     # --- whom -----------------------------------------------------------------------------------------------------------------------
 
@@ -403,7 +402,7 @@ class EventSweeps:
     def _keep(self, told: NumberedEvent) -> None:
         self._kept.append(told)
         self.nbytes += held_bytes(told.old, told.new)
-        # All kept events become one wildcard event. It tries too many pods, where dropping the oldest event could forget one.
+        # All kept events become one wildcard event. It tries too many pods, but to drop the oldest event could forget a pod.
         if len(self._kept) > EVENT_LIMIT or self.nbytes > EVENT_BYTES:
             self._kept.clear()
             self.nbytes = 0
@@ -418,7 +417,8 @@ class EventSweeps:
     def _step(self) -> None:
         """Go on with the pods to be requeued, or with the sweep, or begin one. At most one hint is asked."""
         if self._requeueings:
-            self._requeue_next(self._requeueings[0])
+            if next(self._requeueings[0][1], self) is self:
+                self._requeueings.popleft()
             return
         if not self._sweeping:
             self._begin()
@@ -431,22 +431,6 @@ class EventSweeps:
                 self._tell_one(queue, queued, told)
             return
         self._sweeping = ()
-
-    def _requeue_next(self, requeueing: _Requeueing) -> None:
-        queue = requeueing.queue
-        queued, attempts = next(requeueing.pods, (None, 0))
-        if queued is None:
-            self._requeueings.popleft()
-            if requeueing.kept_out:
-                queue.sifted = True
-                self._ready()
-        elif requeueing.kept_out:
-            # The pod that is there now: one that was deleted meanwhile may have come back.
-            if queue.served and (there := queue.take(queued.uid)) is not None:
-                self._requeue(queue, there, Requeue.AFTER_BACKOFF, requeueing.label)
-        elif queue.served and queue.waits(queued) and queued.attempts == attempts:
-            # A pod that was tried since has been judged by newer facts, and is left alone.
-            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, requeueing.label)
 
     def _begin(self) -> None:
         self._sweeping = tuple(self._kept)
@@ -526,12 +510,11 @@ def _names(event: ClusterEvent, item: Any) -> tuple[str, str]:
     return about, meta.name if event.resource is EventResource.NODE else ""
 
 
-class Alarms:
+class Alarms(KeyedHeap[Act]):
     """The alarms of one queue: events for a stated time, which concern the pods that wait then.
 
-    An alarm rings once, at the first whole second after its moment, when the queue ends backoffs. A pod that it wakes is judged anew, so
-    an alarm that has lost its reason is not taken back. If there are too many, the last one is dropped, and its pods are tried again after
-    the queue's five minutes.
+    An alarm rings once, at the first whole second after its moment, when the queue ends backoffs. No alarm is taken back, because a pod
+    that it wakes is judged anew. An alarm beyond `MOST_ALARMS` is dropped, and its pods are tried again after the queue's five minutes.
 
     Args:
         clock: seconds, monotonic; the queue's.
@@ -539,18 +522,15 @@ class Alarms:
     """
 
     def __init__(self, clock: Callable[[], float], move: Callable[[ClusterEvent, Any, Any], object]) -> None:
+        super().__init__()
         self._clock = clock
         self._move = move
-        self._set: list[tuple[float, int, Act]] = []
-        self._order = itertools.count()
-
-    def __len__(self) -> int:
-        return len(self._set)
 
     @property
     def next(self) -> float | None:
         """When the next alarm rings, in seconds of the clock; None while none is set."""
-        return self._set[0][0] if self._set else None
+        key = self.first_key()
+        return None if key is None else key[0]
 
     def after(self, seconds: float, act: Act) -> None:
         """Set an alarm.
@@ -562,8 +542,8 @@ class Alarms:
         Example:
             queue.alarms.after(30.0, lambda: queue.retry(uid))
         """
-        if len(self._set) < MOST_ALARMS:
-            heapq.heappush(self._set, (self._clock() + seconds, next(self._order), act))
+        if len(self) < MOST_ALARMS:
+            self.push(object(), (self._clock() + seconds,), act)
 
     def wake_after(self, seconds: float, event: ClusterEvent, subject: Any) -> None:
         """Move waiting pods by the event when the alarm rings."""
@@ -572,27 +552,25 @@ class Alarms:
     def ring(self) -> int:
         """Call the acts of all alarms that are due, in the order of their moments; return how many. Called at every whole second."""
         now, rung = self._clock(), 0
-        while self._set and self._set[0][0] <= now:
-            _, _, act = heapq.heappop(self._set)
-            act()
+        while (due := self.next) is not None and due <= now:
+            self.take_first()[1]()
             rung += 1
         return rung
 
 
 class WakeUps(KeyedHeap[tuple[float, int]]):
-    """Pods that are tried again at a stated time, whether or not an event helps them before; nearly always no pod has a time.
+    """Pods that are tried again at a stated time, because their rejection may end by time alone. Nearly always there are none.
 
-    A rejected pod waits for events, and the queue tries it again after five minutes in any case. Some rejections end by time alone. A pod
-    may preempt once it has waited long enough, and a limit of evictions a minute ends with the minute. The failure of such an attempt has
-    the seconds until the next one (`FitError.retry_after`), and `ring` brings the pod back then. That holds for a pod that is given up,
-    too.
+    For example, a pod may preempt once it has waited long enough, or once a new minute allows more evictions. The failure of such an
+    attempt says after how many seconds the next one follows (`FitError.retry_after`). `ring` brings the pod back then, also a pod that is
+    given up.
 
-    A time is dropped when the pod leaves the queue, and passes without effect when the pod was tried in between. There is one at most for
-    each pod in the queue.
+    Each pod in the queue has one time at most. The time is dropped when the pod leaves the queue. It has no effect if the pod was tried in
+    between.
 
     Args:
         queues: the waiting pods.
-        find: a pod of the queue by its uid.
+        find: finds a pod of the queue by its uid.
         requeue: moves a pod between sub-queues.
         clock: seconds, monotonic.
 

@@ -1,30 +1,31 @@
-"""Waiting pods whose tenants take turns: `FairHeap` replaces `LanedHeap` if a profile has `spec.fairness` (decision 46).
+"""The order of active pods whose tenants take turns. `FairHeap` replaces `LanedHeap` if a profile has `spec.fairness` (decision 46).
 
 A higher priority goes first. Among tenants of one priority `TenantTurns` decides by start-time fair queueing. The pods of one tenant are a
-`LanedHeap`, in the profile's order and past the lanes without room.
+`LanedHeap`: they keep the profile's order, and pods in lanes without room are passed over.
 
 Each waiting tenant has a start tag, and the tenant with the lowest tag is next. Its tag then grows by the charge for the pod over the
 tenant's weight. So in the long run tenants are charged in proportion to their weights. The virtual time is the tag of the tenant that was
 served last. Each pod moves it a step further: the smallest charge, divided by the weights of all waiting tenants. A tenant that begins to
-wait starts there, so its turn comes soon, and it has gathered nothing while it was idle. A tenant that stops waiting with a higher tag
-owes the difference. The debt is kept until the virtual time reaches it. So pods that come one at a time gain nothing over pods that wait.
+wait starts at the virtual time. So its turn comes soon, but it has gathered no credit while it was idle. A tenant that stops waiting with a
+higher tag owes the difference. The debt is kept until the virtual time reaches it. So pods that come one at a time gain nothing over pods
+that wait.
 
-A tenant whose lanes have no room leaves the order and sleeps in these lanes. When a lane has room again, the sleeper whose turn comes first
-is woken. The next one is woken when that one's pod has gone. So thousands of tenants that wait for one place cost what one costs.
+A tenant whose lanes have no room leaves the order and sleeps in these lanes. When a lane has room again, only the sleeper whose turn comes
+first is woken. The next sleeper is woken once the first one's pod has gone. So thousands of tenants that wait for one place cost as much as
+one tenant.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from placewright.queue.inflight import Lane
-from placewright.queue.order import SLACK, KeyedHeap, LanedHeap
+from placewright.queue.order import KeyedHeap, LanedHeap
 from placewright.queue.policy import WHOLE_CLUSTER, SortKey, TenantPolicy
-from placewright.queue.queued import QueuedPod
+from placewright.queue.queued import ByUid, QueuedPod
 
 #: Most tenants of one priority that owe and do not wait. Beyond that the smallest debts are forgiven.
 MOST_DEBTORS: Final = 4_096
@@ -35,10 +36,6 @@ PASSED_OVER: Final = 100_000
 #: The name of all other tenants, and of pods that no tenant claims. No namespace and no value of a label has parentheses.
 OTHERS: Final = "(other)"
 UNNAMED: Final = "(none)"
-
-
-#: (start tag, number, tenant). Numbers differ, so tenants are never compared.
-TurnEntry = tuple[int, int, "Tenant"]
 
 
 class Tenant:
@@ -53,11 +50,10 @@ class Tenant:
         tag: the start tag.
         number: counts tags as they are given, so that of equal tags the older one is first.
         weight: 1 or more.
-        entry: its entry in the order of turns; None while no lane of it has room.
         sleeps_in: the lanes without room in which its pods were found.
     """
 
-    __slots__ = ("entry", "lanes", "name", "number", "sleeps_in", "tag", "turns", "weight")
+    __slots__ = ("lanes", "name", "number", "sleeps_in", "tag", "turns", "weight")
 
     def __init__(self, name: str, turns: TenantTurns, lanes: LanedHeap[QueuedPod, Lane]) -> None:
         self.name: Final = name
@@ -66,8 +62,12 @@ class Tenant:
         self.tag = 0
         self.number = 0
         self.weight = 1
-        self.entry: TurnEntry | None = None
         self.sleeps_in: set[Lane] = set()
+
+    @property
+    def lined_up(self) -> bool:
+        """True while a lane of the tenant may have room, so that the tenant has a turn."""
+        return self.name in self.turns.order
 
 
 class TenantTurns:
@@ -79,19 +79,19 @@ class TenantTurns:
     Attributes:
         priority: priority of their pods.
         tenants: the tenants that have waiting pods, by name.
+        order: the tenants that have a turn; the others sleep.
         virtual: the virtual time.
         weights: the sum of the weights of all waiting tenants.
     """
 
-    __slots__ = ("_debts", "_least", "_number", "_order", "priority", "tenants", "virtual", "weights")
+    __slots__ = ("_debts", "_least", "_number", "order", "priority", "tenants", "virtual", "weights")
 
     def __init__(self, priority: int) -> None:
         self.priority: Final = priority
         self.tenants: dict[str, Tenant] = {}
         self.virtual = 0
         self.weights = 0
-        #: Each tenant that has a turn by its `entry`. Other entries are outdated, and are dropped when they surface.
-        self._order: list[TurnEntry] = []
+        self.order: KeyedHeap[Tenant] = KeyedHeap()
         self._number = 0
         #: The smallest charge so far.
         self._least = WHOLE_CLUSTER
@@ -123,21 +123,11 @@ class TenantTurns:
         """
         del self.tenants[tenant.name]
         self.weights -= tenant.weight
-        tenant.entry = None
+        self.order.remove(tenant.name)
         self._owe(tenant.name, tenant.tag)
 
-    def first(self) -> Tenant | None:
-        """Return the tenant whose turn it is; None when no tenant is lined up."""
-        order = self._order
-        while order:
-            entry = order[0]
-            if entry[2].entry is entry:
-                return entry[2]
-            heapq.heappop(order)
-        return None
-
     def line_up(self, tenant: Tenant) -> None:
-        """Put a tenant into the order by its tag. A tenant that could not go on takes its turn from the virtual time: no credit.
+        """Put a tenant into the order by its tag. A tenant that slept begins at the virtual time, so that it gathers no credit.
 
         Args:
             tenant: waiting, and not lined up.
@@ -176,7 +166,7 @@ class TenantTurns:
 
     def _charge(self, tenant: Tenant, charge: int, weight: int) -> None:
         self._give_tag(tenant, tenant.tag + -(-charge // weight))
-        if tenant.entry is not None:
+        if tenant.lined_up:
             self._put(tenant)
 
     def _give_tag(self, tenant: Tenant, tag: int) -> None:
@@ -184,17 +174,13 @@ class TenantTurns:
         tenant.tag, tenant.number = tag, self._number
 
     def _put(self, tenant: Tenant) -> None:
-        tenant.entry = (tenant.tag, tenant.number, tenant)
-        heapq.heappush(self._order, tenant.entry)
-        if len(self._order) > 2 * len(self.tenants) + SLACK:
-            self._order[:] = [each.entry for each in self.tenants.values() if each.entry is not None]
-            heapq.heapify(self._order)
+        self.order.push(tenant.name, (tenant.tag, tenant.number), tenant)
 
     def _move_on(self, virtual: int, charge: int) -> None:
         """Move the virtual time on by a step.
 
-        Without steps it would stand still while each pod brings a new tenant, and tenants with higher tags would never be served. Steps are
-        as small as the smallest charge allows, because after a step of a large pod a new tenant would wait too long.
+        Without steps it would stand still while each pod brings a new tenant. Tenants with higher tags would never be served. Steps are as
+        small as the smallest charge, because after larger steps a new tenant would wait too long.
         """
         self._least = min(self._least, charge) or 1
         self.virtual = virtual + max(1, self._least // (self.weights or 1))
@@ -214,8 +200,8 @@ class TenantWait:
 
     Attributes:
         pods: number of pods that were handed out.
-        seconds: their waits, summed up.
-        last: the hand-out, counted over all tenants, that was this tenant's last.
+        seconds: sum of their waits.
+        last: number of this tenant's last hand-out, in the count of all tenants' hand-outs.
     """
 
     pods: int = 0
@@ -224,10 +210,10 @@ class TenantWait:
 
 
 class TenantWaits:
-    """How long the pods of each tenant waited for their turn, for at most `MOST_NAMED` tenants by name.
+    """Counts how long the pods of each tenant waited for their turn.
 
-    Users may create any number of tenants. A tenant keeps its name in metrics while pods of it are handed out. When all names are taken, a
-    newcomer gets the name of a tenant that had no pod among the last `PASSED_OVER`.
+    Users may create any number of tenants, so metrics name at most `MOST_NAMED`. When all names are taken, a new tenant replaces a tenant
+    that had no pod among the last `PASSED_OVER`. Tenants without a name are counted together.
     """
 
     __slots__ = ("_handed_out", "_named", "_others")
@@ -296,8 +282,8 @@ class FairTurn(NamedTuple):
     no_room: bool
 
 
-class FairHeap:
-    """Active pods of one profile, by uid; `pop` gives the pod whose turn it is among the pods that have room.
+class FairHeap(ByUid):
+    """Active pods of one profile, by uid. `pop` gives the pod whose turn it is among the pods that have room.
 
     Args:
         policy: the profile's tenants.
@@ -335,19 +321,9 @@ class FairHeap:
         self._next: Tenant | None = None
         self._key: SortKey = ()
 
-    def __len__(self) -> int:
-        return len(self._of)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._of
-
     def __iter__(self) -> Iterator[QueuedPod]:
         """Iterate over all pods, in no particular order."""
         return (queued for turns in self._turns.values() for tenant in turns.tenants.values() for queued in tenant.lanes)
-
-    def uids(self) -> list[str]:
-        """Return the uids of all pods, in order of arrival."""
-        return list(self._of)
 
     def push(self, uid: str, key: SortKey, item: QueuedPod) -> None:
         """Add a pod, or give it another key, tenant or priority. A pod whose key is equal keeps its turn.
@@ -367,7 +343,7 @@ class FairHeap:
         tenant.lanes.push(uid, key, item)
         if known is None:
             self._of[uid] = (tenant, self._clock())
-        if tenant.entry is None:
+        if not tenant.lined_up:
             tenant.turns.line_up(tenant)
 
     def _tenant(self, name: str, priority: int) -> Tenant:
@@ -377,7 +353,7 @@ class FairHeap:
             self._turns = dict(sorted([*self._turns.items(), (priority, turns)], reverse=True))
         tenant = turns.tenants.get(name)
         if tenant is None:
-            tenant = Tenant(name, turns, LanedHeap(self._lane_of, self._may_enter, _never))
+            tenant = Tenant(name, turns, LanedHeap(self._lane_of, self._may_enter, lambda: False))
             turns.begin(tenant, self.policy.weight(name))
         return tenant
 
@@ -453,7 +429,7 @@ class FairHeap:
         higher = (each for each in self._turns.values() if each.priority > turns.priority)
         ahead = sum(len(tenant.lanes) for each in higher for tenant in each.tenants.values())
         position = tenant.lanes.position_of(uid)
-        return FairTurn(tenant.name, 1 + earlier, len(turns.tenants), position, len(tenant.lanes), ahead, tenant.entry is None)
+        return FairTurn(tenant.name, 1 + earlier, len(turns.tenants), position, len(tenant.lanes), ahead, not tenant.lined_up)
 
     def turns(self) -> Iterator[TenantTurns]:
         """Iterate over the turns of each priority, the highest first, for reading."""
@@ -464,14 +440,14 @@ class FairHeap:
         if self._full():
             return None
         for turns in self._turns.values():
-            while (tenant := turns.first()) is not None:
+            while (tenant := turns.order.first()) is not None:
                 self._asking = tenant
                 key = tenant.lanes.first_key()
                 if key is not None:
                     self._next, self._key = tenant, key
                     return tenant
                 # None of its lanes has room. It sleeps in them, and each `pop` goes past it.
-                tenant.entry = None
+                turns.order.remove(tenant.name)
         return None
 
     def _leaves(self, tenant: Tenant) -> None:
@@ -501,7 +477,7 @@ class FairHeap:
         return False
 
     def _wake(self, lane: Lane) -> None:
-        """Wake the sleeper whose turn comes first, if the lane has room; past sleepers whose pods in this lane have gone meanwhile."""
+        """Wake the sleeper whose turn comes first, if the lane has room. Sleepers without a pod in this lane leave it on the way."""
         if not self._has_room(lane):
             return
         woken = None
@@ -510,7 +486,7 @@ class FairHeap:
             self._drop_sleeper(woken, lane)
             self._next, self._asking = None, woken
             woken.lanes.reopen()
-            if woken.entry is None:
+            if not woken.lined_up:
                 woken.turns.line_up(woken)
 
     def _first_sleeper(self, lane: Lane) -> Tenant:
@@ -529,7 +505,3 @@ def _rank(tenant: Tenant) -> SortKey:
 def _priority(queued: QueuedPod) -> int:
     """Return the pod's priority; a group has that of its first member."""
     return (queued.pod if queued.pod_group is None else queued.pod_group.first.pod).priority
-
-
-def _never() -> bool:
-    return False

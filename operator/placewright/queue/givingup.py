@@ -1,12 +1,12 @@
-"""Giving up: a pod that waited longer than its profile allows is tried again only after an event that may help it.
+"""Gives up pods that waited longer than their profile allows. They are tried again only after an event that may help them.
 
 Such a pod stays in the sub-queue where it waits, and its hints are asked as before. Only the timeout that tries every unschedulable pod
 again passes it over. A pod whose last attempt ended in an error is not given up, because no event would bring it back.
 
 The time counts from the pod's creation, so that a new leader goes on where the earlier one was. A pod has not waited while it had a
-scheduling gate. No field tells when the last gate went: the time of PodScheduled stays that of the creation. A pod whose spec has changed
-since then (generation above 1) may have had one. It counts from the time at which this queue first saw it ready to be tried, unless its
-condition says that a leader has given it up.
+scheduling gate. No field tells when the last gate went, because PodScheduled keeps the time of the creation. A pod whose spec has changed
+since then (generation above 1) may have had a gate. Its time counts from when this queue first saw it ready to be tried. If its condition
+says that a leader has given it up, its time counts from the creation all the same.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LATER_SECONDS: Final = 1.0
 
 
 class WaitLimit:
-    """Waiting pods of one profile by the time at which they began to wait, and the pods that are given up (`spec.giveUpAfterSeconds`).
+    """The limit after which a profile gives up waiting pods (`spec.giveUpAfterSeconds`), with the pods that it concerns.
 
-    Pods are noted when they begin to wait, and listed by the time at which they began, in slices. The limit is the same for all pods of the
-    profile, so another limit keeps the order. A pod is in at most one of three places: noted, listed, or given up. It leaves all of them
-    with `forget`.
+    A pod is noted when it begins to wait. In slices, noted pods are listed by the time at which they began. The limit is the same for all
+    pods of the profile, so another limit keeps the order. A pod is in at most one of three places: noted, listed, or given up. It leaves
+    them with `forget`.
 
     Args:
         name: the scheduler name of the pods.
@@ -48,7 +48,7 @@ class WaitLimit:
         self.given_up: dict[str, QueuedPod] = {}
         self._name = name
         self._waits = waits
-        # Ordered, because they are emptied from the front: of a plain dict that costs the square of its size.
+        # Ordered, because they are emptied from the front, which costs a plain dict the square of its size.
         self._noted: OrderedDict[str, QueuedPod] = OrderedDict()
         #: Pods that were given up under another limit.
         self._in_question: OrderedDict[str, QueuedPod] = OrderedDict()
@@ -120,7 +120,7 @@ class WaitLimit:
         while done < most and self._noted:
             done += 1
             uid, queued = self._noted.popitem(last=False)
-            # A member that joins a group that is given up shares the group's standing.
+            # A member that joins a group that is given up is given up, too.
             joins = queued.pod_group is not None and queued.pod_group.given_up
             self._listed.push(uid, (-math.inf if joins else by.began(queued),), queued)
         while done < most and (overdue := self._overdue(now)) is not None:
@@ -150,7 +150,7 @@ class WaitLimit:
     def _judge(self, queued: QueuedPod, now: float, by: GivingUp) -> int:
         """Give up a pod that has waited too long, with all members of its group; return the number of pods looked at.
 
-        A pod in flight, or about to be, is noted again when it comes back, and its group waits for that.
+        If a member is in flight, or about to be, the group is judged again later.
         """
         if not queued.pod.may_be_tried:
             return 1
@@ -179,8 +179,10 @@ class WaitLimit:
 class GivingUp:
     """Gives pods up, and takes them back when their profile allows a longer wait.
 
+    Pods of a profile that is gone stay as they are, given up or not, until the profile returns.
+
     Args:
-        limits: the limits of the profiles that state one. Pods of a profile that is gone keep their standing until it returns.
+        limits: the limits of the profiles that state one.
         note_changed: called with the uid of a pod that is given up or taken back.
         clock: the queue's; seconds, monotonic.
         wall: the time of day, seconds since 1970; None counts from the time at which a pod came to the queue.

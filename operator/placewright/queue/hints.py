@@ -1,4 +1,4 @@
-"""Queueing hints: is a rejected pod worth another try after this event? Only the plugins that rejected the pod are asked.
+"""Asks queueing hints whether a rejected pod is worth another try after an event. Only the plugins that rejected the pod are asked.
 
 Hints cost a call for each pod, and thousands of pods may wait. So `UnschedulablePods` first chooses pods by the plugin that rejected them.
 Then it chooses by keys, or by a narrowing test that the plugin registered with the event.
@@ -29,13 +29,13 @@ from placewright.framework.events import (
     QueueingHintFn,
     always,
 )
-from placewright.queue.queued import QueuedPod
+from placewright.queue.queued import ByUid, QueuedPod
 
 _log: Final = logging.getLogger(__name__)
 
 _ANY: Final = (always,)
 _UNKNOWN: Final = (ClusterEventWithHint(WILDCARD, narrow=wanted_nearby),)
-#: Wraps a plugin's hint for a kind of event in one that gives the same answer and reports how long the hint took.
+#: Wraps a plugin's hint for a kind of event in a hint that reports how long it took. The answer is the same.
 Timed = Callable[[str, ClusterEvent, QueueingHintFn], QueueingHintFn]
 
 
@@ -106,8 +106,8 @@ class EventHints:
         asked = [each.hint if timed is None or each.event.wildcard else timed(plugin, self._event, each.hint) for each in heard]
         narrow = None
         if self._event.frees_nothing:
-            # A plugin that the profile no longer runs has no table of events, so kube-scheduler's rule for pods added beside affinity
-            # holds for its pods.
+            # A plugin that the profile no longer runs has no table of events. For its pods kube-scheduler's rule holds: pods that are
+            # added help pods with affinity.
             told = heard if plugin in self._interests else _UNKNOWN
             narrows = tuple([each.narrow for each in told if each.narrow is not None])
             narrow = partial(_any_of, plugin, narrows) if len(narrows) == len(told) > 0 else None
@@ -243,8 +243,8 @@ class _Entry(NamedTuple):
     keys: list[tuple[str, EventKeys, Hashable]]
 
 
-class UnschedulablePods:
-    """Pods by uid, indexed by plugin, so that an event costs nothing for pods whose plugins do not listen for it.
+class UnschedulablePods(ByUid):
+    """Pods by uid, indexed by plugin. An event costs nothing for pods whose plugins do not listen for it.
 
     A plugin may name keys for its pods (`EventKeys`). A pod is listed under the keys of the version that was put in, until
     `put_anew`.
@@ -253,31 +253,21 @@ class UnschedulablePods:
         keys_of: the keys of a plugin's pods.
     """
 
-    __slots__ = ("_by_key", "_by_plugin", "_keys_of", "_pods")
+    __slots__ = ("_by_key", "_by_plugin", "_keys_of", "_of")
 
     def __init__(self, keys_of: KeysOf) -> None:
-        self._pods: dict[str, _Entry] = {}
+        self._of: dict[str, _Entry] = {}
         self._by_plugin: dict[str, dict[str, QueuedPod]] = {}
         self._by_key: dict[tuple[str, EventKeys, Hashable], dict[str, QueuedPod]] = {}
         self._keys_of = keys_of
 
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._pods
-
     def __iter__(self) -> Iterator[QueuedPod]:
         """Iterate over all pods, in order of arrival."""
-        return (entry.queued for entry in self._pods.values())
-
-    def uids(self) -> list[str]:
-        """Return the uids of all pods as they are now, in order of arrival."""
-        return list(self._pods)
+        return (entry.queued for entry in self._of.values())
 
     def get(self, uid: str) -> QueuedPod | None:
         """Find a pod; None when it is not here."""
-        found = self._pods.get(uid)
+        found = self._of.get(uid)
         return found.queued if found else None
 
     def put(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
@@ -290,7 +280,7 @@ class UnschedulablePods:
         self.remove(queued.uid)
         held_by = tuple(plugins)
         keys = [(plugin, by, key) for plugin in held_by for by in self._keys_of(plugin) for key in _keys(plugin, by, queued.pod)]
-        self._pods[queued.uid] = _Entry(queued, held_by, keys)
+        self._of[queued.uid] = _Entry(queued, held_by, keys)
         for plugin in held_by:
             self._by_plugin.setdefault(plugin, {})[queued.uid] = queued
         for listed in keys:
@@ -298,7 +288,7 @@ class UnschedulablePods:
 
     def put_anew(self, uid: str) -> None:
         """Index a pod anew after it changed; harmless for a pod that is not here. The pod keeps its place in the order of arrival."""
-        entry = self._pods.get(uid)
+        entry = self._of.get(uid)
         if entry is not None and (entry.keys or any(self._keys_of(plugin) for plugin in entry.held_by)):
             self.put(entry.queued, entry.held_by)
 
@@ -310,12 +300,12 @@ class UnschedulablePods:
         """
         before, self._keys_of = self._keys_of, keys_of
         if any(tuple(keys_of(plugin)) != tuple(before(plugin)) for plugin in self._by_plugin):
-            for entry in tuple(self._pods.values()):
+            for entry in tuple(self._of.values()):
                 self.put(entry.queued, entry.held_by)
 
     def remove(self, uid: str) -> QueuedPod | None:
         """Remove a pod and return it; None when it is not here."""
-        entry = self._pods.pop(uid, None)
+        entry = self._of.pop(uid, None)
         if entry is None:
             return None
         for plugin in entry.held_by:
@@ -351,7 +341,7 @@ class UnschedulablePods:
                 yield Reached(pods, narrow if isinstance(new, PodInfo) else None)
 
     def concerned(self, plugin: str, by: Sequence[EventKeys], old: Any, new: Any) -> Mapping[str, QueuedPod]:
-        """Return the plugin's pods that have a key in common with an event. When the event's keys cannot be told, all its pods.
+        """Return the plugin's pods that share a key with an event. If the event's keys are not known, return all its pods.
 
         Args:
             plugin: holds the pods back.
@@ -368,7 +358,7 @@ class UnschedulablePods:
                 wanted = keys.of_event(old, new)
             except MemoryError:
                 raise
-            except Exception:  # noqa: BLE001 - then the hints decide
+            except Exception:  # noqa: BLE001 - without keys the hints decide
                 _log.warning("The keys of an event of %s could not be told; all its pods are asked.", plugin, exc_info=True)
                 wanted = None
             if wanted is None:

@@ -1,11 +1,12 @@
 """Pods that the queue handed out: the places that they take in their profile's room, and the events since then.
 
-A pod takes a place when it is handed out, and gives it back when its attempt ends. It stands aside while it waits for its volumes, its
-devices, its group, or an API server that asked for patience. Then it frees its place and counts among the many more pods that may wait.
-While it waits for a Permit plugin it is not counted, because it may wait for pods that are still to come. Each profile has a room of its
-own, so a profile that waits never holds up another. Within a room no namespace and no extender can take all places.
+A pod takes a place when it is handed out, and gives it back when its attempt ends. A pod stands aside while it waits for volumes, devices,
+its group, or a busy API server. It frees its place, and takes one of the places for pods that wait, which are many more. A pod that
+Permit holds takes no place, because it may wait for pods that do not exist yet. Each profile has a room of its own, so that no
+profile holds up another. Within a room no namespace and no extender can take all places.
 
-Without the events, a pod might be rejected because of a node that is freed a moment later, and wait for the next event.
+Events are kept because a decision may miss them: a node may become free while a pod is being rejected. The pod would wait for the next
+event.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from placewright.queue.queued import QueuedPod
 
 #: Most events that are kept. An attempt that is older than the oldest kept event is told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
-#: Most bytes of the objects in these events, because a tenant's objects may be large. 10,000 usual pods fit.
+#: Most bytes of the objects in these events, because a tenant's objects may be large. 10,000 pods of usual size fit.
 EVENT_BYTES: Final = 48 * 2**20
 #: Most pods of a profile that are decided ahead of their Bindings. Later pods are decided later, on newer facts.
 ON_THEIR_WAY: Final = 512
@@ -36,7 +37,7 @@ ON_THEIR_WAY: Final = 512
 IN_THE_ROOM: Final = 8_192
 #: Most pods of a profile that are on their way through one binding extender.
 BY_ONE_EXTENDER: Final = 256
-#: `FairShares`' factor: a namespace that is alone takes less than half of the places, so that the next namespace finds some at once.
+#: `FairShares`' factor. A namespace that is alone takes less than half of the places, so that another finds places at once.
 _FACTOR: Final = 1
 
 
@@ -94,7 +95,7 @@ class ProfileRoom:
             nothing was refused, and nothing waits for the place.
 
     Attributes:
-        groups_pass: False while no member of a group is handed out, because a group is being decided. Pods without a group pass meanwhile.
+        groups_pass: False while a group is being decided. Then no member of another group is handed out, and pods without a group are.
     """
 
     __slots__ = ("_all", "_by_extender", "_left", "_on_their_way", "_refused", "_sizes", "groups_pass")
@@ -127,11 +128,7 @@ class ProfileRoom:
         return sum(self._all.held.values()) - self.on_their_way
 
     def may_enter(self, lane: Lane) -> bool:
-        """Tell whether one more pod may be handed out.
-
-        Returns:
-            False when its namespace or extender has its share, or a group is being decided and it is a member of another.
-        """
+        """Return whether one more pod of this lane may be handed out."""
         namespace, extender, grouped = lane
         may = (self.groups_pass or not grouped) and self._on_their_way.may_take(namespace) and self._all.may_take(namespace)
         if may and (not extender or extender not in self._by_extender or self._by_extender[extender].may_take(namespace)):
@@ -139,65 +136,33 @@ class ProfileRoom:
         self._refused = True
         return False
 
-    def take_in(self, lane: Lane) -> None:
-        """Count a pod of this lane, not counted before, as on its way."""
-        self._all.take(lane[0])
-        if lane[1]:
-            self._take(lane)
-        else:
-            self._on_their_way.take(lane[0])
-
-    def let_go(self, lane: Lane) -> None:
-        """Stop counting a pod of this lane that was on its way."""
-        self._all.give_back(lane[0])
-        if lane[1]:
-            self._give_back(lane)
-        else:
-            self._on_their_way.give_back(lane[0])
-        if self._refused:
-            self._tell()
-
     def moved(self, lane: Lane, before: SlotState, after: SlotState) -> None:
         """Count a pod of this lane in its new state.
 
         Args:
             lane: the pod's.
-            before: the state that the pod was counted in.
+            before: state that the pod was counted in.
             after: another state.
         """
-        self._count_all(lane, before, after)
-        self._count_on_their_way(lane, before, after)
-        if self._refused and before is not _UNCOUNTED:
-            self._tell()
-
-    def _take(self, lane: Lane) -> None:
-        self._on_their_way.take(lane.namespace)
-        if lane.extender:
-            self._by_extender.setdefault(lane.extender, FairShares(self._sizes.by_extender, _FACTOR)).take(lane.namespace)
-
-    def _give_back(self, lane: Lane) -> None:
-        self._on_their_way.give_back(lane.namespace)
-        if lane.extender:
-            self._by_extender[lane.extender].give_back(lane.namespace)
-            if not self._by_extender[lane.extender].held:
-                del self._by_extender[lane.extender]
-
-    def _tell(self) -> None:
-        """Report the place that was left. A pod that is refused again in the course of that waits for the next one."""
-        self._refused = False
-        self._left()
-
-    def _count_all(self, lane: Lane, before: SlotState, after: SlotState) -> None:
+        namespace, extender, _ = lane
         if before is _UNCOUNTED:
-            self._all.take(lane[0])
+            self._all.take(namespace)
         elif after is _UNCOUNTED:
-            self._all.give_back(lane[0])
-
-    def _count_on_their_way(self, lane: Lane, before: SlotState, after: SlotState) -> None:
+            self._all.give_back(namespace)
         if after is _ON_ITS_WAY:
-            self._take(lane)
+            self._on_their_way.take(namespace)
+            if extender:
+                self._by_extender.setdefault(extender, FairShares(self._sizes.by_extender, _FACTOR)).take(namespace)
         elif before is _ON_ITS_WAY:
-            self._give_back(lane)
+            self._on_their_way.give_back(namespace)
+            if extender:
+                self._by_extender[extender].give_back(namespace)
+                if not self._by_extender[extender].held:
+                    del self._by_extender[extender]
+        if self._refused and before is not _UNCOUNTED:
+            # First of all, because a pod that is refused again meanwhile waits for the next place.
+            self._refused = False
+            self._left()
 
 
 class RoomPlace:
@@ -214,8 +179,8 @@ class RoomPlace:
         self._room = room
         self._lane = lane
         self._ended = False
-        self._state = _ON_ITS_WAY
-        room.take_in(lane)
+        self._state = _UNCOUNTED
+        self._move(_ON_ITS_WAY)
 
     def go_on(self) -> None:
         """Count the pod as on its way, also after it stood aside."""
@@ -240,11 +205,7 @@ class RoomPlace:
 
     def leave(self) -> None:
         """End the pod's place: its attempt is over."""
-        if self._state is _ON_ITS_WAY and not self._ended:  # nearly every pod's end
-            self._state = _UNCOUNTED
-            self._room.let_go(self._lane)
-        else:
-            self._move(_UNCOUNTED)
+        self._move(_UNCOUNTED)
         self._ended = True
 
     def _move(self, state: SlotState) -> None:
@@ -310,8 +271,8 @@ class InFlightPods:
         self._pods: OrderedDict[str, InFlightPod] = OrderedDict()
         #: Each event with the bytes of its objects.
         self._events: deque[tuple[InFlightEvent, int]] = deque()
-        #: Events ever recorded. A number for each attempt, where upstream keeps attempts as markers in its list of events: an attempt that
-        #: ends moves nothing.
+        #: Number of events ever recorded. An attempt notes this number. Upstream puts the attempt into its list of events, and has to move
+        #: events when the attempt ends.
         self._count = 0
         self.nbytes = 0
         self._limit = limit
@@ -340,6 +301,11 @@ class InFlightPods:
             The attempt; None when the pod is not in flight.
         """
         return self._pods.get(uid)
+
+    def has(self, uid: str) -> bool:
+        """Return whether a pod is in flight and has not been deleted since it was handed out."""
+        flight = self._pods.get(uid)
+        return flight is not None and not flight.gone
 
     def aside(self, pod: PodInfo) -> AbstractContextManager[None]:
         """Let a pod stand aside while a block runs, so that other pods are decided meanwhile.

@@ -1,4 +1,4 @@
-"""Nominations: nodes on which preemption made room for a pod that is not placed yet, or that are kept for its group."""
+"""Nominations of pods that are not placed yet: nodes on which preemption made room, and nodes that are kept for a group."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Nominator:
         return self._pods.keys()
 
     def without(self, uids: AbstractSet[str]) -> Nominator:
-        """Copy the nominations but those of some pods.
+        """Copy the nominations, except those of some pods.
 
         Returns:
             A copy, which no later nomination changes.
@@ -136,8 +136,7 @@ class Nominator:
     def trying(self, ref: GroupRef) -> Iterator[None]:
         """Try the members of a group together, until the block ends.
 
-        The room of the members' nominations is the group's. Members that ask one after the other would be kept from it by
-        members that have not asked yet.
+        The room of the members' nominations is the group's. Otherwise the nominations of later members would keep earlier members out.
         """
         self.together.add(ref)
         try:

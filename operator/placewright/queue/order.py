@@ -1,7 +1,7 @@
 """The order of waiting pods: `KeyedHeap` by key alone, `LanedHeap` past full lanes, and the transition between orders.
 
-`Order` is the interface of a profile's active pods. `LanedHeap` is the order of a profile without fairness, `queue.fairheap` that of one
-whose tenants take turns.
+`Order` is the interface of a profile's active pods. `LanedHeap` is the order of a profile without fairness. If tenants take turns,
+`queue.fairheap` has the order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from placewright.queue.inflight import Lane
 from placewright.queue.policy import SortKey
-from placewright.queue.queued import QueuedPod
+from placewright.queue.queued import ByUid, QueuedPod
 
 T = TypeVar("T")
 L = TypeVar("L", bound=tuple[object, ...])
@@ -24,32 +24,26 @@ Entry = tuple[SortKey, int, Any]
 SLACK: Final = 64
 
 
-class KeyedHeap(Generic[T]):
+class KeyedHeap(ByUid, Generic[T]):
     """A heap of items by uid, or by another identity. `pop` gives the lowest sort key first, and equal keys in order of arrival.
 
     Every operation is O(log n) amortised. A removed item's entry stays in the heap until it reaches the top.
     """
 
-    __slots__ = ("_arrivals", "_entries", "_live")
+    __slots__ = ("_arrivals", "_entries", "_of")
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
-        self._live: dict[Hashable, tuple[Entry, T]] = {}
+        self._of: dict[Hashable, tuple[Entry, T]] = {}
         self._arrivals = 0
-
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def __contains__(self, uid: Hashable) -> bool:
-        return uid in self._live
 
     def __iter__(self) -> Iterator[T]:
         """Iterate over all items, in no particular order."""
-        return (item for _, item in self._live.values())
+        return (item for _, item in self._of.values())
 
     def get(self, uid: Hashable) -> T | None:
         """Find an item without removing it; None when there is none."""
-        found = self._live.get(uid)
+        found = self._of.get(uid)
         return found[1] if found else None
 
     def push(self, uid: Hashable, key: SortKey, item: T, arrival: int | None = None) -> None:
@@ -62,23 +56,23 @@ class KeyedHeap(Generic[T]):
             arrival: the number of a new item, larger than all numbers before it. Several heaps that share one order pass their
                 common counter; None numbers the item here.
         """
-        known = self._live.get(uid)
+        known = self._of.get(uid)
         if known is None:
             self._arrivals = self._arrivals + 1 if arrival is None else arrival
             entry: Entry = (key, self._arrivals, uid)
         elif known[0][0] == key:
             # A pod is pushed again at every change. If it lost its turn for that, a busy controller could keep it waiting forever.
-            self._live[uid] = (known[0], item)
+            self._of[uid] = (known[0], item)
             return
         else:
             entry = (key, known[0][1], uid)
-        self._live[uid] = (entry, item)
+        self._of[uid] = (entry, item)
         heapq.heappush(self._entries, entry)
         self._compact()
 
     def remove(self, uid: Hashable) -> T | None:
         """Remove an item and return it; None when there is none."""
-        found = self._live.pop(uid, None)
+        found = self._of.pop(uid, None)
         if found is None:
             return None
         self._compact()
@@ -86,7 +80,7 @@ class KeyedHeap(Generic[T]):
 
     def first_entry(self) -> Entry | None:
         """Return the entry of the item that `pop` would give, or None when the heap is empty."""
-        entries, live = self._entries, self._live
+        entries, live = self._entries, self._of
         while entries:
             first = entries[0]
             found = live.get(first[2])
@@ -103,11 +97,11 @@ class KeyedHeap(Generic[T]):
     def first(self) -> T | None:
         """Return the item that `pop` would give, without removing it; None when the heap is empty."""
         first = self.first_entry()
-        return None if first is None else self._live[first[2]][1]
+        return None if first is None else self._of[first[2]][1]
 
     def pop(self) -> T | None:
         """Remove and return the item with the lowest key; None when the heap is empty."""
-        return self.take_first()[1] if self._live else None
+        return self.take_first()[1] if self._of else None
 
     def take_first(self) -> tuple[Any, T]:
         """Remove the item with the lowest key and return it, after its uid.
@@ -117,11 +111,11 @@ class KeyedHeap(Generic[T]):
         """
         self.first_entry()
         uid = heapq.heappop(self._entries)[2]
-        return uid, self._live.pop(uid)[1]
+        return uid, self._of.pop(uid)[1]
 
     def up_to(self, place: tuple[SortKey, int]) -> int:
         """Count the items up to this sort key and arrival number. O(items)."""
-        return sum(entry[:2] <= place for entry, _ in self._live.values())
+        return sum(entry[:2] <= place for entry, _ in self._of.values())
 
     def entry_of(self, uid: Hashable) -> Entry:
         """Return the entry of an item.
@@ -129,27 +123,27 @@ class KeyedHeap(Generic[T]):
         Raises:
             KeyError: there is no such item.
         """
-        return self._live[uid][0]
+        return self._of[uid][0]
 
     def rekey(self, key_of: Callable[[T], SortKey]) -> None:
         """Give every item a new sort key. Items whose new keys are equal keep their order of arrival.
 
         All keys change together: old keys, which may be of another shape, are never compared with new ones.
         """
-        self._live = {uid: ((key_of(item), entry[1], uid), item) for uid, (entry, item) in self._live.items()}
+        self._of = {uid: ((key_of(item), entry[1], uid), item) for uid, (entry, item) in self._of.items()}
         self._rebuild()
 
     def _compact(self) -> None:
         # Rebuilding at a fixed factor keeps removal O(1) amortised: thousands of pods may leave a heap in one event.
-        if not self._live or len(self._entries) > 2 * len(self._live) + SLACK:
+        if not self._of or len(self._entries) > 2 * len(self._of) + SLACK:
             self._rebuild()
 
     def _rebuild(self) -> None:
-        self._entries = [entry for entry, _ in self._live.values()]
+        self._entries = [entry for entry, _ in self._of.values()]
         heapq.heapify(self._entries)
 
 
-class LanedHeap(Generic[T, L]):
+class LanedHeap(ByUid, Generic[T, L]):
     """A heap of items by uid, each in a lane. `pop` gives the lowest sort key among the lanes that have room.
 
     Each lane is a heap of its own, and only its first item takes part in the common order. A lane without room leaves the order when it
@@ -158,7 +152,7 @@ class LanedHeap(Generic[T, L]):
     Invariant: a lane that has items is lined up in `_lined_up`, or closed, or the only lane.
     """
 
-    __slots__ = ("_arrivals", "_closed", "_firsts", "_full", "_has_room", "_lane_of", "_lanes", "_lined_up", "_next", "_of")
+    __slots__ = ("_arrivals", "_closed", "_full", "_has_room", "_lane_of", "_lanes", "_lined_up", "_next", "_of")
 
     def __init__(self, lane_of: Callable[[T], L], has_room: Callable[[L], bool], full: Callable[[], bool]) -> None:
         """Start empty.
@@ -174,27 +168,15 @@ class LanedHeap(Generic[T, L]):
         self._arrivals = 0
         self._lanes: dict[L, KeyedHeap[T]] = {}
         self._of: dict[str, L] = {}
-        #: The first item of each lane, as a heap of (sort key, arrival number, lane). Outdated entries are dropped when they surface.
-        self._firsts: list[tuple[SortKey, int, L]] = []
-        #: The first item's entry of each lane that takes part in the order.
-        self._lined_up: dict[L, Entry] = {}
+        #: The lanes that take part in the order, each by the sort key and arrival number of its first item.
+        self._lined_up: KeyedHeap[L] = KeyedHeap()
         self._closed: set[L] = set()
         #: The lane that `first_key` found, until anything changes: `pop` follows `first_key` at once and need not search again.
         self._next: L | None = None
 
-    def __len__(self) -> int:
-        return len(self._of)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._of
-
     def __iter__(self) -> Iterator[T]:
         """Iterate over all items, in no particular order."""
         return (item for heap in self._lanes.values() for item in heap)
-
-    def uids(self) -> list[str]:
-        """Return the uids of all items, in order of arrival."""
-        return list(self._of)
 
     def holds(self, lane: L) -> bool:
         """Return whether the lane has items."""
@@ -278,35 +260,21 @@ class LanedHeap(Generic[T, L]):
             return only if self._has_room(only) else None
         if self._full():
             return None
-        while self._firsts:
-            key, arrival, lane = self._firsts[0]
-            first = self._lined_up.get(lane)
-            if first is not None and first[1] == arrival and first[0] == key:
-                if self._has_room(lane):
-                    return lane
-                # A full lane leaves the order: left in it, each `pop` would meet it again.
-                del self._lined_up[lane]
-                self._closed.add(lane)
-            heapq.heappop(self._firsts)
-        return None
+        while (lane := self._lined_up.first()) is not None and not self._has_room(lane):
+            # A full lane leaves the order: left in it, each `pop` would meet it again.
+            self._lined_up.remove(lane)
+            self._closed.add(lane)
+        return lane
 
     def _line_up(self, lane: L, heap: KeyedHeap[T]) -> None:
         """Note that a lane's first item, its key, or the lane's emptiness may have changed."""
         self._next = None
         if not heap:
             del self._lanes[lane]
-            self._lined_up.pop(lane, None)
+            self._lined_up.remove(lane)
             self._closed.discard(lane)
-            if not self._lanes:
-                self._firsts.clear()
-        elif len(self._lanes) > 1 and lane not in self._closed:
-            first = heap.first_entry()
-            if first is not None and self._lined_up.get(lane) is not first:
-                self._lined_up[lane] = first
-                heapq.heappush(self._firsts, (first[0], first[1], lane))
-                if len(self._firsts) > 2 * len(self._lanes) + SLACK:
-                    self._firsts = [(entry[0], entry[1], each) for each, entry in self._lined_up.items()]
-                    heapq.heapify(self._firsts)
+        elif len(self._lanes) > 1 and lane not in self._closed and (first := heap.first_entry()) is not None:
+            self._lined_up.push(lane, first[:2], lane)
 
 
 class Order(Protocol):
@@ -315,7 +283,7 @@ class Order(Protocol):
     def __len__(self) -> int:
         """Return the number of pods."""
 
-    def __contains__(self, uid: str) -> bool:
+    def __contains__(self, uid: Hashable) -> bool:
         """Return whether a pod is here."""
 
     def __iter__(self) -> Iterator[QueuedPod]:
@@ -341,10 +309,10 @@ class Order(Protocol):
 
 
 class OrderTransition:
-    """Active pods on their way from one order to the next after a profile changed, few at a time to keep the event loop free.
+    """Moves active pods from one order to the next after a profile changed. Few move at a time, to keep the event loop free.
 
-    While pods are under way they are handed out in their former order. `queue.events` moves them in slices. The scheduling
-    loop pops no pod before the last one has moved, so that each decision is made in one order.
+    `queue.events` moves the pods in slices. The scheduling loop pops no pod before the last one has moved, so each decision is made in one
+    order. If a pod is popped earlier, the former order goes first.
 
     Args:
         former: holds the pods.
@@ -367,7 +335,7 @@ class OrderTransition:
     def __len__(self) -> int:
         return sum(map(len, self.orders))
 
-    def __contains__(self, uid: str) -> bool:
+    def __contains__(self, uid: Hashable) -> bool:
         return any(uid in each for each in self.orders)
 
     def __iter__(self) -> Iterator[QueuedPod]:
@@ -395,7 +363,7 @@ class OrderTransition:
         return next((key for each in self.orders if (key := each.first_key()) is not None), None)
 
     def pop(self) -> tuple[QueuedPod, Lane] | None:
-        """Remove and return the first pod that has room, with its lane, in the former order as long as that has one."""
+        """Remove and return the first pod that has room, with its lane. Pods of the former order go first."""
         return next((found for each in self.orders if (found := each.pop()) is not None), None)
 
     def reopen(self) -> None:

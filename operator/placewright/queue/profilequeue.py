@@ -41,8 +41,8 @@ class ProfileQueue:
         unschedulable: pods that wait for an event, by rejecting plugin.
         gated: pods that a PreEnqueue plugin gates, by that plugin.
         fair: the tenants' turns, which `active` is or becomes; None without fairness.
-        held: True while no pod is handed out, because the next decision would not know of one under way.
-        sifted: False while no pod is handed out, because pods that the profile's new generation keeps out are still to be gated.
+        held: True while no pod is handed out, because the next decision would not know of a decision under way.
+        sifted: False while no pod is handed out, because the profile's new generation still has pods to gate.
         hints: the profile's queueing hints.
         wait_limit: limit after which waiting pods are given up; None if the profile gives up no pod.
     """
@@ -348,9 +348,8 @@ class ProfileQueue:
     def after_failure(self, queued: QueuedPod, began_under: Hints, missed: Iterable[InFlightEvent]) -> Requeue:
         """Return what a failed pod does next, in view of the events during its attempt.
 
-        An attempt under an earlier generation of the profile says little about the present one, so the pod is tried again. A
-        rejection by a plugin that the profile does not list waits for events all the same, because an immediate retry could go on
-        forever.
+        An attempt under an earlier generation of the profile says little about this generation, so the pod is tried again. A pod that a
+        plugin rejected waits for events even if the profile does not list the plugin. An immediate retry could go on forever.
 
         Args:
             queued: just rejected, or failed by an error.

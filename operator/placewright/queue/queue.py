@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from placewright.api.objects import NodeName, PodKey
 from placewright.api.podgroups import GroupRef
@@ -23,7 +23,7 @@ from placewright.queue import queued as labels
 from placewright.queue.events import Alarms, EventSweeps, WakeUps
 from placewright.queue.fairheap import FairTurn
 from placewright.queue.givingup import GivingUp
-from placewright.queue.hints import EventHints, Requeue, Timed
+from placewright.queue.hints import Requeue, Timed
 from placewright.queue.inflight import STATED_SIZES, InFlightPods, Lane, RoomPlace, RoomSizes
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
@@ -43,45 +43,10 @@ class AlreadyQueuedError(ValueError):
     """A pod was returned that is waiting in the queue already."""
 
 
-class QueueView(Protocol):
-    """The questions of readers to the queue: which pods it holds, in which sub-queue, and in which version.
-
-    Readers get the facts from the sub-queues themselves, so that a figure in a metric cannot disagree with the pods.
-
-    Attributes:
-        in_flight: the attempts under way.
-        nominator: the pods that are nominated to each node.
-        pod_groups: groups that are placed together.
-    """
-
-    in_flight: InFlightPods
-    nominator: Nominator
-    pod_groups: QueuedPodGroups
-
-    def get(self, uid: str) -> QueuedPod | None:
-        """Find a pod in any sub-queue."""
-
-    def uid_of(self, key: PodKey) -> str | None:
-        """Find the uid of a pod by name."""
-
-    def uids(self) -> AbstractSet[str]:
-        """Return the uids of all pods in the queue; a view."""
-
-    def locate(self, uid: str) -> SubQueue | None:
-        """Find the sub-queue of a pod."""
-
-    def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
-        """Iterate over all pods with their sub-queues."""
-
-    def profile_queues(self) -> Iterator[ProfileQueue]:
-        """Iterate over the waiting pods by scheduler name, for reading."""
-
-    def sizes(self, scheduler_name: str | None = None) -> Sizes:
-        """Count the pods of each sub-queue, of one profile or of all."""
-
-
 class SchedulingQueue:
     """Pods that wait for a node, of all profiles.
+
+    Readers get the facts from the sub-queues themselves, so that a figure in a metric cannot disagree with the pods.
 
     Example:
         queue.add(pod)                                                         # active
@@ -139,7 +104,7 @@ class SchedulingQueue:
     def add(self, pod: PodInfo) -> None:
         """Take a pod in, or its newer version. A waiting pod is tried again if the change helps it.
 
-        A pod with the same name and another uid is replaced, unless it was created later, because watches may show an older pod late.
+        A pod of the same name with another uid is replaced if it is older. Watches may show an older pod late.
         """
         queued = self._pods.get(pod.uid)
         if queued is None:
@@ -196,15 +161,10 @@ class SchedulingQueue:
         if queue.place_of(new.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
             queue.resort(queued)
             return
-        events = self.sweeps.noted(pod_update_events(old, new), old, new)
-        any(self._move(queue, queued, queue.hints.about(event), event.label, old, new) for event in events)  # the first that helps
+        self.sweeps.tell_changes(queue, queued, pod_update_events(old, new), old)
 
     def delete(self, uid: str) -> PodInfo | None:
-        """Remove a pod and return its last version; None when the queue does not hold it.
-
-        An attempt under way ends without effect. A nomination that only this process knows is reported as free room, because no
-        watch will report it.
-        """
+        """Remove a pod and return its last version; None when the queue does not hold it. An attempt under way ends without effect."""
         if (queued := self._pods.get(uid)) is None:
             return None
         pod, pod_group, kept = self._latest(uid), queued.pod_group, self.nominator.node_of(uid)
@@ -219,7 +179,7 @@ class SchedulingQueue:
         if pod_group is not None:
             self.retry_group(pod_group.ref)
         if kept is not None and not pod.nominated_node:
-            # The nomination was in memory only, so no watch tells the pods that left this room free.
+            # The nomination was in memory only, so no watch will report that its room is free.
             self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
         return pod
 
@@ -236,10 +196,10 @@ class SchedulingQueue:
     # --- attempts ----------------------------------------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPod | None:
-        """Hand out the next pod: the first active pod, else the pod whose backoff ends next; None when no pod may be tried now.
+        """Hand out the first active pod, or else the pod whose backoff ends next. Return None when no pod may be tried now.
 
-        The pod is in flight until `done` or `return_unschedulable`. A backoff after an error is never cut short, and pods whose
-        lane is full in their profile's room are passed over.
+        The pod is in flight until `done` or `return_unschedulable`. A backoff after an error is never cut short. Pods whose lane is full
+        in their profile's room are passed over.
         """
         queue, early = self._queues.next()
         if queue is None:
@@ -254,8 +214,8 @@ class SchedulingQueue:
     def take_pod_group(self, popped: QueuedPod) -> list[QueuedPod]:
         """Hand out the members of a popped pod's group that may be tried, in whichever sub-queue they wait.
 
-        The group is tried as one when its first member's turn has come. Members of other profiles, members that a PreEnqueue
-        plugin gates and members in flight stay.
+        The group is tried as one when its first member's turn has come. Members of other profiles, gated members and members in
+        flight stay.
 
         Args:
             popped: just handed out by `pop`.
@@ -317,8 +277,8 @@ class SchedulingQueue:
     ) -> SubQueue | None:  # fmt: skip
         """End a pod's attempt without a node, and put the pod where it waits.
 
-        Without plugins the attempt failed by error, and the pod backs off. With plugins, their hints are asked about the events
-        since `pop`, so that a change during the attempt is not missed.
+        If no plugin is named, the attempt failed by error, and the pod backs off. Otherwise the plugins' hints are asked about the
+        events since `pop`. So a change during the attempt is not missed.
 
         Args:
             queued: handed out by `pop`.
@@ -490,7 +450,7 @@ class SchedulingQueue:
         return None if queue is None else queue.place_of(uid)
 
     def turn_of(self, uid: str) -> FairTurn | None:
-        """Tell when an active pod's turn comes; None when the pod is not active, or its profile has no fairness."""
+        """Return when an active pod's turn comes; None when the pod is not active, or its profile has no fairness."""
         queue = self._queue_of(uid)
         return None if queue is None or queue.fair is None else queue.fair.turn_of(uid)
 
@@ -551,11 +511,6 @@ class SchedulingQueue:
             self._ready.set()
         return place
 
-    def _move(self, queue: ProfileQueue, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
-        """Return True when the event took the pod out of the sub-queue where it waited."""
-        how = hints.effect_on(queued, old, new)
-        return how is not Requeue.SKIP and self._requeue(queue, queued, how, label) is not SubQueue.GATED
-
     def _may_go_with(self, queued: QueuedPod, queue: ProfileQueue) -> bool:
         """Return whether this member of a group may be handed out with another pod of this queue."""
         at_hand = self.in_flight.get(queued.uid) is None and queued.pod.scheduler_name == queue.name
@@ -585,7 +540,7 @@ class SchedulingQueue:
                 queue.resort(member)
 
     def _reopen(self, ref: GroupRef, label: str) -> None:
-        """Try gated members of a group again after one got a node, because they may have been gated as too few."""
+        """Try gated members of a group again after a member got a node. They may have been gated as too few."""
         pod_group = self.pod_groups.get(ref)
         for queued in () if pod_group is None else tuple(pod_group.gated.values()):
             queue = self._queues[queued.pod.scheduler_name]

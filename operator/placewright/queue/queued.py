@@ -1,8 +1,7 @@
 """The queue's records: a pod with the history of its attempts, and the group of pods that it is placed with.
 
 A group has no sub-queue. Each member waits in the sub-queue of its own rejection. The first member that is handed out takes the others
-along (`SchedulingQueue.take_pod_group`). So any event that brings one member back brings
-the group back once.
+along (`SchedulingQueue.take_pod_group`). So any event that brings one member back brings the group back once.
 """
 
 from __future__ import annotations
@@ -10,24 +9,24 @@ from __future__ import annotations
 import enum
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import PodKey
 from placewright.api.podgroups import FORM_OF, Form, GroupObject, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
 
-#: Backoff ends at whole seconds of the clock, so that pods that failed together come back together, in order of priority.
+#: Seconds. Backoff ends at whole seconds of the clock, so that pods that failed together come back in order of priority.
 WINDOW_SECONDS: Final = 1
 
 # --- labels of moves between sub-queues that no event in the cluster causes ------------------------------------------------------
 
 # The metric `scheduler_queue_incoming_pods_total` counts pods by sub-queue and label. Moves by an event have the event's label
-# (`framework.events`). The first four labels here are kube-scheduler's, word for word, so that dashboards made for it go on
-# working; the others name moves that kube-scheduler does not have.
+# (`framework.events`). The first four labels here are kube-scheduler's, word for word, so that its dashboards go on working. The
+# others name moves that kube-scheduler does not have.
 
 #: The watch of unscheduled pods shows a pod for the first time. `scheduler_event_handling_duration_seconds` has the time that this
 #: takes under the same label.
@@ -51,7 +50,7 @@ PROFILE_UPDATE: Final = "ProfileUpdate"
 #: A group lost a member, or its barrier expired: one of its members is tried again and takes the others along.
 GANG_AGAIN: Final = "GangAgain"
 
-#: A pod resembles one in whose decision a process ended (`queue.suspects`), and is set apart.
+#: A pod resembles a pod in whose decision a process ended (`queue.suspects`), and is set apart.
 SET_APART: Final = "SuspectSetApart"
 
 #: A suspect is made active, because no other pod is.
@@ -127,7 +126,7 @@ class QueuedPod:
         recalled: True after an event that was worth another try met the pod while it was gated. An event of its gating plugin
             is then worth one, too.
         flushed: True when only the long timeout brought the pod back, which hints at a missing queueing hint.
-        full_backoff: True when the pod waits out its backoff even while no pod is active, because its last attempt would fail again.
+        full_backoff: True when the pod waits out its backoff even while no pod is active, because an earlier attempt would fail.
         pod_group: the group that the pod is placed with, as the queue knows it; None for most pods.
         suspicion: why the pod is tried after all others; None for nearly all pods.
         ungated_at: when its last scheduling gate was seen to go; None for a pod that had none since it came.
@@ -222,7 +221,7 @@ class QueuedPod:
     def sort_key(self, policy: QueuePolicy) -> SortKey:
         """Compute the pod's sort key.
 
-        A member of a group has the key of its group's first member at the time of the group's turn, so the group comes as one.
+        All members of a group have the key of the group's first member, so that the group comes as one.
         """
         pod_group = self.pod_group
         return (
@@ -262,6 +261,23 @@ def window_of(seconds: float) -> int:
     return math.floor(seconds / WINDOW_SECONDS)
 
 
+class ByUid:
+    """Counts and finds items by uid. The subclass keeps them in `_of`, in order of arrival."""
+
+    __slots__ = ()
+    _of: dict[Any, Any]
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __contains__(self, uid: Hashable) -> bool:
+        return uid in self._of
+
+    def uids(self) -> list[Any]:
+        """Return the uids of all items as they are now, in order of arrival."""
+        return list(self._of)
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class QueuedPodGroup:
     """A group with members that have no node yet. Only the queue changes it.
@@ -272,7 +288,7 @@ class QueuedPodGroup:
     Attributes:
         ref: the name by which members refer to the group.
         since: when its first member came, in seconds on the queue's clock. It is the group's age, which failures do not change.
-        domains_tried: topology domains that attempts have tried since the last one that had tried all; the next attempt begins elsewhere.
+        domains_tried: topology domains that the next attempt need not begin with; empty once all domains have been tried.
         members: all members by uid, in order of arrival, members in flight included.
         gated: the members that a PreEnqueue plugin gates.
         ready: number of members that may be tried, by scheduler name, without terminating members and members with a scheduling gate.
@@ -367,7 +383,7 @@ class QueuedPodGroup:
     def ready_beside(self, pod: PodInfo) -> Counter[str]:
         """Count the members that may be tried, as if this version of a member were the known one.
 
-        PreEnqueue judges a pod before the queue takes it in, so the pod's own version counts here before it is in `members`.
+        PreEnqueue judges a pod before the queue takes it in. So the pod counts here before it is in `members`.
 
         Returns:
             Counts by scheduler name.
@@ -390,8 +406,8 @@ class QueuedPodGroup:
 class ChangedPods:
     """The uids of pods that came, moved, or went since they were last taken.
 
-    Pods are noted for one reader, and only while it reads, because every decision passes here. A reader that shows all waiting pods
-    reads these, and not all pods again.
+    A reader that shows all waiting pods reads the changed pods, and not all pods again. Pods are noted for one reader, and only while it
+    reads, because every decision passes here.
 
     Example:
         changed.begin()

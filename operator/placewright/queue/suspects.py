@@ -1,12 +1,12 @@
 """Suspects: waiting pods that resemble a pod in whose decision a process ended. They are tried last, and then rarely (decision 34).
 
-After one death a suspect is tried when no pod is active and none is being decided or bound. After more deaths it first waits
-ten minutes, then twice as long each time, up to an hour. It is never refused: when `LONGEST_QUIET` seconds pass after its wait
-without a quiet moment, it is tried all the same. A decision that ends clears it.
+After one death a suspect is tried when no pod is active, being decided, or being bound. After more deaths it first waits ten
+minutes, then twice as long each time, up to an hour. It is tried all the same if no quiet moment comes within `LONGEST_QUIET`
+seconds after its wait. A decision that ends clears it.
 
 A pod is a suspect by its spec, with any uid, name and controller. If the spec is heavy, images do not count either. A pod whose decision
-is heavy is a suspect by its controller, too. It is one by its namespace once that namespace cost more than one process, because a tenant
-that varies its specs stays in its namespace. Other pods of the namespace are not suspects.
+is heavy is a suspect by its controller, too. Once a namespace cost more than one process, all its heavy pods are suspects: a tenant may
+vary its specs, but stays in its namespace. Other pods of the namespace are not suspects.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class DeathMarks:
             in_namespace += count * related
             if same or related:
                 last = max(last, death.at)
-        # Less one: a namespace becomes suspect with its second death.
+        # One less, because a namespace becomes suspect with its second death.
         return max(own, by_controller, in_namespace - 1), last
 
 
@@ -173,18 +173,14 @@ class SuspectPods:
             yield from queue.suspects
 
     def accuses(self, queued: QueuedPod) -> bool:
-        """Tell whether a pod is a suspect, also while it is let in.
-
-        Returns:
-            True when it, or a member of its group, is one.
-        """
+        """Return whether a pod, or a member of its group, is a suspect, also while it is let in."""
         group = queued.pod_group
         if group is not None and group.judged_in == self._epoch and group.suspicion is not None:
             return True
         return self.marks.of(queued.pod) is not None
 
     def judge(self, queued: QueuedPod, label: str) -> None:
-        """Note on a pod that enters the queue whether it is a suspect. A pod that is being let in is not one for that time.
+        """Note on a pod that enters a sub-queue whether it is a suspect. A pod that is being let in is none for that time.
 
         A group is decided with all its members, so one suspect makes suspects of all.
 

@@ -16,7 +16,7 @@ import msgspec
 from placewright.cluster.cluster import Cluster
 from placewright.engine.debuglines import node_amounts
 from placewright.http.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
-from placewright.queue.queue import QueueView
+from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
 
 _DEFAULT_LIMIT: Final = 1000
@@ -26,7 +26,7 @@ _SLICE: Final = 100
 _BAD_REQUEST: Final = 400
 
 
-def queue_endpoint(queue: QueueView) -> Endpoint:
+def queue_endpoint(queue: SchedulingQueue) -> Endpoint:
     """Make `/debug/queue`: every pod of the queue with its place."""
 
     async def answer(question: Question) -> Answer:
@@ -48,7 +48,7 @@ def cache_endpoint(cluster: Cluster) -> Endpoint:
     return Endpoint("/debug/cache", answer, Audience.LOOPBACK)
 
 
-def _pods(queue: QueueView) -> Iterator[Mapping[str, Any]]:
+def _pods(queue: SchedulingQueue) -> Iterator[Mapping[str, Any]]:
     now = time.monotonic()
     return (_pod(place, queued, queue.nominator.node_of(queued.uid), now) for place, queued in queue.pods())
 
