@@ -51,7 +51,7 @@ from placewright.testing.pluginanswers import PluginQuestions, PodAnswers, check
 from placewright.testing.pluginreport import CaseCounts
 from placewright.testing.ports import FakeBinder, FakeEvents, FakeStatus
 from placewright.testing.promises import BreachError, Promise
-from placewright.testing.scenarios import Change, Scenario, WaitingPodChanged
+from placewright.testing.scenarios import WAITING_POD_CHANGED, Change, Scenario
 
 #: The queue's clock stands still: no backoff ends by itself.
 _NOW: Final = 100.0
@@ -154,8 +154,8 @@ class PluginTrial:
             self._reject(before)
             with _hints_are_not_logged():
                 change.tell(self._handlers)
-            if isinstance(change, WaitingPodChanged) and change.pod.uid in self._waiting:
-                self._waiting[change.pod.uid] = change.pod
+            if change.kind is WAITING_POD_CHANGED and change.item.uid in self._waiting:
+                self._waiting[change.item.uid] = change.item
             now = self._look()
             self._woken(before, now, change)
             before = now
@@ -284,7 +284,7 @@ class PluginTrial:
         # stale, and `reads` or the fingerprint did not say on what it depends.
         again = PluginQuestions(plugin, self._cluster, CaseCounts(), alone=False).answers(pod)
         point = "Filter" if kept.accepted != fresh.accepted else "Score"
-        since = f"now that {change_in_words(self._scenario.changes[self.told - 1])}" if self.told else "after the setup"
+        since = f"now that {self._scenario.changes[self.told - 1].words}" if self.told else "after the setup"
         words = f"{since}, {_difference(fresh, kept, 'a fresh column', 'the kept one')} for pod {pod.key}"
         if not again.same_columns(fresh):
             raise BreachError(Promise.MEMORY, point, f"{words}, because the plugin remembers something of its own")
@@ -353,7 +353,7 @@ class PluginTrial:
             elif place is not None and (helped := now[uid].accepted - before[uid].accepted) and not now[uid].error:
                 self._tally.saw(Promise.HINTS)
                 if place not in _TRIED_AGAIN:
-                    words = f"pod {pod.key} waits because {self._name} rejected it, and goes on waiting although {change_in_words(change)}"
+                    words = f"pod {pod.key} waits because {self._name} rejected it, and goes on waiting although {change.words}"
                     raise BreachError(Promise.HINTS, "QueueingHint", f"{words}, and it is accepted on node {min(helped)} now")
 
     def _lifted(self, pod: PodInfo, change: Change, *, gated: bool) -> None:
@@ -364,7 +364,7 @@ class PluginTrial:
             accepted = plugin.pre_enqueue(pod).ok
         self._tally.cases[Promise.HINTS] += accepted
         if accepted and gated:
-            words = f"pod {pod.key} is gated by {self._name}, and stays so although {change_in_words(change)} and PreEnqueue accepts it now"
+            words = f"pod {pod.key} is gated by {self._name}, and stays so although {change.words} and PreEnqueue accepts it now"
             raise BreachError(Promise.HINTS, "QueueingHint", words)
 
     def _sort(self) -> None:
@@ -387,11 +387,6 @@ def _hints_are_not_logged() -> Iterator[None]:
         yield
     finally:
         log.disabled = before
-
-
-def change_in_words(change: Change) -> str:
-    """Return the change without the object, such as `node n1 is there`."""
-    return str(change).partition(": ")[0]
 
 
 def _point(plugin: Any) -> str:

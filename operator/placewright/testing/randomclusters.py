@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from placewright.api.objects import Node, NodeName
+from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.testing.objectfields import Path, with_field_of, with_one_field_of
@@ -20,15 +20,15 @@ from placewright.testing.objectmaker import HOSTNAME
 from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod, built
 from placewright.testing.randomobjects import NODE_NAMES, random_node, random_object, random_pod
 from placewright.testing.scenarios import (
+    NODE_GONE,
+    NODE_SHOWN,
+    OBJECT_GONE,
+    OBJECT_SHOWN,
+    POD_GONE,
+    POD_SHOWN,
+    WAITING_POD_CHANGED,
     Change,
-    NodeGone,
-    NodeShown,
-    ObjectGone,
-    ObjectShown,
-    PodGone,
-    PodShown,
     Scenario,
-    WaitingPodChanged,
     renamed,
 )
 
@@ -174,7 +174,7 @@ class _Draw:
 
     def _node_shown(self, name: str) -> Change:
         self._nodes[name] = self._sources.node(self._dice, name)
-        return NodeShown(self._nodes[name])
+        return Change(NODE_SHOWN, self._nodes[name])
 
     def _node_changes_a_little(self) -> Change | None:
         name = self._one_of(self._nodes)
@@ -185,21 +185,18 @@ class _Draw:
         if not fields:
             return None
         self._nodes[name] = with_field_of(self._nodes[name], other, self._dice.choice(fields))
-        return NodeShown(self._nodes[name])
+        return Change(NODE_SHOWN, self._nodes[name])
 
     def _node_goes(self) -> Change | None:
         name = self._one_of(self._nodes)
-        if name is None:
-            return None
-        del self._nodes[name]
-        return NodeGone(NodeName(name))
+        return None if name is None else Change(NODE_GONE, self._nodes.pop(name))
 
     def _pod_comes(self) -> Change:
         name = f"s{self._next_pod}"
         self._next_pod += 1
         # With no node left the pod names an absent one: watches may show a pod before its node.
         self._pods[name] = renamed(self._sources.pod(self._dice), name, self._dice.choice(list(self._nodes) or NODE_NAMES))
-        return PodShown(self._pods[name])
+        return Change(POD_SHOWN, self._pods[name])
 
     def _pod_changes(self) -> Change | None:
         uid = self._one_of(self._pods)
@@ -209,19 +206,19 @@ class _Draw:
         # Resources are a field of the first container, which both pods must have.
         fields = _POD_FIELDS if pod.spec.containers and other.spec.containers else _POD_FIELDS[:1]
         self._pods[uid] = PodInfo(with_field_of(pod, other, self._dice.choice(fields)))
-        return PodShown(self._pods[uid])
+        return Change(POD_SHOWN, self._pods[uid])
 
     def _pod_goes(self) -> Change | None:
         uid = self._one_of(self._pods)
-        return None if uid is None else PodGone(self._pods.pop(uid))
+        return None if uid is None else Change(POD_GONE, self._pods.pop(uid))
 
     def _object_comes(self) -> Change:
         item = self._sources.object(self._dice)
         self._objects.append(item)
-        return ObjectShown(item)
+        return Change(OBJECT_SHOWN, item)
 
     def _object_goes(self) -> Change | None:
-        return ObjectGone(self._objects.pop(self._dice.randrange(len(self._objects)))) if self._objects else None
+        return Change(OBJECT_GONE, self._objects.pop(self._dice.randrange(len(self._objects)))) if self._objects else None
 
     def _waiting_pod_changes(self) -> Change | None:
         """Another label, annotation or claim; a toleration more; no gate any longer."""
@@ -234,17 +231,13 @@ class _Draw:
             pod = with_field_of(pod, other, self._dice.choice(_WAITING_FIELDS))
         else:
             # An API server lets a waiting pod gain tolerations and lose gates; the rest of its spec stays.
-            spec = pod.spec
-            tolerations = (*(spec.tolerations or ()), *(other.spec.tolerations or ()))
-            pod = msgspec.structs.replace(
-                pod,
-                spec=msgspec.structs.replace(spec, tolerations=tolerations) if kind == 1
-                else msgspec.structs.replace(spec, scheduling_gates=None),
-            )  # fmt: skip
+            tolerations = (*(pod.spec.tolerations or ()), *(other.spec.tolerations or ()))
+            changed: dict[str, Any] = {"tolerations": tolerations} if kind == 1 else {"scheduling_gates": None}
+            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **changed))
         if pod == self._waiting[uid].pod:
             return None
         self._waiting[uid] = PodInfo(pod)
-        return WaitingPodChanged(self._waiting[uid])
+        return Change(WAITING_POD_CHANGED, self._waiting[uid])
 
     def _one_of(self, there: dict[str, K]) -> str | None:
         return self._dice.choice(list(there)) if there else None

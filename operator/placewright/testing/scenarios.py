@@ -5,17 +5,15 @@ A scenario is told to the scheduler's own event handlers (`scheduler/eventhandle
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
-from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.testing.objectfields import copied, shown, simpler
 
@@ -24,172 +22,88 @@ E = TypeVar("E")
 _MOST_ATTEMPTS: Final = 300
 
 
-class Change(ABC):
-    """A change in the cluster."""
+class ChangeKind(NamedTuple):
+    """A kind of change.
 
-    @abstractmethod
+    Attributes:
+        tell: tells the event handlers of the object.
+        words: the change in words; `name` is the object's kind and name.
+        gone: whether the object is no longer there. Then nothing in the object matters but its name.
+    """
+
+    tell: Callable[[ClusterEventHandlers, Any], object]
+    words: str
+    gone: bool = False
+
+
+NODE_SHOWN: Final = ChangeKind(ClusterEventHandlers.node, "{name} is there")
+#: The pods of the node stay known, as in a live cluster, until they are deleted.
+NODE_GONE: Final = ChangeKind(lambda handlers, node: handlers.node_gone(NodeName(node.metadata.name)), "{name} goes", gone=True)
+POD_SHOWN: Final = ChangeKind(ClusterEventHandlers.assigned_pod, "{name} stands on node {item.node_name}")
+POD_GONE: Final = ChangeKind(lambda handlers, pod: handlers.assigned_pod_gone(pod.uid), "{name} is deleted", gone=True)
+OBJECT_SHOWN: Final = ChangeKind(ClusterEventHandlers.cluster_object, "{name} is there")
+OBJECT_GONE: Final = ChangeKind(ClusterEventHandlers.cluster_object_gone, "{name} is deleted", gone=True)
+WAITING_POD_CHANGED: Final = ChangeKind(ClusterEventHandlers.unscheduled_pod, "{name}, which waits, changes")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change in the cluster.
+
+    Attributes:
+        kind: the kind of change.
+        item: the object after the change, or the object that is gone: a node, a `PodInfo` or a `ClusterObject`.
+    """
+
+    kind: ChangeKind
+    item: Any
+
     def tell(self, handlers: ClusterEventHandlers) -> None:
         """Tell the event handlers, as a watch would."""
+        self.kind.tell(handlers, self.item)
 
     def copied(self) -> Change:
         """Copy the change, with an object of its own."""
-        return self
+        return replace(self, item=own(self.item))
 
-    @abstractmethod
     def simpler(self) -> Iterator[Change]:
         """Yield the change with less in its object."""
+        return (replace(self, item=less) for less in _simpler(self.item)) if not self.kind.gone else iter(())
 
-
-@dataclass(frozen=True)
-class NodeShown(Change):
-    """A node comes or changes."""
-
-    node: Node
-
-    def tell(self, handlers: ClusterEventHandlers) -> None:
-        """Tell of the node."""
-        handlers.node(self.node)
-
-    def copied(self) -> Change:
-        """Copy the change, with a node of its own."""
-        return NodeShown(copied(self.node))
-
-    def simpler(self) -> Iterator[Change]:
-        """Yield the change with less in the node."""
-        return (NodeShown(node) for node in simpler(self.node))
+    @property
+    def words(self) -> str:
+        """The change without the content of its object, such as `node n1 is there`."""
+        return self.kind.words.format(name=_named(self.item), item=self.item)
 
     def __str__(self) -> str:
-        return f"node {self.node.metadata.name} is there: {shown(self.node)}"
+        return self.words if self.kind.gone else f"{self.words}: {_shown(self.item)}"
 
 
-@dataclass(frozen=True)
-class NodeGone(Change):
-    """A node goes. Its pods stay known, as in a live cluster, until they are deleted."""
-
-    name: NodeName
-
-    def tell(self, handlers: ClusterEventHandlers) -> None:
-        """Tell that the node is gone."""
-        handlers.node_gone(self.name)
-
-    def simpler(self) -> Iterator[Change]:
-        """No simpler change is known."""
-        return iter(())
-
-    def __str__(self) -> str:
-        return f"node {self.name} goes"
+def _named(item: Any) -> str:
+    if isinstance(item, PodInfo):
+        return f"pod {item.key}"
+    meta, kind = item.metadata, "node" if isinstance(item, Node) else type(item).__name__
+    return f"{kind} {meta.namespace + '/' if meta.namespace else ''}{meta.name}"
 
 
-@dataclass(frozen=True)
-class PodShown(Change):
-    """A pod comes to a node, or changes there."""
-
-    pod: PodInfo
-
-    def tell(self, handlers: ClusterEventHandlers) -> None:
-        """Tell of the pod."""
-        handlers.assigned_pod(self.pod)
-
-    def copied(self) -> Change:
-        """Copy the change, with a pod of its own."""
-        return PodShown(PodInfo(copied(self.pod.pod)))
-
-    def simpler(self) -> Iterator[Change]:
-        """Yield the change with less in the pod."""
-        return (PodShown(pod) for pod in simpler_pods(self.pod))
-
-    def __str__(self) -> str:
-        return f"pod {self.pod.key} stands on node {self.pod.node_name}: {shown(self.pod.pod)}"
+def _shown(item: Any) -> str:
+    item = item.pod if isinstance(item, PodInfo) else item
+    return shown(item) if isinstance(item, msgspec.Struct) else str(item)
 
 
-@dataclass(frozen=True)
-class PodGone(Change):
-    """A pod on a node is deleted."""
-
-    pod: PodInfo
-
-    def tell(self, handlers: ClusterEventHandlers) -> None:
-        """Tell that the pod is gone."""
-        handlers.assigned_pod_gone(self.pod.uid)
-
-    def simpler(self) -> Iterator[Change]:
-        """No simpler change is known."""
-        return iter(())
-
-    def __str__(self) -> str:
-        return f"pod {self.pod.key} is deleted"
+def own(item: Any) -> Any:
+    """Return an equal object that shares nothing with this one."""
+    if isinstance(item, PodInfo):
+        return PodInfo(copied(item.pod))
+    return copied(item) if isinstance(item, msgspec.Struct) else item
 
 
-@dataclass(frozen=True)
-class ObjectShown(Change):
-    """An object that is neither node nor pod comes or changes."""
-
-    item: ClusterObject
-
-    def tell(self, handlers: ClusterEventHandlers) -> None:
-        """Tell of the object."""
-        handlers.cluster_object(self.item)
-
-    def copied(self) -> Change:
-        """Copy the change, with an object of its own."""
-        return ObjectShown(copied(self.item)) if isinstance(self.item, msgspec.Struct) else self
-
-    def simpler(self) -> Iterator[Change]:
-        """Yield the change with less in the object."""
-        return (ObjectShown(item) for item in simpler(self.item)) if isinstance(self.item, msgspec.Struct) else iter(())
-
-    def __str__(self) -> str:
-        return f"{_named(self.item)} is there: {shown(self.item) if isinstance(self.item, msgspec.Struct) else self.item}"
-
-
-@dataclass(frozen=True)
-class ObjectGone(Change):
-    """Such an object is deleted."""
-
-    item: ClusterObject
-
-    def tell(self, handlers: ClusterEventHandlers) -> None:
-        """Tell that the object is gone."""
-        handlers.cluster_object_gone(self.item)
-
-    def simpler(self) -> Iterator[Change]:
-        """No simpler change is known."""
-        return iter(())
-
-    def __str__(self) -> str:
-        return f"{_named(self.item)} is deleted"
-
-
-@dataclass(frozen=True)
-class WaitingPodChanged(Change):
-    """A pod that waits changes itself."""
-
-    pod: PodInfo
-
-    def tell(self, handlers: ClusterEventHandlers) -> None:
-        """Tell of the pod."""
-        handlers.unscheduled_pod(self.pod)
-
-    def copied(self) -> Change:
-        """Copy the change, with a pod of its own."""
-        return WaitingPodChanged(PodInfo(copied(self.pod.pod)))
-
-    def simpler(self) -> Iterator[Change]:
-        """Yield the change with less in the pod."""
-        return (WaitingPodChanged(pod) for pod in simpler_pods(self.pod))
-
-    def __str__(self) -> str:
-        return f"pod {self.pod.key}, which waits, changes: {shown(self.pod.pod)}"
-
-
-def _named(item: ClusterObject) -> str:
-    meta = item.metadata
-    return f"{type(item).__name__} {meta.namespace + '/' if meta.namespace else ''}{meta.name}"
-
-
-def simpler_pods(pod: PodInfo) -> Iterator[PodInfo]:
-    """Yield the pod with less in it, as far as it stays a pod that can be decoded."""
-    for less in simpler(pod.pod):
+def _simpler(item: Any) -> Iterator[Any]:
+    """Yield the object with less in it, as long as it can be decoded."""
+    if not isinstance(item, PodInfo):
+        yield from simpler(item) if isinstance(item, msgspec.Struct) else ()
+        return
+    for less in simpler(item.pod):
         try:
             yield PodInfo(less)
         except QuantityError:
@@ -213,7 +127,7 @@ class Scenario:
     def copied(self) -> Scenario:
         """Return an equal scenario with objects of its own, for one run: a plugin may write into an object that it is shown."""
         setup, changes = (tuple(change.copied() for change in each) for each in (self.setup, self.changes))
-        return Scenario(setup, changes, tuple(PodInfo(copied(pod.pod)) for pod in self.waiting))
+        return Scenario(setup, changes, tuple(own(pod) for pod in self.waiting))
 
     def __str__(self) -> str:
         lines = [f"pod {pod.key} waits: {shown(pod.pod)}" for pod in self.waiting]
@@ -248,7 +162,7 @@ class Reducer:
         return self._scenario
 
     def _try(self, scenario: Scenario) -> bool:
-        if not self._left or not any(isinstance(each, NodeShown) for each in scenario.setup):
+        if not self._left or not any(each.kind is NODE_SHOWN for each in scenario.setup):
             return False  # without a node nothing is said that could be looked at
         self._left -= 1
         if self._shows(scenario):
@@ -284,7 +198,7 @@ class Reducer:
 
 
 def _simpler_entries(entry: Change | PodInfo) -> Iterator[Change | PodInfo]:
-    return entry.simpler() if isinstance(entry, Change) else simpler_pods(entry)
+    return entry.simpler() if isinstance(entry, Change) else _simpler(entry)
 
 
 def _put(entries: Sequence[E], at: int, entry: E) -> tuple[E, ...]:
