@@ -21,7 +21,7 @@ from placewright.framework.ports import KeptFor, NominationChanges
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
-from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
@@ -96,7 +96,7 @@ class Scene:
         """The profile's plugins around this cluster."""
         registry = self.registry.extended(self.extra)
         profile = resolved(msgspec.json.encode(self.spec), tuple(registry.values()))
-        return build_evaluator(profile, registry, self.cluster, NoBinder(), self, budget=budget)
+        return ProfileHandle(self.cluster, nominations=self, budget=budget).evaluator(profile, registry)
 
     def parts(self, evaluator: Evaluator, evaluation: Evaluation) -> dict[str, dict[str, PluginScore]]:
         """By node that fits, by plugin; `score` was called before."""

@@ -16,7 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster import noderows
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
-from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.keptshapes import SHAPE_BYTES
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Status
@@ -41,7 +41,7 @@ def resolved(spec: dict[str, Any]) -> ResolvedProfile:
 
 
 def evaluator_of(profile: ResolvedProfile, world: TwinWorld) -> Evaluator:
-    return build_evaluator(profile, REGISTRY, world.cluster, NoBinder(), world.nominator)
+    return ProfileHandle(world.cluster, nominations=world.nominator).evaluator(profile, REGISTRY)
 
 
 def verdicts(evaluator: Evaluator, evaluation: Evaluation, world: TwinWorld) -> dict[str, Said | None]:

@@ -21,7 +21,6 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.failures import Call, PluginFailures
 from placewright.framework.runtime.guard import Guarding, is_ours, why
 from placewright.framework.runtime.handle import ProfileHandle
-from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, error, unschedulable
 from placewright.plugins.nodename import NodeName as NodeNamePlugin
 from placewright.testing import node, pod
@@ -344,7 +343,7 @@ def test_writes_into_objects_are_looked_for_where_that_is_wanted(untouched: bool
     profile = scene.evaluator().runtime.profile
     registry = Registry(scene.registry.extended(scene.extra).values())
     guarding = Guarding(untouched=untouched)
-    handle = ProfileHandle(scene.cluster, None, NoNominations(), (), None, guarding=guarding)  # type: ignore[arg-type]
+    handle = ProfileHandle(scene.cluster, guarding=guarding)
     evaluator = handle.evaluator(profile, registry)
     if not untouched:
         assert evaluator.evaluate(pod("p", labels={"a": "b"}).build()).count == 2
@@ -360,7 +359,7 @@ async def test_writes_are_looked_for_in_what_is_awaited_as_well() -> None:
         return SUCCESS
 
     scene = bare(Script("A").pre_binds(scribble))
-    handle: Any = ProfileHandle(scene.cluster, None, NoNominations(), (), None, guarding=Guarding(untouched=True))  # type: ignore[arg-type]
+    handle: Any = ProfileHandle(scene.cluster, guarding=Guarding(untouched=True))
     runtime = handle.evaluator(scene.evaluator().runtime.profile, scene.registry.extended(scene.extra)).runtime
     with pytest.raises(PluginError, match='running PreBind plugin "A": it wrote into pod default/p'):
         await runtime.run_pre_bind(CycleState(), pod("p", labels={"a": "b"}).build(), A)

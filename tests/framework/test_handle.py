@@ -27,8 +27,7 @@ from placewright.framework.runtime.handle import (
     NoPodGroupMembers,
     NoVolumeWriter,
     ProfileHandle,
-    build_evaluator,
-    never_woken,
+    ignore,
 )
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, unschedulable
@@ -148,7 +147,7 @@ def test_all_plugins_of_a_profile_have_its_handle_and_their_failures_are_the_han
 
 def test_each_handle_watches_its_own_plugins_unless_it_is_told_otherwise() -> None:
     scene = bare()
-    handles = [ProfileHandle(scene.cluster, NoBinder(), NoNominations(), (), NoVolumeWriter()) for _ in range(2)]
+    handles = [ProfileHandle(scene.cluster) for _ in range(2)]
     assert handles[0].guarding is not handles[1].guarding
     assert not handles[0].guarding.untouched
 
@@ -157,7 +156,7 @@ def test_an_evaluator_without_a_scheduler_has_a_handle_that_says_so() -> None:
     scene = bare()
     registry = scene.registry.extended(scene.extra)
     profile = scene.evaluator().runtime.profile
-    handle: Any = build_evaluator(profile, registry, scene.cluster, NoBinder(), NoNominations()).runtime.queue_sort.handle
+    handle: Any = ProfileHandle(scene.cluster).evaluator(profile, registry).runtime.queue_sort.handle
     assert list(handle.waiting_pods()) == []
     assert list(handle.waiting_members(GROUP)) == []
     assert (handle.claims.now(), type(handle.volumes)) == (0.0, NoVolumeWriter)
@@ -218,13 +217,13 @@ def test_no_group_has_members() -> None:
 
 def test_the_time_of_a_plugin_is_that_of_its_handle_and_stands_still_where_none_was_given() -> None:
     cluster = Cluster()
-    timeless, timed = (ProfileHandle(cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), now=now) for now in (None, lambda: 7.0))
+    timeless, timed = (ProfileHandle(cluster, now=now) for now in (None, lambda: 7.0))
     assert (timeless.now(), timed.now()) == (0.0, 7.0)
 
 
 def test_an_event_that_a_plugin_asks_for_later_goes_to_those_who_wake_pods_and_nowhere_without_them() -> None:
     asked: list[tuple[float, ClusterEvent, object]] = []
     event = ClusterEvent("Seats", Action.UPDATE, "SeatsFree")
-    for wake in (never_woken, lambda *what: asked.append(what)):
-        ProfileHandle(Cluster(), NoBinder(), NoNominations(), (), NoVolumeWriter(), wake=wake).wake_after(5.0, event, "row")
+    for wake in (ignore, lambda *what: asked.append(what)):
+        ProfileHandle(Cluster(), wake=wake).wake_after(5.0, event, "row")
     assert asked == [(5.0, event, "row")]

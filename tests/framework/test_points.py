@@ -20,9 +20,8 @@ from placewright.framework.errors import PluginError
 from placewright.framework.events import QueueingHint
 from placewright.framework.interface import Alternatives, CycleState, Diagnosis, PermitResult, PostFilterResult
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.profileruntime import EXTENDER, MAX_PERMIT_TIMEOUT, ProfileRuntime
-from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 from placewright.framework.steps import Steps
 from placewright.testing import pod
@@ -303,7 +302,7 @@ class Extender:
 def extended(binder: Binder, *extenders: Any) -> Evaluator:
     scene = bare(nodes="a")
     profile = scene.evaluator().runtime.profile
-    handle = ProfileHandle(scene.cluster, binder, NoNominations(), (), NoVolumeWriter())
+    handle = ProfileHandle(scene.cluster, binder)
     return handle.evaluator(profile, scene.registry, extenders)
 
 

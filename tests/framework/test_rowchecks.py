@@ -14,7 +14,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import PreFilterResult, Reads, RowChecks
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.runtime.rowrejections import RowRejections
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
@@ -354,5 +354,5 @@ def test_a_queue_without_nominations_is_asked_all_the_same() -> None:
     assert evaluator.evaluate(pod("p").build()).count == 1
     scene.with_nodes(node("c"))
     profile = evaluator.runtime.profile
-    alone = build_evaluator(profile, scene.registry.extended(scene.extra), scene.cluster, NoBinder(), NoNominations())
+    alone = ProfileHandle(scene.cluster).evaluator(profile, scene.registry.extended(scene.extra))
     assert alone.evaluate(pod("p").build()).count == 3

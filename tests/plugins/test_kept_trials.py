@@ -15,13 +15,13 @@ from placewright.api.pods import PodInfo
 from placewright.api.workloads import PodDisruptionBudget
 from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.handle import build_evaluator
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.keptanswers import AnswerByRow
 from placewright.framework.runtime.rowchecks import RowwiseCheck
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.queue.nominator import Nominator
-from plugins.preempting import NoBinder, a_pod, resolved
+from plugins.preempting import a_pod, resolved
 from randomcases import cases
 
 NAMES = [NodeName(f"n{index}") for index in range(4)]
@@ -51,7 +51,7 @@ class Full:
         self.long_lived = self.evaluator()
 
     def evaluator(self) -> Evaluator:
-        return build_evaluator(resolved(b"{}", (), self.rules), in_tree(), self.cluster, NoBinder(), self.nominator)
+        return ProfileHandle(self.cluster, nominations=self.nominator).evaluator(resolved(b"{}", (), self.rules), in_tree())
 
     def node(self, name: NodeName, cpu: str) -> None:
         document = {

@@ -24,6 +24,7 @@ from placewright.explain.explanation import evaluated
 from placewright.framework.interface import Plugin
 from placewright.framework.registry import Registry
 from placewright.framework.runtime import guard
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
@@ -160,11 +161,9 @@ def test_what_would_let_a_pod_in_is_told_alike() -> None:
 
 @pytest.fixture
 def _others_in_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    resolved, build = framework.makers.resolved, framework.makers.build_evaluator
+    resolved, build = framework.makers.resolved, ProfileHandle.evaluator
     monkeypatch.setattr(framework.makers, "resolved", lambda spec, plugins: under_other_names(resolved(spec, plugins)))
-    monkeypatch.setattr(
-        framework.makers, "build_evaluator", lambda profile, _registry, *around, **more: build(profile, OTHERS, *around, **more)
-    )
+    monkeypatch.setattr(ProfileHandle, "evaluator", lambda handle, profile, _registry: build(handle, profile, OTHERS))
 
 
 @pytest.mark.usefixtures("_others_in_the_room")

@@ -17,7 +17,7 @@ from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import LiveProfiles, Swap
 from placewright.queue.queued import SubQueue
@@ -91,7 +91,7 @@ def test_a_changed_profile_passes_the_modules_that_the_architecture_lists() -> N
         world.queue.reprioritise(swap.scheduler_name, None)
 
     live = LiveProfiles[Evaluator](
-        registry, lambda profile: build_evaluator(profile, registry, world.cluster, NoBinder(), world.queue.nominator), swapped
+        registry, lambda profile: ProfileHandle(world.cluster, nominations=world.queue.nominator).evaluator(profile, registry), swapped
     )
     keeper = ProfileKeeper(nobody, live, world.queue, lambda: True, cast(Any, Reporter()), nobody, nobody)
     keeper.apply(changed(1))

@@ -10,9 +10,8 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
@@ -59,7 +58,7 @@ class Beside(World):
         self._adopted: dict[str, ResolvedProfile] = {}
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
-        return build_evaluator(profile, self._of_shadows, cluster, NoBinder(), NoNominations())
+        return ProfileHandle(cluster).evaluator(profile, self._of_shadows)
 
     def shadow(self, name: str = "shadow", *, budget: float = 50, generation: int = 1, **spec: Any) -> Shadow:
         """Put a shadow of `default` to work; it knows the cluster then."""

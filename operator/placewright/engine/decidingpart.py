@@ -35,9 +35,8 @@ from placewright.framework.memory import PLUGIN_BYTES
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.handle import NoBinder, ProfileHandle, build_evaluator
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.kube.decisionmarks import MarkStore
 from placewright.kube.history import HistoryStore
 from placewright.kube.profiles import ProfileEvents
@@ -220,9 +219,8 @@ class DecidingPart:
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
         """Build a shadow's evaluator, without extenders and with ports that send nothing."""
         guarding = self.plugin_watch.guarding(profile)
-        return build_evaluator(
-            profile, self.registry, cluster, NoBinder(), NoNominations(), guarding=guarding, budget=self.column_budget, now=self.now
-        )
+        handle = ProfileHandle(cluster, guarding=guarding, budget=self.column_budget, now=self.now)
+        return handle.evaluator(profile, self.registry)
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
         if profile.shadows is not None:

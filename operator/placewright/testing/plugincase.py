@@ -24,8 +24,7 @@ from placewright.framework.interface import (
 from placewright.framework.runtime.calllimit import CALL_SECONDS, limited_calls
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.framework.runtime.guard import Guarding
-from placewright.framework.runtime.handle import NoBinder, build_evaluator
-from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.status import Code
 from placewright.testing.objectmaker import PlainMaker
@@ -91,10 +90,9 @@ class PluginCase:
         made = profile("test").enable(plugin)
         if args is not None:
             made = made.args(plugin, **args)
-        guarding = Guarding(untouched=True)
-        registry = registry_with([plugin])
+        handle = ProfileHandle(self.cluster, guarding=Guarding(untouched=True))
         with limited_calls(call_seconds):
-            evaluator = build_evaluator(made.resolved(plugin), registry, self.cluster, NoBinder(), NoNominations(), guarding=guarding)
+            evaluator = handle.evaluator(made.resolved(plugin), registry_with([plugin]))
         self._plugin: Any = evaluator.runtime.plugin(plugin.name)
         self.plugin: Any = _TakingMakers(self._plugin, call_seconds)
 

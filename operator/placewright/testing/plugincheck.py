@@ -29,8 +29,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.runtime.calllimit import CALL_SECONDS, OverdueCallError, limited_calls, overdue_calls
 from placewright.framework.runtime.guard import Guarding
-from placewright.framework.runtime.handle import NoBinder, build_evaluator
-from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.defaultbinder import DefaultBinder
 from placewright.plugins.prioritysort import PrioritySort
@@ -167,9 +166,8 @@ def _times_on_many_nodes(subject: CheckedPlugin, sources: Sources, seed: int) ->
     for _ in range(20):
         cluster.objects.put(sources.object(dice))
     # Without the watch for writes, whose time would be counted as the plugin's.
-    evaluator = build_evaluator(
-        subject.profile, subject.registry, cluster, NoBinder(), NoNominations(), guarding=Guarding(QuietFailures(), ours=True)
-    )
+    handle = ProfileHandle(cluster, guarding=Guarding(QuietFailures(), ours=True))
+    evaluator = handle.evaluator(subject.profile, subject.registry)
     questions = PluginQuestions(evaluator.runtime.plugin(subject.plugin.name), cluster, tally, alone=False, repeat=0)
     for _ in range(_TIMED_PODS):
         try:

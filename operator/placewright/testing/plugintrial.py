@@ -32,7 +32,7 @@ from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.failures import Call, PluginFailures
 from placewright.framework.runtime.guard import Guarding
-from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import unschedulable
 from placewright.queue import hints
@@ -125,9 +125,7 @@ class PluginTrial:
         self.told = 0
 
     def _evaluator(self, guarding: Guarding) -> Evaluator:
-        handle = ProfileHandle(
-            self._cluster, FakeBinder(), self._queue.nominator, (), NoVolumeWriter(), members=self._queue.pod_groups, guarding=guarding
-        )
+        handle = ProfileHandle(self._cluster, FakeBinder(), self._queue.nominator, members=self._queue.pod_groups, guarding=guarding)
         return handle.evaluator(self._subject.profile, self._subject.registry)
 
     def run(self) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.handle import build_evaluator
-from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.plugins.catalog import in_tree
 from plugins.fragmentation.history import SHARES, TYPICAL, History, gpu_pod
 from randomcases import cases
@@ -55,7 +54,7 @@ def agree(history: History) -> int:
     The fresh one is asked about them in the opposite order, so that what one pod leaves behind for the next would show.
     """
     kept, asked = history.world.evaluator, [gpu_pod("asked", units, 2).build() for units in (0, 2000, *SHARES)]
-    fresh = build_evaluator(kept.runtime.profile, in_tree(), history.world.cluster, history.world.binder, NoNominations())
+    fresh = ProfileHandle(history.world.cluster, history.world.binder).evaluator(kept.runtime.profile, in_tree())
     found = [judged(kept, each) for each in asked]
     expected = [judged(fresh, each) for each in reversed(asked)][::-1]
     assert np.array_equal(found, expected)

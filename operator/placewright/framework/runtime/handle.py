@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import (
-    Awaitable,
     Callable,
     Collection,
     Coroutine,
@@ -13,15 +12,13 @@ from collections.abc import (
     MutableMapping,
     Sequence,
 )
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from placewright.api.devices import AllocationResult, ResourceClaim
-from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
+from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ClusterEvent
 from placewright.framework.interface import (
@@ -52,103 +49,49 @@ from placewright.framework.runtime.keptanswers import AnswerByRow
 from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.framework.runtime.rowchecks import Nominations
+from placewright.framework.runtime.rowchecks import Nominations, NoNominations
 from placewright.framework.status import Status
 
 
-class NoBinder:
+def refuse(error: type[Exception], what: str) -> Any:
+    """Make an async method that raises an error, because there is no API server.
+
+    `what` says what cannot be done; `{0}` and `{1}` in it are the arguments of the call.
+    """
+
+    async def refusal(_port: object, *args: Any, **_named: Any) -> NoReturn:
+        raise error(f"{what.format(*args)}: there is no API server")
+
+    return refusal
+
+
+class NoBinder(Binder):
     """A binder for evaluations outside a running scheduler: it refuses."""
 
-    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """Refuse, because there is no API server.
-
-        Raises:
-            BindError: always.
-        """
-        raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
-
-    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Refuse, because there is no API server.
-
-        Raises:
-            BindError: always.
-        """
-        await self.bind(pod, node, {})
+    bind = refuse(BindError, "{0.key} cannot be bound to {1}")
+    bind_by = bind
 
 
-class NoVolumeWriter:
+class NoVolumeWriter(VolumeWriter):
     """A writer of volumes for evaluations outside a running scheduler: it refuses."""
 
-    async def bind(self, volume: PersistentVolume) -> PersistentVolume:
-        """Refuse, because there is no API server.
-
-        Raises:
-            VolumeError: always.
-        """
-        raise VolumeError(f"persistentvolume {volume.metadata.name} cannot be bound: there is no API server")
-
-    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Refuse, because there is no API server.
-
-        Raises:
-            VolumeError: always.
-        """
-        raise VolumeError(f"persistentvolumeclaim {claim.metadata.name} cannot be provisioned: there is no API server")
+    bind = refuse(VolumeError, "persistentvolume {0.metadata.name} cannot be bound")
+    select_node = refuse(VolumeError, "persistentvolumeclaim {0.metadata.name} cannot be provisioned")
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
         """Return the predicate's value now. Without a clock there is nothing to wait for."""
         return done()
 
 
-class NoClaimWriter:
-    """A writer of claims for evaluations outside a running scheduler: it refuses."""
+class NoClaimWriter(ClaimWriter):
+    """A writer of claims for evaluations outside a running scheduler: it refuses, and counts no wait."""
 
-    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """Refuse, because there is no API server.
-
-        Raises:
-            ClaimError: always.
-        """
-        raise _no_api_server(claim, "reserved")
-
-    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Refuse, because there is no API server.
-
-        Raises:
-            ClaimError: always.
-        """
-        raise _no_api_server(claim, "released")
-
-    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """Refuse, because there is no API server.
-
-        Raises:
-            ClaimError: always.
-        """
-        raise _no_api_server(claim, "created")
-
-    async def delete(self, claim: ResourceClaim) -> None:
-        """Refuse, because there is no API server.
-
-        Raises:
-            ClaimError: always.
-        """
-        raise _no_api_server(claim, "deleted")
-
-    async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """Refuse, because there is no API server.
-
-        Raises:
-            ClaimError: always.
-        """
-        raise ClaimError(f"the status of pod {pod.key} cannot be written: there is no API server")
-
-    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Return the predicate's value now. Without a clock there is nothing to wait for."""
-        return done()
-
-    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
-        """Count no wait."""
+    reserve = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be reserved")
+    release = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be released")
+    create = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be created")
+    delete = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be deleted")
+    tell_pod = refuse(ClaimError, "the status of pod {0.key} cannot be written")
+    until = NoVolumeWriter.until
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Drop the work, because nothing is written."""
@@ -159,32 +102,14 @@ class NoClaimWriter:
         return 0.0
 
 
-class NoObjectPatcher:
+class NoObjectPatcher(ObjectPatcher):
     """A writer of objects for evaluations outside a running scheduler: it refuses."""
 
-    async def patch(self, path: str, body: Mapping[str, Any], namespace: str) -> None:
-        """Refuse, because there is no API server.
-
-        Raises:
-            PatchError: always.
-        """
-        raise PatchError(f"{path} cannot be patched: there is no API server")
+    patch = refuse(PatchError, "{0} cannot be patched")
 
 
-def _no_api_server(claim: ResourceClaim, what: str) -> ClaimError:
-    return ClaimError(f"resourceclaim {claim.metadata.name} cannot be {what}: there is no API server")
-
-
-def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str, warning: bool) -> None:
-    """Write no event, because there is no API server."""
-
-
-def never_woken(seconds: float, event: ClusterEvent, subject: Any) -> None:
-    """Wake no pod, because none waits."""
-
-
-def never_activated(pods: Iterable[PodInfo]) -> None:
-    """Activate no pod, because none waits."""
+def ignore(*_told: Any) -> None:
+    """Do nothing: without an API server no event is written, and without a queue no pod is woken."""
 
 
 #: (seconds, event, subject): an event that happens later.
@@ -193,7 +118,7 @@ Wake = Callable[[float, ClusterEvent, Any], None]
 Announce = Callable[[PodInfo, str, str, str, bool], None]
 
 
-class NoPodGroupMembers:
+class NoPodGroupMembers(PodGroupMembers):
     """A queue without pods, for evaluations outside a running scheduler."""
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
@@ -208,71 +133,57 @@ class NoPodGroupMembers:
 class ProfileHandle:
     """The `Handle` of one profile's plugins.
 
+    Without a port it refuses to write, as for evaluations without an API server.
+
     Attributes:
         guarding: how the plugins are watched.
+
+    Example:
+        evaluator = ProfileHandle(cluster).evaluator(profile, in_tree())
     """
 
     def __init__(  # noqa: PLR0913 - one port each
         self,
         cluster: Cluster,
-        binder: Binder,
-        nominations: Nominations,
-        waiting: Iterable[WaitingForPermit],
-        volumes: VolumeWriter,
+        binder: Binder = NoBinder(),  # noqa: B008 - it has no state
+        nominations: Nominations | None = None,
+        waiting: Iterable[WaitingForPermit] = (),
+        volumes: VolumeWriter = NoVolumeWriter(),  # noqa: B008 - it has no state
         claims: ClaimWriter = NoClaimWriter(),  # noqa: B008 - it has no state
-        announce: Announce = said_to_nobody,
+        announce: Announce = ignore,
         members: PodGroupMembers = NoPodGroupMembers(),  # noqa: B008 - it has no state
         guarding: Guarding | None = None,
         budget: ColumnBudget | None = None,
         now: Callable[[], float] | None = None,
-        wake: Wake = never_woken,
+        wake: Wake = ignore,
         evictions: Evictions | None = None,
-        activate: Callable[[Iterable[PodInfo]], None] = never_activated,
+        activate: Callable[[Iterable[PodInfo]], None] = ignore,
         patcher: ObjectPatcher = NoObjectPatcher(),  # noqa: B008 - it has no state
     ) -> None:
         #: Implements `Handle.now`, by the clock that timestamps in claims go by where none was given. No method: a call less for each pod.
         self.now: Final = claims.now if now is None else now
         #: Implements `Handle.activate`.
         self.activate: Final = activate
-        self._patcher = patcher
-        self._patches: frozenset[ObjectPatch] = frozenset()
-        self._profile_name = ""
-        self._wake = wake
+        self.cluster: Final = cluster
+        self.binder: Final = binder
+        self.volumes: Final = volumes
+        self.claims: Final = claims
+        self.waiting_members: Final = members.members
+        self.ready_members: Final = members.ready_members
         self.guarding = Guarding() if guarding is None else guarding
+        # These three are filled in before the plugins are built, because constructors may ask for them.
+        self.profile_name = ""
+        self._patches: frozenset[ObjectPatch] = frozenset()
+        self._runs: frozenset[str] = frozenset()
+        self._patcher = patcher
+        self._wake = wake
         self._evictions = Evictions(cluster) if evictions is None else evictions
         self._budget = budget
-        self._members = members
-        self._claims = claims
         self._announce = announce
-        # Filled in before the plugins are built, because constructors may ask `runs`.
-        self._runs: frozenset[str] = frozenset()
-        self._cluster = cluster
         self._waiting = waiting
-        self._binder = binder
-        self._volumes = volumes
-        self._nominations = nominations
+        self._nominations = NoNominations() if nominations is None else nominations
         # Made after the plugins, which it asks; so no constructor of a plugin can ask about rows.
         self._evaluator: Evaluator | None = None
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster as columns."""
-        return self._cluster
-
-    @property
-    def binder(self) -> Binder:
-        """The port that writes Bindings."""
-        return self._binder
-
-    @property
-    def volumes(self) -> VolumeWriter:
-        """The port that gives claims their volumes."""
-        return self._volumes
-
-    @property
-    def claims(self) -> ClaimWriter:
-        """The port that gives claims their devices."""
-        return self._claims
 
     def wake_after(self, seconds: float, event: ClusterEvent, subject: Any = None) -> None:
         """Set an alarm of the queue."""
@@ -287,11 +198,6 @@ class ProfileHandle:
         """Write an event about the pod."""
         self._announce(pod, reason, action, message, warning)
 
-    @property
-    def profile_name(self) -> str:
-        """The profile's name."""
-        return self._profile_name
-
     def runs(self, plugin: str) -> bool:
         """Return True for a plugin of the profile."""
         return plugin in self._runs
@@ -299,7 +205,7 @@ class ProfileHandle:
     async def patch(self, what: ObjectPatch, name: str, body: Mapping[str, Any], namespace: str = "") -> None:
         """Patch an object that a plugin of the profile declares."""
         if what not in self._patches:
-            raise ValueError(f"no plugin of profile {self._profile_name} declares that it patches {what.resource}.{what.group}")
+            raise ValueError(f"no plugin of profile {self.profile_name} declares that it patches {what.resource}.{what.group}")
         await self._patcher.patch(what.path(name, namespace), body, namespace)
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
@@ -309,14 +215,6 @@ class ProfileHandle:
     def waiting_pod(self, uid: str) -> WaitingForPermit | None:
         """Find a pod that waits for Permit plugins."""
         return next((waiting for waiting in self._waiting if waiting.pod.uid == uid), None)
-
-    def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """Return the members of a group without a node."""
-        return self._members.members(ref)
-
-    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """Count the members of a group that may be tried."""
-        return self._members.ready_members(ref, beside)
 
     def making_room_for(self, pod: PodInfo) -> bool:
         """Return True while victims of the pod are being evicted."""
@@ -340,28 +238,23 @@ class ProfileHandle:
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """Run PreFilter and Filter on one row."""
-        if self._evaluator is None:
-            raise RuntimeError("check_row was called before the profile was built")
-        return self._evaluator.checker.check_row(pod, row)
+        return self._built("check_row was called").checker.check_row(pod, row)
 
     def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowTrials:
         """Run PreFilter, and return the trials of rows."""
-        if self._evaluator is None:
-            raise RuntimeError("trials were asked for before the profile was built")
-        return self._evaluator.checker.trials(pod, rows)
+        return self._built("trials were asked for").checker.trials(pod, rows)
 
     def score_rows(self, pod: PodInfo, rows: Rows) -> IntColumn:
         """Evaluate the pod on these rows, and score the rows that can hold it."""
-        if self._evaluator is None:
-            raise RuntimeError("score_rows was called before the profile was built")
-        evaluation = self._evaluator.evaluate(pod)
-        asked = np.zeros(self._cluster.size, np.bool_)
+        evaluator = self._built("score_rows was called")
+        evaluation = evaluator.evaluate(pod)
+        asked = np.zeros(self.cluster.size, np.bool_)
         asked[rows] = True
         evaluation.feasible = evaluation.feasible & asked
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
         if not evaluation.count:
             return np.full(len(rows), NOT_FEASIBLE, np.int64)
-        return self._evaluator.score(evaluation)[rows].astype(np.int64)
+        return evaluator.score(evaluation)[rows].astype(np.int64)
 
     def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
         """Return the notes about rows; None for a nominated pod."""
@@ -386,49 +279,13 @@ class ProfileHandle:
             InputError: a plugin refuses its arguments.
         """
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
-        self._profile_name = profile.name
+        self.profile_name = profile.name
         self._patches = frozenset(patch for plugin in self._runs for patch in registry[plugin].patches)
         runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding, self._evictions)
-        self._evaluator = Evaluator(runtime, self._cluster, self._nominations, self._budget)
+        self._evaluator = Evaluator(runtime, self.cluster, self._nominations, self._budget)
         return self._evaluator
 
-
-def build_evaluator(  # noqa: PLR0913 - one port each
-    profile: ResolvedProfile,
-    registry: Mapping[str, type[Plugin]],
-    cluster: Cluster,
-    binder: Binder,
-    nominations: Nominations,
-    waiting: Iterable[WaitingForPermit] = (),
-    volumes: VolumeWriter = NoVolumeWriter(),  # noqa: B008 - it has no state
-    guarding: Guarding | None = None,
-    budget: ColumnBudget | None = None,
-    now: Callable[[], float] | None = None,
-) -> Evaluator:
-    """Build one generation of a profile, ready to evaluate pods, without extenders.
-
-    Args:
-        profile: resolved.
-        registry: the classes of all its plugins.
-        cluster: the columns to evaluate on.
-        binder: see `Handle.binder`; `NoBinder()` where nothing is bound.
-        nominations: pods that room was made for; `NoNominations()` where there are none.
-        waiting: pods that Permit plugins keep waiting; read anew whenever a plugin asks.
-        volumes: see `Handle.volumes`.
-        guarding: how plugins that are not ours are watched.
-        budget: memory for kept columns, shared with others; None: one of its own.
-        now: see `Handle.now`; None where no time passes.
-
-    Returns:
-        An evaluator.
-
-    Raises:
-        PluginBuildError: a plugin cannot be built.
-        InputError: a plugin refuses its arguments.
-
-    Example:
-        evaluator = build_evaluator(profile, in_tree(), cluster, NoBinder(), NoNominations())
-    """
-    return ProfileHandle(cluster, binder, nominations, waiting, volumes, guarding=guarding, budget=budget, now=now).evaluator(
-        profile, registry
-    )
+    def _built(self, asked: str) -> Evaluator:
+        if self._evaluator is None:
+            raise RuntimeError(f"{asked} before the profile was built")
+        return self._evaluator
