@@ -129,7 +129,7 @@ def test_reasons_are_a_tuple_of_texts(check: Check, around: Callable[[Status], A
         (answers.judge, "a RowVerdict, or None"),
         (answers.rejections, "a list of Rejection from explain"),
         (answers.sort_key(), "a tuple"),
-        (lambda answer, _asked: answers.interests(answer), "a list of interest(…), or None, from events"),
+        (lambda answer, _asked: answers.interests(answer), "a list of event_with_hint(…), or None, from events"),
         (lambda answer, _asked: answers.awaitable(answer), "a coroutine: the method has to be async"),
     ],
 )

@@ -49,7 +49,7 @@ from placewright.framework.interface import (
     Reads,
     ScorePlugin,
 )
-from placewright.framework.registry import ENTRY_POINT_GROUP, installed_since
+from placewright.framework.registry import ENTRY_POINT_GROUP, InstalledPlugins
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.sources import ObjectSource
@@ -355,7 +355,7 @@ def test_a_plugin_that_was_installed_since_is_found_by_its_entry_or_its_class(
         return [EntryPoint("first", "somewhere:First", group), EntryPoint("mine", "somewhere:Mine", group)]
 
     monkeypatch.setattr(registry_room, "entry_points", offered)
-    assert installed_since(name) is there
+    assert (name in InstalledPlugins()) is there
 
 
 def test_a_registry_is_a_map_that_lists_plugins_in_the_order_in_which_they_came() -> None:

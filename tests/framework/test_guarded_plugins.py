@@ -288,7 +288,7 @@ async def test_a_preparation_that_is_cancelled_is_not_the_plugins_fault() -> Non
         ({"__init__": raising(ValueError("no licence"))}, 'initializing plugin "Boom": ValueError: no licence'),
         ({"events": raising(KeyError("k"))}, "initializing plugin \"Boom\": events: KeyError: 'k'"),
         ({"events": _generator}, 'initializing plugin "Boom": found a generator'),
-        ({"events": lambda _self: [3]}, 'initializing plugin "Boom": found a list of 1; allowed a list of interest'),
+        ({"events": lambda _self: [3]}, 'initializing plugin "Boom": found a list of 1; allowed a list of event_with_hint'),
         ({"events": _asynchronous}, 'initializing plugin "Boom": found a coroutine'),
         ({"reads": "node"}, "initializing plugin \"Boom\": found reads = 'node'; allowed a member of Reads"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placewright.framework.registry import installed_since
+from placewright.framework.registry import InstalledPlugins
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
@@ -15,13 +15,13 @@ from profiles.makers import a_profile
 
 def test_a_plugin_that_was_installed_since_the_start_is_found_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert not installed_since("Sleepy")
+    assert "Sleepy" not in InstalledPlugins()
     about = tmp_path / "sleepy-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: sleepy\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[placewright.plugins]\nnap = sleepy:Sleepy\n")
-    assert installed_since("Sleepy")
-    assert not installed_since("Drowsy")
+    assert "Sleepy" in InstalledPlugins()
+    assert "Drowsy" not in InstalledPlugins()
     spec = {"plugins": {"multiPoint": {"enabled": [{"name": "Sleepy"}]}}, "weights": {"Sleepy": 2}}
     with pytest.raises(ProfileError) as refused:
         resolve(a_profile({"schedulerName": "x", **spec}), in_tree())

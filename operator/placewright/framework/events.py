@@ -70,22 +70,8 @@ class Action(enum.IntFlag):
     UPDATE_POD_TERMINATING = enum.auto()
     UPDATE_OTHER = enum.auto()
 
-    UPDATE = (
-        UPDATE_NODE_ALLOCATABLE
-        | UPDATE_NODE_LABEL
-        | UPDATE_NODE_TAINT
-        | UPDATE_NODE_CONDITION
-        | UPDATE_NODE_ANNOTATION
-        | UPDATE_NODE_DECLARED_FEATURE
-        | UPDATE_POD_LABEL
-        | UPDATE_POD_SCALE_DOWN
-        | UPDATE_POD_TOLERATION
-        | UPDATE_POD_GATES_ELIMINATED
-        | UPDATE_POD_GENERATED_CLAIM
-        | UPDATE_POD_TERMINATING
-        | UPDATE_OTHER
-    )
-    ALL = ADD | DELETE | UPDATE
+    ALL = 2 * UPDATE_OTHER - 1  # the bits of all members, because UPDATE_OTHER is the last of them
+    UPDATE = ALL & ~(ADD | DELETE)
 
 
 _POD_RESOURCES: Final = frozenset({EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})

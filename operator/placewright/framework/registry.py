@@ -148,18 +148,6 @@ class InstalledPlugins:
         return name in self._names
 
 
-def installed_since(name: str) -> bool:
-    """Look whether a package on disk offers a plugin now. For names that are not in the registry: a restart would find it.
-
-    Args:
-        name: a plugin's.
-
-    Returns:
-        True where an entry point, or the class that it names, has this name. Nothing is imported.
-    """
-    return name in InstalledPlugins()
-
-
 def _load(entry: EntryPoint) -> type[Plugin] | BrokenPlugin:
     try:
         loaded = entry.load()

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from placewright.framework.ports import Seconds
 
-_PATH: Final = "spec.preemption"
+#: The field of the profile that has the rules.
+RULES: Final = "spec.preemption"
 #: Seconds until a pod that a disruption budget keeps from preempting looks again: no plugin listens for changes of budgets.
 LOOK_AGAIN: Final = 30.0
 
@@ -30,73 +31,9 @@ class PreemptionRefusal(NamedTuple):
 
 
 #: Of a profile whose pods displace no others.
-POLICY_NEVER: Final = PreemptionRefusal(f"not eligible due to {_PATH}.policy=Never.")
-PROTECTED: Final = PreemptionRefusal(f"Victims are protected by {_PATH}.protect")
-IN_BUDGETS: Final = PreemptionRefusal(f"Victims are kept by a PodDisruptionBudget under {_PATH}.disruptionBudgets=Strict", LOOK_AGAIN)
-
-
-def waits(wait_seconds: Seconds, left: Seconds) -> PreemptionRefusal:
-    """Refuse a pod that has not waited long enough.
-
-    Args:
-        wait_seconds: of the rule.
-        left: until then.
-
-    Returns:
-        The refusal.
-    """
-    return PreemptionRefusal(f"not eligible due to {_PATH}.waitSeconds={wait_seconds:g}.", left)
-
-
-def none_left(most: int, left: Seconds) -> PreemptionRefusal:
-    """Refuse a pod in a minute in which its profile may displace no more pods.
-
-    Args:
-        most: evictions in a minute.
-        left: until the minute has fewer.
-
-    Returns:
-        The refusal.
-    """
-    return PreemptionRefusal(f"not eligible due to {_PATH}.maxEvictionsPerMinute={most}.", left)
-
-
-def has_run_too_short(min_run_seconds: Seconds, left: Seconds) -> PreemptionRefusal:
-    """Refuse a victim that started a short while ago.
-
-    Args:
-        min_run_seconds: of the rule.
-        left: until it has run long enough.
-
-    Returns:
-        The refusal.
-    """
-    return PreemptionRefusal(f"Victims have run less than {_PATH}.minRunSeconds={min_run_seconds:g}", left)
-
-
-def too_many(most: int) -> PreemptionRefusal:
-    """Refuse a preemption of too many victims.
-
-    Args:
-        most: that one preemption may have.
-
-    Returns:
-        The refusal.
-    """
-    return PreemptionRefusal(f"More victims than {_PATH}.maxVictims={most}")
-
-
-def too_many_in_a_minute(most: int, left: Seconds | None) -> PreemptionRefusal:
-    """Refuse a preemption of more victims than the last minute has room for.
-
-    Args:
-        most: evictions in a minute.
-        left: until the minute has fewer; None for a preemption that no minute has room for.
-
-    Returns:
-        The refusal.
-    """
-    return PreemptionRefusal(f"More victims than {_PATH}.maxEvictionsPerMinute={most} allows", left)
+POLICY_NEVER: Final = PreemptionRefusal(f"not eligible due to {RULES}.policy=Never.")
+PROTECTED: Final = PreemptionRefusal(f"Victims are protected by {RULES}.protect")
+IN_BUDGETS: Final = PreemptionRefusal(f"Victims are kept by a PodDisruptionBudget under {RULES}.disruptionBudgets=Strict", LOOK_AGAIN)
 
 
 def soonest(times: Iterable[Seconds | None]) -> Seconds | None:

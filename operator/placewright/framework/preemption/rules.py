@@ -20,12 +20,8 @@ from placewright.framework.preemption.refusals import (
     IN_BUDGETS,
     POLICY_NEVER,
     PROTECTED,
+    RULES,
     PreemptionRefusal,
-    has_run_too_short,
-    none_left,
-    too_many,
-    too_many_in_a_minute,
-    waits,
 )
 from placewright.framework.preemption.victimunits import NOT_STARTED, start_time
 
@@ -77,10 +73,11 @@ class PreemptionRules:
         if self.spec.wait_seconds:
             left = self.spec.wait_seconds - max(map(self._evictions.waited, preemptors), default=0.0)
             if left > 0:
-                return waits(self.spec.wait_seconds, left)
+                return PreemptionRefusal(f"not eligible due to {RULES}.waitSeconds={self.spec.wait_seconds:g}.", left)
         most = self.spec.max_evictions_per_minute
         if most is not None and self._evictions.within_a_minute(self._name) >= most:
-            return none_left(most, self._evictions.until_fewer(self._name))
+            left = self._evictions.until_fewer(self._name)
+            return PreemptionRefusal(f"not eligible due to {RULES}.maxEvictionsPerMinute={most}.", left)
         return None
 
     def limits(self) -> VictimLimits:
@@ -100,12 +97,12 @@ class PreemptionRules:
         """
         most, in_a_minute = self.spec.max_victims, self.spec.max_evictions_per_minute
         if most is not None and victims > most:
-            return too_many(most)
-        if in_a_minute is not None and victims > in_a_minute:
-            return too_many_in_a_minute(in_a_minute, None)
-        if in_a_minute is not None and self._evictions.within_a_minute(self._name) + victims > in_a_minute:
-            return too_many_in_a_minute(in_a_minute, self._evictions.until_fewer(self._name))
-        return None
+            return PreemptionRefusal(f"More victims than {RULES}.maxVictims={most}")
+        if in_a_minute is None or self._evictions.within_a_minute(self._name) + victims <= in_a_minute:
+            return None
+        # No minute has room for more victims than it may have in all.
+        left = None if victims > in_a_minute else self._evictions.until_fewer(self._name)
+        return PreemptionRefusal(f"More victims than {RULES}.maxEvictionsPerMinute={in_a_minute} allows", left)
 
     @contextmanager
     def for_a_group(self, chosen: Sequence[PodInfo]) -> Iterator[None]:
@@ -164,7 +161,8 @@ class VictimLimits:
         if rules.protect is not None and rules.protect.matches(pod.labels):
             return PROTECTED
         if shortest and (started := start_time(pod)) > self._youngest_start:
-            return has_run_too_short(shortest, shortest if started == NOT_STARTED else started - self._youngest_start)
+            left = shortest if started == NOT_STARTED else started - self._youngest_start
+            return PreemptionRefusal(f"Victims have run less than {RULES}.minRunSeconds={shortest:g}", left)
         if rules.strict and self.budgets.exhausted_for(pod):
             return IN_BUDGETS
         return None

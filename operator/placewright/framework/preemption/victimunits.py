@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgroups import PodGroups
 from placewright.framework.ports import Seconds
+from placewright.framework.preemption.evictions import seconds_of
 
 #: A pod with the row that it stands on.
 Move = tuple[int, PodInfo]
@@ -275,11 +275,8 @@ def start_time(pod: PodInfo) -> Seconds:
 @cleared_at_beats
 @lru_cache(maxsize=65536)
 def _seconds(stated: str) -> Seconds:
-    try:
-        time = datetime.fromisoformat(stated)
-    except ValueError:
-        return NOT_STARTED
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    found = seconds_of(stated)
+    return NOT_STARTED if found is None else found
 
 
 def importance(pod: PodInfo) -> tuple[int, Seconds]:

@@ -19,8 +19,6 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint, QueueingHint
 from placewright.framework.interface import (
     Alternatives,
-    BoolColumn,
-    IntColumn,
     PermitResult,
     PluginMetric,
     PostFilterResult,
@@ -37,6 +35,8 @@ Asked = Sequence[Any]
 Check = Callable[[Any, Asked], Any]
 
 _LONGEST: Final = 80
+_LISTS: Final = (list, tuple)
+_HASHABLE: Final = "a hashable value, or None"
 #: Values of one metric of a plugin: a scrape holds up decisions while it reads them.
 _MOST_SERIES: Final = 1000
 _METRIC_NAME: Final = re.compile("[a-z][a-z0-9_]*")
@@ -51,6 +51,11 @@ class WrongAnswer(Exception):
         super().__init__(f"found {described(found)}{where}; allowed {allowed}")
         if inspect.iscoroutine(found):
             found.close()  # else Python warns that it was never awaited
+
+
+def _require(right: object, found: object, allowed: str, where: str = "") -> None:
+    if not right:
+        raise WrongAnswer(found, allowed, where)
 
 
 def described(value: object) -> str:
@@ -97,10 +102,8 @@ def status_of(*codes: Code) -> Check:
     words = "a Status: " + ", ".join(code.value for code in allowed)
 
     def check(answer: Any, _asked: Asked) -> Status:
-        if not isinstance(answer, Status) or answer.code not in allowed:
-            raise WrongAnswer(answer, words)
-        if not isinstance(answer.reasons, tuple) or not all(isinstance(reason, str) for reason in answer.reasons):
-            raise WrongAnswer(answer.reasons, "a tuple of texts as the status' reasons")
+        _require(isinstance(answer, Status) and answer.code in allowed, answer, words)
+        _require(_is_all(answer.reasons, tuple, str), answer.reasons, "a tuple of texts as the status' reasons")
         return answer
 
     return check
@@ -128,12 +131,13 @@ def pre_filter_result(answer: Any, asked: Asked) -> PreFilterResult:
     Raises:
         WrongAnswer: it is no `PreFilterResult`, or holds a value that does not belong there.
     """
-    if not isinstance(answer, PreFilterResult):
-        raise WrongAnswer(answer, "a PreFilterResult")
+    _require(isinstance(answer, PreFilterResult), answer, "a PreFilterResult")
     prepared(answer.status, asked)
-    if answer.nodes is not None and not (isinstance(answer.nodes, AbstractSet) and all(isinstance(n, str) for n in answer.nodes)):
-        raise WrongAnswer(answer.nodes, "a frozenset of node names, or None, as the result's nodes")
-    return answer if answer.nodes is None else PreFilterResult(answer.status, frozenset(answer.nodes))
+    if answer.nodes is None:
+        return answer
+    right = isinstance(answer.nodes, AbstractSet) and all(isinstance(name, str) for name in answer.nodes)
+    _require(right, answer.nodes, "a frozenset of node names, or None, as the result's nodes")
+    return PreFilterResult(answer.status, frozenset(answer.nodes))
 
 
 def permit_result(answer: Any, asked: Asked) -> PermitResult:
@@ -149,11 +153,10 @@ def permit_result(answer: Any, asked: Asked) -> PermitResult:
     Raises:
         WrongAnswer: it is no `PermitResult`, or says WAIT without a number of seconds.
     """
-    if not isinstance(answer, PermitResult):
-        raise WrongAnswer(answer, "a PermitResult")
+    _require(isinstance(answer, PermitResult), answer, "a PermitResult")
     _permitted(answer.status, asked)
-    if answer.status.code is Code.WAIT and not (_is_number(answer.timeout) and answer.timeout >= 0):
-        raise WrongAnswer(answer.timeout, "a number of seconds as the result's timeout")
+    timed = answer.status.code is not Code.WAIT or _is_seconds(answer.timeout)
+    _require(timed, answer.timeout, "a number of seconds as the result's timeout")
     return answer
 
 
@@ -170,72 +173,27 @@ def post_filter_result(answer: Any, asked: Asked) -> PostFilterResult:
     Raises:
         WrongAnswer: it is no `PostFilterResult`, or holds a value that does not belong there.
     """
-    if not isinstance(answer, PostFilterResult):
-        raise WrongAnswer(answer, "a PostFilterResult")
+    _require(isinstance(answer, PostFilterResult), answer, "a PostFilterResult")
     _made_room(answer.status, asked)
-    if not (answer.nominated_node is None or isinstance(answer.nominated_node, str)):
-        raise WrongAnswer(answer.nominated_node, "a node's name, an empty text or None as the result's nominated_node")
-    if not (isinstance(answer.victims, tuple) and all(isinstance(victim, PodInfo) for victim in answer.victims)):
-        raise WrongAnswer(answer.victims, "a tuple of PodInfo as the result's victims")
-    if not (answer.alternatives is None or isinstance(answer.alternatives, Alternatives)):
-        raise WrongAnswer(answer.alternatives, "Alternatives, or None, as the result's alternatives")
-    if not (answer.retry_after is None or (_is_number(answer.retry_after) and answer.retry_after >= 0)):
-        raise WrongAnswer(answer.retry_after, "a number of seconds, or None, as the result's retry_after")
+    named = answer.nominated_node is None or isinstance(answer.nominated_node, str)
+    _require(named, answer.nominated_node, "a node's name, an empty text or None as the result's nominated_node")
+    _require(_is_all(answer.victims, tuple, PodInfo), answer.victims, "a tuple of PodInfo as the result's victims")
+    chosen = answer.alternatives is None or isinstance(answer.alternatives, Alternatives)
+    _require(chosen, answer.alternatives, "Alternatives, or None, as the result's alternatives")
+    timed = answer.retry_after is None or _is_seconds(answer.retry_after)
+    _require(timed, answer.retry_after, "a number of seconds, or None, as the result's retry_after")
     return answer
 
 
 # --- columns ------------------------------------------------------------------------------------------------------------------------
 
 
-def passes(answer: Any, asked: Asked) -> BoolColumn:
-    """Check a filter's column.
+def _columns(kind: type[np.bool_ | np.int64], at: int) -> Check:
+    """Make a check for columns of one type, with one answer for each entry of the argument number `at`.
 
-    Args:
-        answer: what the plugin returned.
-        asked: ends with the rows.
-
-    Returns:
-        One bool a row, in an array of the framework's own, because kept columns are mended in place.
-
-    Raises:
-        WrongAnswer: it is no array of bool with one answer a row.
+    It returns an array of the framework's own, because kept columns are mended in place.
     """
-    column: BoolColumn = _column(answer, len(asked[-1]), np.bool_)
-    return column
-
-
-def scores(answer: Any, asked: Asked) -> IntColumn:
-    """Check a score's column.
-
-    Args:
-        answer: what the plugin returned.
-        asked: ends with the rows.
-
-    Returns:
-        One int64 a row, in an array of the framework's own.
-
-    Raises:
-        WrongAnswer: it is no array of whole numbers with one answer a row.
-    """
-    column: IntColumn = _column(answer, len(asked[-1]), np.int64)
-    return column
-
-
-def normalised(answer: Any, asked: Asked) -> IntColumn:
-    """Check normalised scores.
-
-    Args:
-        answer: what the plugin returned.
-        asked: a state, the raw scores and the summary.
-
-    Returns:
-        One int64 for each raw score, in an array of the framework's own.
-
-    Raises:
-        WrongAnswer: it is no array of whole numbers with one answer for each.
-    """
-    column: IntColumn = _column(answer, len(asked[1]), np.int64)
-    return column
+    return lambda answer, asked: _column(answer, len(asked[at]), kind)
 
 
 def _column(answer: Any, size: int, kind: type[np.bool_ | np.int64]) -> Any:
@@ -243,9 +201,15 @@ def _column(answer: Any, size: int, kind: type[np.bool_ | np.int64]) -> Any:
     if type(answer) is np.ndarray and answer.dtype is _DTYPES[kind] and answer.shape == (size,):
         return answer.copy()  # what is kept here is mended row by row
     right = isinstance(answer, np.ndarray) and answer.shape == (size,)
-    if not right or (answer.dtype == np.bool_) != (kind is np.bool_) or not np.can_cast(answer.dtype, kind):
-        raise WrongAnswer(answer, f"an array of {kind.__name__.rstrip('_')} with one answer for each row, shape ({size},)")
+    right = right and (answer.dtype == np.bool_) == (kind is np.bool_) and np.can_cast(answer.dtype, kind)
+    _require(right, answer, f"an array of {kind.__name__.rstrip('_')} with one answer for each row, shape ({size},)")
     return answer.astype(kind)
+
+
+passes: Final = _columns(np.bool_, -1)
+scores: Final = _columns(np.int64, -1)
+#: The raw scores are the second argument, before the summary.
+normalised: Final = _columns(np.int64, 1)
 
 
 def rejections(answer: Any, asked: Asked) -> list[Rejection]:
@@ -262,17 +226,14 @@ def rejections(answer: Any, asked: Asked) -> list[Rejection]:
         WrongAnswer: a row is in no group or in two, or a status is no rejection.
     """
     rows = asked[-1]
-    if not (isinstance(answer, (list, tuple)) and all(isinstance(group, tuple) and len(group) == 2 for group in answer)):
-        raise WrongAnswer(answer, "a list of Rejection from explain")
+    _require(_is_all(answer, _LISTS, tuple) and all(len(group) == 2 for group in answer), answer, "a list of Rejection from explain")
     groups = []
     for status, rejected in answer:
         _rejecting(status, asked)
-        if status.code is Code.ERROR:
-            raise WrongAnswer(status, "rejections from explain")
+        _require(status.code is not Code.ERROR, status, "rejections from explain")
         groups.append(Rejection(status, np.asarray(rejected, np.intp)))
     told = np.sort(np.concatenate([group.rows for group in groups])) if groups else np.zeros(0, np.intp)
-    if not np.array_equal(told, np.sort(rows)):
-        raise WrongAnswer(told, f"each of the {len(rows)} rows in exactly one Rejection from explain")
+    _require(np.array_equal(told, np.sort(rows)), told, f"each of the {len(rows)} rows in exactly one Rejection from explain")
     return groups
 
 
@@ -289,8 +250,7 @@ def judge(answer: Any, _asked: Asked) -> RowVerdict | None:
     Raises:
         WrongAnswer: it is neither.
     """
-    if answer is not None and not isinstance(answer, RowVerdict):
-        raise WrongAnswer(answer, "a RowVerdict, or None")
+    _require(answer is None or isinstance(answer, RowVerdict), answer, "a RowVerdict, or None")
     return answer
 
 
@@ -307,8 +267,7 @@ def remedies(answer: Any, _asked: Asked) -> Sequence[Remedy]:
     Raises:
         WrongAnswer: it is no list of them.
     """
-    if not (isinstance(answer, (list, tuple)) and all(isinstance(remedy, Remedy) for remedy in answer)):
-        raise WrongAnswer(answer, "a list of Remedy from remedies")
+    _require(_is_all(answer, _LISTS, Remedy), answer, "a list of Remedy from remedies")
     return answer
 
 
@@ -328,8 +287,8 @@ def reordered(answer: Any, asked: Asked) -> Rows | None:
     if answer is None:
         return None
     rows: Rows = np.asarray(answer, np.intp)
-    if not np.array_equal(np.sort(rows), np.sort(asked[-1])):
-        raise WrongAnswer(answer, f"each of the {len(asked[-1])} rows once, or None, from nearest_first")
+    right = np.array_equal(np.sort(rows), np.sort(asked[-1]))
+    _require(right, answer, f"each of the {len(asked[-1])} rows once, or None, from nearest_first")
     return rows
 
 
@@ -349,12 +308,11 @@ def hashable(answer: Any, _asked: Asked) -> Any:
     Raises:
         WrongAnswer: it cannot be hashed, and so neither compared nor kept.
     """
-    if inspect.isawaitable(answer):
-        raise WrongAnswer(answer, "a hashable value, or None")
     try:
         hash(answer)
     except TypeError:
-        raise WrongAnswer(answer, "a hashable value, or None") from None
+        raise WrongAnswer(answer, _HASHABLE) from None
+    _require(not inspect.isawaitable(answer), answer, _HASHABLE)
     return answer
 
 
@@ -370,8 +328,7 @@ def awaitable(answer: Any) -> Awaitable[Any]:
     Raises:
         WrongAnswer: it cannot be awaited.
     """
-    if not inspect.isawaitable(answer):
-        raise WrongAnswer(answer, "a coroutine: the method has to be async")
+    _require(inspect.isawaitable(answer), answer, "a coroutine: the method has to be async")
     return answer
 
 
@@ -385,8 +342,7 @@ def nothing(answer: Any, _asked: Asked) -> None:
     Raises:
         WrongAnswer: it is a coroutine or a generator.
     """
-    if inspect.isawaitable(answer) or inspect.isgenerator(answer):
-        raise WrongAnswer(answer, "None")
+    _require(not (inspect.isawaitable(answer) or inspect.isgenerator(answer)), answer, "None")
 
 
 def metrics(answer: Any, _asked: Asked) -> tuple[PluginMetric, ...]:
@@ -404,15 +360,13 @@ def metrics(answer: Any, _asked: Asked) -> tuple[PluginMetric, ...]:
     """
     found = tuple(answer) if isinstance(answer, Iterable) else (answer,)
     for each in found:
-        if not isinstance(each, PluginMetric):
-            raise WrongAnswer(each, "PluginMetric")
-        if "profile" in each.labels or not all(map(_METRIC_NAME.fullmatch, (each.name, *each.labels))):
-            raise WrongAnswer(
-                " ".join((each.name, *each.labels)), "a name and labels of lower case letters, digits and underscores, without profile"
-            )
-        keys = len(each.values) <= _MOST_SERIES and all(len(key) == len(each.labels) for key in each.values)
-        if not keys or not all(isinstance(value, (int, float)) for value in each.values.values()):
-            raise WrongAnswer(each.values, f"up to {_MOST_SERIES} numbers by {len(each.labels)} values of labels", f" for {each.name}")
+        _require(isinstance(each, PluginMetric), each, "PluginMetric")
+        names = (each.name, *each.labels)
+        right = "profile" not in each.labels and all(map(_METRIC_NAME.fullmatch, names))
+        _require(right, " ".join(names), "a name and labels of lower case letters, digits and underscores, without profile")
+        right = len(each.values) <= _MOST_SERIES and all(len(key) == len(each.labels) for key in each.values)
+        right = right and all(isinstance(value, (int, float)) for value in each.values.values())
+        _require(right, each.values, f"up to {_MOST_SERIES} numbers by {len(each.labels)} values of labels", f" for {each.name}")
     return found
 
 
@@ -425,10 +379,9 @@ def sort_key() -> Check:
     first: list[tuple[Any, ...]] = []
 
     def check(answer: Any, _asked: Asked) -> tuple[Any, ...]:
-        if not isinstance(answer, tuple):
-            raise WrongAnswer(answer, "a tuple")
-        if any(part != part for part in answer):  # noqa: PLR0124 - NaN, which has no place in any order
-            raise WrongAnswer(math.nan, "a tuple of values that can be compared")
+        _require(isinstance(answer, tuple), answer, "a tuple")
+        # NaN has no place in any order.
+        _require(all(part == part for part in answer), math.nan, "a tuple of values that can be compared")  # noqa: PLR0124
         try:
             _ = [part < part for part in answer]  # noqa: PLR0124 - a tuple and itself compare without a look at its parts
             _ = bool(first) and (answer < first[0], first[0] < answer)
@@ -453,8 +406,7 @@ def hint(answer: Any, _asked: Asked) -> QueueingHint:
     Raises:
         WrongAnswer: it is no `QueueingHint`.
     """
-    if not isinstance(answer, QueueingHint):
-        raise WrongAnswer(answer, "QueueingHint.QUEUE or QueueingHint.SKIP")
+    _require(isinstance(answer, QueueingHint), answer, "QueueingHint.QUEUE or QueueingHint.SKIP")
     return answer
 
 
@@ -464,10 +416,13 @@ def interests(answer: Any) -> Sequence[ClusterEventWithHint] | None:
     Raises:
         WrongAnswer: it is neither a table nor None.
     """
-    if answer is not None and not (isinstance(answer, (list, tuple)) and all(isinstance(each, ClusterEventWithHint) for each in answer)):
-        raise WrongAnswer(answer, "a list of interest(…), or None, from events")
+    _require(answer is None or _is_all(answer, _LISTS, ClusterEventWithHint), answer, "a list of event_with_hint(…), or None, from events")
     return answer
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0  # NaN is not
+
+
+def _is_all(value: object, of: type | tuple[type, ...], kind: type) -> bool:
+    return isinstance(value, of) and isinstance(value, Iterable) and all(isinstance(each, kind) for each in value)

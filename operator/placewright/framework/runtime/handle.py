@@ -84,7 +84,7 @@ class NoVolumeWriter(VolumeWriter):
 
 
 class NoClaimWriter(ClaimWriter):
-    """A writer of claims for evaluations outside a running scheduler: it refuses, and counts no wait."""
+    """A writer of claims for evaluations outside a running scheduler: it refuses."""
 
     reserve = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be reserved")
     release = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be released")
@@ -92,6 +92,10 @@ class NoClaimWriter(ClaimWriter):
     delete = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be deleted")
     tell_pod = refuse(ClaimError, "the status of pod {0.key} cannot be written")
     until = NoVolumeWriter.until
+
+    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
+        """Count no wait."""
+        return
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Drop the work, because nothing is written."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Self
 
 from placewright.api.extenders import ExtenderSettings
 from placewright.api.profile import ProfileSpec
@@ -33,23 +33,27 @@ from placewright.framework.interface import (
 class ExtensionPoint(enum.StrEnum):
     """The points a pod passes, in that order; the values are the field names of `spec.plugins`."""
 
-    PRE_ENQUEUE = "preEnqueue"
-    QUEUE_SORT = "queueSort"
-    PRE_FILTER = "preFilter"
-    FILTER = "filter"
-    POST_FILTER = "postFilter"
-    PRE_SCORE = "preScore"
-    SCORE = "score"
-    RESERVE = "reserve"
-    PERMIT = "permit"
-    PRE_BIND = "preBind"
-    BIND = "bind"
-    POST_BIND = "postBind"
+    PRE_ENQUEUE = "preEnqueue", PreEnqueuePlugin
+    QUEUE_SORT = "queueSort", QueueSortPlugin
+    PRE_FILTER = "preFilter", PreFilterPlugin
+    FILTER = "filter", FilterPlugin
+    POST_FILTER = "postFilter", PostFilterPlugin
+    PRE_SCORE = "preScore", PreScorePlugin
+    SCORE = "score", ScorePlugin
+    RESERVE = "reserve", ReservePlugin
+    PERMIT = "permit", PermitPlugin
+    PRE_BIND = "preBind", PreBindPlugin
+    BIND = "bind", BindPlugin
+    POST_BIND = "postBind", PostBindPlugin
 
-    @property
-    def base(self) -> type[Plugin]:
-        """The base class that a plugin of this point extends."""
-        return _BASES[self]
+    #: The base class that a plugin of this point extends.
+    base: type[Plugin]
+
+    def __new__(cls, value: str, base: type[Plugin]) -> Self:
+        """Make the member from its name in a profile and its base class."""
+        point = str.__new__(cls, value)
+        point._value_, point.base = value, base
+        return point
 
     def implemented_by(self, plugin: type[Plugin]) -> bool:
         """Judge whether a plugin has something to do at this point.
@@ -61,22 +65,6 @@ class ExtensionPoint(enum.StrEnum):
             True where it extends the point's base.
         """
         return self.base in plugin.__mro__  # issubclass() asks an abstract base class, which looks at all that extend it
-
-
-_BASES: Final[Mapping[ExtensionPoint, type[Plugin]]] = {
-    ExtensionPoint.PRE_ENQUEUE: PreEnqueuePlugin,
-    ExtensionPoint.QUEUE_SORT: QueueSortPlugin,
-    ExtensionPoint.PRE_FILTER: PreFilterPlugin,
-    ExtensionPoint.FILTER: FilterPlugin,
-    ExtensionPoint.POST_FILTER: PostFilterPlugin,
-    ExtensionPoint.PRE_SCORE: PreScorePlugin,
-    ExtensionPoint.SCORE: ScorePlugin,
-    ExtensionPoint.RESERVE: ReservePlugin,
-    ExtensionPoint.PERMIT: PermitPlugin,
-    ExtensionPoint.PRE_BIND: PreBindPlugin,
-    ExtensionPoint.BIND: BindPlugin,
-    ExtensionPoint.POST_BIND: PostBindPlugin,
-}
 
 
 class Origin(enum.StrEnum):
