@@ -137,6 +137,18 @@ class QueueingHint(enum.Enum):
     QUEUE = "Queue"
     SKIP = "QueueSkip"
 
+    @classmethod
+    def when(cls, worth_it: bool) -> QueueingHint:
+        """Answer QUEUE if another try is worth it, and SKIP if not.
+
+        Args:
+            worth_it: whether the event may help the pod.
+
+        Returns:
+            QUEUE or SKIP.
+        """
+        return cls.QUEUE if worth_it else cls.SKIP
+
 
 #: Takes the rejected pod, the object before the event or None, and the object after it or None. None stands for an object that was not
 #: there yet, or is not there any more. A registration for ADD and UPDATE alone never gets None as the object after.

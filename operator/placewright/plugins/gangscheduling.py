@@ -98,9 +98,8 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
             return QueueingHint.SKIP
         before = None if old is None else (old.metadata.labels or {}).get(pod_group.topology_key)
         after = (new.metadata.labels or {}).get(pod_group.topology_key)
-        return QueueingHint.SKIP if after is None or after == before else QueueingHint.QUEUE
+        return QueueingHint.when(after is not None and after != before)
 
 
 def _declares_its_group(pod: PodInfo, _old: GroupObject | None, new: GroupObject | None) -> QueueingHint:
-    helps = pod.pod_group is not None and new is not None and type(new) in FORM_OF and declares(new, pod.pod_group)
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    return QueueingHint.when(pod.pod_group is not None and new is not None and type(new) in FORM_OF and declares(new, pod.pod_group))

@@ -198,8 +198,7 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         def matches(node: Node) -> bool:
             return self._enforced.matches(node) and _demands_met(pod, node)
 
-        helps = isinstance(new, Node) and matches(new) and (old is None or not matches(old))
-        return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+        return QueueingHint.when(isinstance(new, Node) and matches(new) and (old is None or not matches(old)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,10 +81,10 @@ def _node_became_able(pod: PodInfo, old: Node | None, new: Node | None) -> Queue
     needed = required_features(pod.pod.spec)
     was_able = isinstance(old, Node) and needed.issubset(old.status.declared_features or ())
     is_able = isinstance(new, Node) and needed.issubset(new.status.declared_features or ())
-    return QueueingHint.QUEUE if is_able and not was_able else QueueingHint.SKIP
+    return QueueingHint.when(is_able and not was_able)
 
 
 def _own_need_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    if not (isinstance(old, PodInfo) and isinstance(new, PodInfo)) or new.uid != pod.uid:
+    if not (isinstance(old, PodInfo) and isinstance(new, PodInfo)):
         return QueueingHint.SKIP
-    return QueueingHint.SKIP if required_features(old.pod.spec) == required_features(new.pod.spec) else QueueingHint.QUEUE
+    return QueueingHint.when(new.uid == pod.uid and required_features(old.pod.spec) != required_features(new.pod.spec))

@@ -75,7 +75,5 @@ class ClaimedPorts:
 
 
 def _frees_a_port(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    if not isinstance(old, PodInfo) or not (old.node_name or old.nominated_node):
-        return QueueingHint.SKIP
-    freed = bool(old.host_ports) and ClaimedPorts(pod.host_ports).conflict_with(old.host_ports)
-    return QueueingHint.QUEUE if freed else QueueingHint.SKIP
+    held = old.host_ports if isinstance(old, PodInfo) and (old.node_name or old.nominated_node) else ()
+    return QueueingHint.when(ClaimedPorts(pod.host_ports).conflict_with(held))

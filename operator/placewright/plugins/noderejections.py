@@ -192,8 +192,7 @@ def _owners_that_are_welcome(old: PodInfo | None, new: PodInfo | None) -> Iterab
 
 
 def _owner_is_welcome(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    welcome = owner_of(pod.pod.metadata) in _owners_that_are_welcome(old, new)
-    return QueueingHint.QUEUE if welcome else QueueingHint.SKIP
+    return QueueingHint.when(owner_of(pod.pod.metadata) in _owners_that_are_welcome(old, new))
 
 
 def _owners_whose_time_passed(_old: None, owner: Owner | None) -> Iterable[Hashable]:
@@ -201,4 +200,4 @@ def _owners_whose_time_passed(_old: None, owner: Owner | None) -> Iterable[Hasha
 
 
 def _is_of(pod: PodInfo, _old: None, owner: Owner | None) -> QueueingHint:
-    return QueueingHint.QUEUE if owner == owner_of(pod.pod.metadata) else QueueingHint.SKIP
+    return QueueingHint.when(owner == owner_of(pod.pod.metadata))

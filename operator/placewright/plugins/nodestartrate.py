@@ -322,5 +322,4 @@ def _starts_less(old: PodInfo, new: PodInfo | None) -> bool:
 
 
 def _one_starts_less(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    helps = old is not None and old.scheduler_name == pod.scheduler_name and _starts_less(old, new)
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    return QueueingHint.when(old is not None and old.scheduler_name == pod.scheduler_name and _starts_less(old, new))

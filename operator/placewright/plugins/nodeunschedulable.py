@@ -60,9 +60,8 @@ def _tolerates_cordon(pod: PodInfo) -> bool:
 
 def _node_became_schedulable(_pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
     was_schedulable = old is not None and not old.spec.unschedulable
-    return QueueingHint.QUEUE if isinstance(new, Node) and not new.spec.unschedulable and not was_schedulable else QueueingHint.SKIP
+    return QueueingHint.when(isinstance(new, Node) and not new.spec.unschedulable and not was_schedulable)
 
 
 def _pod_gained_toleration(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    helps = isinstance(new, PodInfo) and new.uid == pod.uid and _tolerates_cordon(new)
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    return QueueingHint.when(isinstance(new, PodInfo) and new.uid == pod.uid and _tolerates_cordon(new))

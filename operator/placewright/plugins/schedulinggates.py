@@ -36,4 +36,4 @@ def gates_line(pod: PodInfo) -> str:
 
 
 def _is_same_pod(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else QueueingHint.SKIP
+    return QueueingHint.when(isinstance(new, PodInfo) and new.uid == pod.uid)

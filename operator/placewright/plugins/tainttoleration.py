@@ -82,9 +82,8 @@ def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Node | None) -
     def tolerable(node: Node) -> bool:
         return tolerations.tolerates_all(node.spec.taints or ())
 
-    helps = isinstance(new, Node) and tolerable(new) and (old is None or not tolerable(old))
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    return QueueingHint.when(isinstance(new, Node) and tolerable(new) and (old is None or not tolerable(old)))
 
 
 def _own_tolerations_changed(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else QueueingHint.SKIP
+    return QueueingHint.when(isinstance(new, PodInfo) and new.uid == pod.uid)

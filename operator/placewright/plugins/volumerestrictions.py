@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from placewright.api.pods import PodInfo
-from placewright.api.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim
+from placewright.api.storage import READ_WRITE_ONCE_POD
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
@@ -148,7 +148,7 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
         return (
             event_with_hint(EventResource.POD, Action.DELETE, _frees_a_volume),
             event_with_hint(EventResource.NODE, Action.ADD),
-            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _claim_appears),
+            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, podclaims.after_named_claim_change),
         )
 
 
@@ -169,14 +169,9 @@ def _frees_a_volume(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> 
         return QueueingHint.SKIP
     if old.namespace == pod.namespace and not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(old)):
         return QueueingHint.QUEUE
-    conflict = any(exclude_each_other(mine, theirs) for mine in _disks(pod) for theirs in _disks(old))
-    return QueueingHint.QUEUE if conflict else QueueingHint.SKIP
+    return QueueingHint.when(any(exclude_each_other(mine, theirs) for mine in _disks(pod) for theirs in _disks(old)))
 
 
 def exclude_each_other(one: Disk, other: Disk) -> bool:
     """Return whether two pods cannot have these disks on the same node."""
     return one.identity == other.identity and not (one.read_only and other.read_only)
-
-
-def _claim_appears(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
-    return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=False) else QueueingHint.SKIP

@@ -99,7 +99,7 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
         return (
             event_with_hint(EventResource.STORAGE_CLASS, Action.ADD, _class_appears),
             event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, changed, _claim_changes),
+            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, changed, podclaims.after_named_claim_change),
             event_with_hint(EventResource.PERSISTENT_VOLUME, changed, _volume_changes),
         )
 
@@ -164,16 +164,9 @@ def _is_missing(value: str | None) -> bool:
 
 
 def _class_appears(_pod: PodInfo, _old: StorageClass | None, new: StorageClass | None) -> QueueingHint:
-    waits = isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    return QueueingHint.QUEUE if waits else QueueingHint.SKIP
-
-
-def _claim_changes(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
-    return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=False) else QueueingHint.SKIP
+    return QueueingHint.when(isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
 def _volume_changes(_pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume | None) -> QueueingHint:
-    if not isinstance(new, PersistentVolume):
-        return QueueingHint.SKIP
-    moved = not isinstance(old, PersistentVolume) or topologies_of(old) != topologies_of(new)
-    return QueueingHint.QUEUE if moved else QueueingHint.SKIP
+    before = topologies_of(old) if isinstance(old, PersistentVolume) else None
+    return QueueingHint.when(isinstance(new, PersistentVolume) and topologies_of(new) != before)

@@ -159,7 +159,7 @@ class DeviceFragmentation(
     def _may_free_devices(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         """Queue for a pod that frees some of the resource, and for the waiting pod itself if it shrinks."""
         frees = isinstance(old, PodInfo) and (old.uid == pod.uid or (old.node_name and old.requests.get(self.args.resource, 0)))
-        return QueueingHint.QUEUE if frees else QueueingHint.SKIP
+        return QueueingHint.when(frees)
 
     def _current(self) -> FragmentationMeasure:
         """Return the prepared mix as it is now; rebuild it if the classes changed."""

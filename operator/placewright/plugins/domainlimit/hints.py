@@ -14,17 +14,17 @@ from placewright.plugins.domainlimit.limits import Limit, PodLimits
 def after_pod_change(limits: Sequence[Limit], old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     """Queue the pod if a limit counted `old`, which had a node or a nomination, and does not count `new`."""
     stood = isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node)
-    return _hint(stood and any(limit.counts(old) and not limit.counts(new) for limit in limits))
+    return QueueingHint.when(stood and any(limit.counts(old) and not limit.counts(new) for limit in limits))
 
 
 def after_node_change(limits: Sequence[Limit], old: Node | None, new: Node | None) -> QueueingHint:
     """Queue the pod if a node came with all labels, was deleted, or changed its domain of a limit."""
     before, after = _labels(old), _labels(new)
     if before is None:
-        return _hint(after is not None and bool(limits) and all(limit.key in after for limit in limits))
+        return QueueingHint.when(after is not None and bool(limits) and all(limit.key in after for limit in limits))
     if after is None:
-        return _hint(any(limit.key in before for limit in limits))
-    return _hint(any(before.get(limit.key) != after.get(limit.key) for limit in limits))
+        return QueueingHint.when(any(limit.key in before for limit in limits))
+    return QueueingHint.when(any(before.get(limit.key) != after.get(limit.key) for limit in limits))
 
 
 def pod_keys(limits_of: Callable[[PodInfo], PodLimits]) -> EventKeys[PodInfo]:
@@ -57,7 +57,3 @@ ITSELF: EventKeys[PodInfo] = EventKeys(_own, _told_of)
 def _labels(node: Node | None) -> Mapping[str, str] | None:
     """Return the labels of a node; None if there is no node."""
     return (node.metadata.labels or NO_LABELS) if isinstance(node, Node) else None
-
-
-def _hint(worth_it: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if worth_it else QueueingHint.SKIP

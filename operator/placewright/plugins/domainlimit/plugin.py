@@ -198,9 +198,8 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         return hints.after_pod_change(self._limits.of(pod).required, old, new)
 
     def _itself_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-        if not (isinstance(old, PodInfo) and isinstance(new, PodInfo)) or new.uid != pod.uid:
-            return QueueingHint.SKIP
-        return QueueingHint.SKIP if self._limits.of(old) == self._limits.of(new) else QueueingHint.QUEUE
+        both = isinstance(old, PodInfo) and isinstance(new, PodInfo) and new.uid == pod.uid
+        return QueueingHint.when(both and self._limits.of(old) != self._limits.of(new))
 
     def _node_changed(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         return hints.after_node_change(self._limits.of(pod).required, old, new)

@@ -45,7 +45,7 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWith
 def after_claim_change(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, table: ClaimTable) -> QueueingHint:
     """Queue any pod for devices that became free, otherwise only for changes of its own claims once all of them exist."""
     if not isinstance(new, ResourceClaim):
-        return QueueingHint.QUEUE if isinstance(old, ResourceClaim) and _frees(old, pod) else QueueingHint.SKIP
+        return QueueingHint.when(isinstance(old, ResourceClaim) and _frees(old, pod))
     try:
         claims = claims_of(pod, table)
     except NotReady:
@@ -55,7 +55,7 @@ def after_claim_change(pod: PodInfo, old: ResourceClaim | None, new: ResourceCla
         return QueueingHint.QUEUE
     if all(claim.metadata.uid != new.metadata.uid for claim in claims):
         return QueueingHint.SKIP
-    return QueueingHint.SKIP if before is not None and before.status == new.status else QueueingHint.QUEUE
+    return QueueingHint.when(not (before is not None and before.status == new.status))
 
 
 def keys_of_pod(pod: PodInfo) -> Iterator[str]:

@@ -33,16 +33,16 @@ def after_pod_change(
     `aversions` returns another pod's required anti-affinity.
     """
     if isinstance(new, PodInfo) and new.uid == pod.uid:
-        return _hint(True)
+        return QueueingHint.when(True)
     if any(isinstance(other, PodInfo) and not (other.node_name or other.nominated_node) for other in (old, new)):
         return QueueingHint.SKIP
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
-        return _hint((_wanted(own, new) and not _wanted(own, old)) or _unwanted(own, old, new) or _may_be_first(own, old, new))
+        return QueueingHint.when((_wanted(own, new) and not _wanted(own, old)) or _unwanted(own, old, new) or _may_be_first(own, old, new))
     if isinstance(new, PodInfo):
-        return _hint(_wanted(own, new))
+        return QueueingHint.when(_wanted(own, new))
     if old is None:
         return QueueingHint.SKIP
-    return _hint(_unwanted(own, old, None) or _bans(aversions(old), pod, objects) or _may_be_first(own, old, None))
+    return QueueingHint.when(_unwanted(own, old, None) or _bans(aversions(old), pod, objects) or _may_be_first(own, old, None))
 
 
 def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
@@ -104,18 +104,20 @@ def after_node_change(own: OwnTerms, facing: FacingTerms, old: Node | None, new:
     barring = {ban.key for ban in (*own.bans, *facing.bans)}
     labels = _labels(new)
     if not isinstance(old, Node):
-        return _hint(bool(barring) or not own.keys or any(key in labels for key in own.keys))
+        return QueueingHint.when(bool(barring) or not own.keys or any(key in labels for key in own.keys))
     before = _labels(old)
     gained = any(key in labels and labels[key] != before.get(key) for key in own.keys)
     lost = own.wants_itself and any(key in before and key not in labels for key in own.keys)
-    return _hint(gained or lost or any(key in before and labels.get(key) != before[key] for key in barring))
+    return QueueingHint.when(gained or lost or any(key in before and labels.get(key) != before[key] for key in barring))
 
 
 def after_node_is_gone(
     own: OwnTerms, aversions: Callable[[PodInfo], Iterable[Term]], pod: PodInfo, left: Iterable[PodInfo], objects: ClusterObjects
 ) -> QueueingHint:
     """Queue if pods of a deleted node were in the way. They no longer count, although they are not deleted yet."""
-    return _hint(any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) or _may_be_first(own, each, None) for each in left))
+    return QueueingHint.when(
+        any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) or _may_be_first(own, each, None) for each in left)
+    )
 
 
 def after_namespace_change(pod: PodInfo, old: Namespace | None, new: Namespace | None) -> QueueingHint:
@@ -123,7 +125,7 @@ def after_namespace_change(pod: PodInfo, old: Namespace | None, new: Namespace |
     known = [each for each in (old, new) if isinstance(each, Namespace)]
     if not known or _namespace_labels(old) == _namespace_labels(new):
         return QueueingHint.SKIP
-    return _hint(known[0].metadata.name == pod.namespace or _selects_namespaces(pod))
+    return QueueingHint.when(known[0].metadata.name == pod.namespace or _selects_namespaces(pod))
 
 
 def _namespace_labels(namespace: Namespace | None) -> Mapping[str, str]:
@@ -135,10 +137,6 @@ def _selects_namespaces(pod: PodInfo) -> bool:
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
     required = (side.required_during_scheduling_ignored_during_execution or () for side in sides if side is not None)
     return any(term.namespace_selector is not None for terms in required for term in terms)
-
-
-def _hint(worth_it: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if worth_it else QueueingHint.SKIP
 
 
 def _picks(pods: PodSelection | None, pod: PodInfo) -> bool:

@@ -149,7 +149,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
 
         The text says if no node offers an amount.
         """
-        lacks = self._lacking(state, pod, cluster, row)
+        lacks = self._lacking(pod, cluster, row)
         fewer = lacks.pop(PODS, 0)
         found = []
         if fewer:
@@ -162,18 +162,11 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
             found.append(Remedy(self.name, RemedyKind.MORE_RESOURCES, text, lacks, beyond=beyond))
         return found
 
-    def _lacking(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> dict[str, int]:
+    def _lacking(self, pod: PodInfo, cluster: Cluster, row: int) -> dict[str, int]:
         """Return the missing amounts of a rejected row by resource, which may be `pods`."""
-        (rejection,) = self.explain(state, pod, cluster, np.array([row], np.intp))
-        lacks = {}
-        for reason in rejection.status.reasons:
-            name = reason.removeprefix(_SHORT)
-            if reason == TOO_MANY_PODS:
-                lacks[PODS] = int(cluster.pod_count[row]) + 1 - int(cluster.pod_limit[row])
-            elif name != reason:
-                column = cluster.resources.column(name)
-                lacks[name] = int(column.requested[row]) + pod.requests[name] - int(column.allocatable[row])
-        return lacks
+        lacks = {name: int(missing[0]) for name, missing in self.shortfalls(pod, cluster, np.array([row], np.intp)).items() if missing[0]}
+        over = int(cluster.pod_count[row]) + 1 - int(cluster.pod_limit[row])
+        return {PODS: over, **lacks} if over > 0 else lacks
 
     def nearest_first(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows:
         """Sort rows by the missing share of the pod's requests, summed over all resources."""
@@ -233,19 +226,16 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups
 
     def _freed_something(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-        if not isinstance(new, PodInfo) or not isinstance(old, PodInfo):
+        if not isinstance(new, PodInfo) or not isinstance(old, PodInfo) or new.uid == pod.uid:
             return QueueingHint.QUEUE
-        if new.uid == pod.uid:
-            return QueueingHint.QUEUE
-        freed = new.node_name and any(old.requests.get(name, 0) > new.requests.get(name, 0) for name, _ in self._demanded(pod))
-        return QueueingHint.QUEUE if freed else QueueingHint.SKIP
+        freed = (old.requests.get(name, 0) > new.requests.get(name, 0) for name, _ in self._demanded(pod))
+        return QueueingHint.when(bool(new.node_name) and any(freed))
 
     def _class_serves(self, pod: PodInfo, _old: DeviceClass | None, new: DeviceClass | None) -> QueueingHint:
         """Queue for a class of a resource that the pod requests."""
-        if not isinstance(new, DeviceClass):
-            return QueueingHint.SKIP
-        names = {new.spec.extended_resource_name, f"{IMPLICIT_RESOURCE}{new.metadata.name}"}
-        return QueueingHint.QUEUE if any(name in names for name, _ in self._demanded(pod)) else QueueingHint.SKIP
+        there = isinstance(new, DeviceClass)
+        names = {new.spec.extended_resource_name, f"{IMPLICIT_RESOURCE}{new.metadata.name}"} if there else ()
+        return QueueingHint.when(any(name in names for name, _ in self._demanded(pod)))
 
     def _node_grew(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         if not isinstance(new, Node):
@@ -255,7 +245,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         demands = {name: amount for name, amount in self._demanded(pod) if name not in served or offer.get(name, 0)}
         if offer.get(PODS, 0) < 1 or any(offer.get(name, 0) < amount for name, amount in demands.items()):
             return QueueingHint.SKIP
-        return QueueingHint.QUEUE if old is None or _grew(self._offer(old), offer, demands) else QueueingHint.SKIP
+        return QueueingHint.when(old is None or _grew(self._offer(old), offer, demands))
 
     def _scores_of_few(self, strategy: ScoringStrategy, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> IntColumn:
         parts = []
@@ -286,8 +276,7 @@ def _grew(before: Mapping[str, int], after: Mapping[str, int], demands: Mapping[
 
 
 def _pod_left_a_node(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    was_placed = isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node)
-    return QueueingHint.QUEUE if was_placed else QueueingHint.SKIP
+    return QueueingHint.when(isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node))
 
 
 def _bid(pod: PodInfo) -> Mapping[str, int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
-from placewright.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from placewright.cluster.storage import StorageObjects, Table, claim_class
+from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.storage import Table, claim_class
 from placewright.plugins.shared import csimigration, podclaims
 
 
@@ -51,11 +52,16 @@ def nobody(_lookup: Lookup) -> None:
 
 
 class Resolver(ABC):
-    """Resolves volumes through the storage objects, and calls `noted` for every object on the way."""
+    """Resolves the volumes that count through the storage objects, and calls `noted` for every object on the way."""
 
-    def __init__(self, storage: StorageObjects, noted: Callable[[Lookup], None] = nobody) -> None:
-        self._storage = storage
+    def __init__(self, cluster: Cluster, noted: Callable[[Lookup], None] = nobody) -> None:
+        self._cluster = cluster
+        self._storage = cluster.objects.storage
         self._noted = noted
+
+    @abstractmethod
+    def limits(self, row: int) -> Mapping[str, int]:
+        """Return the limits of the row's node by driver; absent for no limit. Read the node and its CSINode."""
 
     @abstractmethod
     def inline(self, volume: Volume) -> Attachable | None:
@@ -114,8 +120,18 @@ class Resolver(ABC):
         return self.awaited(claim) if volume is None else self.existing(volume)
 
 
+def limits_of(csi_node: CSINode | None) -> dict[str, int]:
+    """Return the volume limits of a node by driver; drivers without a limit are absent."""
+    drivers = (csi_node.spec.drivers or ()) if csi_node is not None else ()
+    return {d.name: d.allocatable.count for d in drivers if d.allocatable is not None and d.allocatable.count is not None}
+
+
 class CsiResolver(Resolver):
     """Resolves volumes as CSI drivers know them, also in-tree volumes that have migrated to a driver."""
+
+    def limits(self, row: int) -> Mapping[str, int]:
+        """Return the limits that the CSINode states."""
+        return limits_of(self._storage.csi_nodes.get(self._cluster.names[row] or ""))
 
     def attached(self, node: str) -> Iterator[Attachable]:
         """Iterate over the volumes that VolumeAttachments show on a node. Only volumes of CSI drivers are counted."""

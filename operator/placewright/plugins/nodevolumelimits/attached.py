@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.storage import CSINode
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Log
 from placewright.cluster.resources import grown
@@ -28,7 +27,6 @@ from placewright.plugins.nodevolumelimits.attachable import (
     CLASS,
     VOLUME,
     Attachable,
-    CsiResolver,
     Lookup,
     Resolver,
     nobody,
@@ -70,14 +68,8 @@ class _Columns(NamedTuple):
     limits: IntColumn
 
 
-class Limits(Protocol):
-    """The volumes that count, and the limits of nodes."""
-
-    def of(self, row: int) -> Mapping[str, int]:
-        """Return the limits of the row's node by driver; absent for no limit. Reads the node and its CSINode."""
-
-    def resolver(self, noted: Callable[[Lookup], None]) -> Resolver:
-        """Return a resolver of the volumes that count; it calls `noted` for every object that it looks up."""
+#: Makes a resolver of the volumes that count. The resolver calls its argument for every object that it looks up.
+MakeResolver = Callable[[Callable[[Lookup], None]], Resolver]
 
 
 class AttachedVolumes:
@@ -87,10 +79,10 @@ class AttachedVolumes:
         version: number that grows when a row is counted again; equal versions promise equal answers.
     """
 
-    def __init__(self, cluster: Cluster, limits: Limits) -> None:
+    def __init__(self, cluster: Cluster, resolver: MakeResolver) -> None:
         self.version = 0
         self._cluster = cluster
-        self._limits = limits
+        self._resolver = resolver
         self._nodes: dict[int, _Node] = {}
         self._rows_with: dict[Attachable, set[int]] = {}
         #: Rows that a lookup concerns. Too many are harmless: such a row is counted once more and then removed here.
@@ -133,7 +125,7 @@ class AttachedVolumes:
 
     def _volumes_of(self, pod: PodInfo) -> frozenset[Attachable]:
         key = (pod.key, pod.volumes)  # not the pod itself, which may be large, and would be kept after it is gone
-        return self._of_pods.recall(key, lambda: frozenset(self._limits.resolver(nobody).of_placed_pod(pod)))
+        return self._of_pods.recall(key, lambda: frozenset(self._resolver(nobody).of_placed_pod(pod)))
 
     def catch_up(self) -> None:
         """Count the rows again that changed since the last call."""
@@ -198,19 +190,14 @@ class AttachedVolumes:
 
     def _count(self, row: int) -> _Node:
         name = self._cluster.names[row]
-        limits = self._limits.of(row) if name is not None else {}
+        resolver = self._resolver(lambda lookup: self._concerned.setdefault(lookup, set()).add(row))
+        limits = resolver.limits(row) if name is not None else {}
         if name is None or not limits:
             return _EMPTY
-        resolver = self._limits.resolver(lambda lookup: self._concerned.setdefault(lookup, set()).add(row))
         pods = frozenset(self._cluster.volumes.pods(row))
-        used = frozenset[Attachable]().union(*[self._resolved(pod, resolver) for pod in pods])
+        used = frozenset([volume for pod in pods for volume in resolver.of_placed_pod(pod)])
         attached = frozenset(resolver.attached(name))
         return _Node(pods, used, attached, Counter(volume.driver for volume in used | attached), limits)
-
-    def _resolved(self, pod: PodInfo, resolver: Resolver) -> frozenset[Attachable]:
-        """Look the volumes up anew, so that a change of any object recounts the row; keep them for trials."""
-        found = frozenset(resolver.of_placed_pod(pod))
-        return self._of_pods.recall(pod, lambda: found)
 
     def _of(self, driver: str) -> _Columns:
         size = self._cluster.size
@@ -225,24 +212,3 @@ class AttachedVolumes:
             columns = _Columns(grown(columns.counts, size), limits)
         self._columns[driver] = columns
         return columns
-
-
-def limits_of(csi_node: CSINode | None) -> dict[str, int]:
-    """Return the volume limits of a node by driver; drivers without a limit are absent."""
-    drivers = (csi_node.spec.drivers or ()) if csi_node is not None else ()
-    return {d.name: d.allocatable.count for d in drivers if d.allocatable is not None and d.allocatable.count is not None}
-
-
-class CsiLimits:
-    """The limits that CSINodes state."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def of(self, row: int) -> Mapping[str, int]:
-        """Return the limits by CSI driver."""
-        return limits_of(self._cluster.objects.storage.csi_nodes.get(self._cluster.names[row] or ""))
-
-    def resolver(self, noted: Callable[[Lookup], None]) -> CsiResolver:
-        """Return a resolver of volumes as CSI drivers know them."""
-        return CsiResolver(self._cluster.objects.storage, noted)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -25,8 +26,8 @@ from placewright.framework.interface import (
 )
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from placewright.plugins.nodevolumelimits.attachable import Attachable, NoSuchClaimError, UnusableVolumeError, nobody
-from placewright.plugins.nodevolumelimits.attached import AttachedVolumes, Limits
+from placewright.plugins.nodevolumelimits.attachable import Attachable, Lookup, NoSuchClaimError, Resolver, UnusableVolumeError, nobody
+from placewright.plugins.nodevolumelimits.attached import AttachedVolumes
 
 
 class CountingJudge(RowVerdict):
@@ -78,8 +79,8 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
         self._attached: AttachedVolumes | None = None
 
     @abstractmethod
-    def limits(self, cluster: Cluster) -> Limits:
-        """Return the limits of nodes, and which volumes count."""
+    def resolver(self, cluster: Cluster, noted: Callable[[Lookup], None]) -> Resolver:
+        """Return a resolver of the volumes that count; it calls `noted` for every object that it looks up."""
 
     def may_bring(self, pod: PodInfo) -> bool:
         """Return False for pods that bring no volume that could count, whichever volumes their claims have."""
@@ -90,7 +91,7 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
         if not self.may_bring(pod):
             return _NOTHING_TO_CHECK
         try:
-            wanted = _Wanted(self.limits(cluster).resolver(nobody).of_new_pod(pod))
+            wanted = _Wanted(self.resolver(cluster, nobody).of_new_pod(pod))
         except NoSuchClaimError as problem:
             # Filter reports it, not PreFilter. As upstream, VolumeBinding's PreFilter reports such a claim first.
             wanted = _Wanted(frozenset(), unresolvable(str(problem)))
@@ -126,5 +127,5 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
 
     def _counted(self, cluster: Cluster) -> AttachedVolumes:
         if self._attached is None:
-            self._attached = AttachedVolumes(cluster, self.limits(cluster))
+            self._attached = AttachedVolumes(cluster, partial(self.resolver, cluster))
         return self._attached

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final
 
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
-from placewright.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from placewright.api.storage import CSINode, VolumeAttachment
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, event_with_hint
-from placewright.plugins.nodevolumelimits.attached import CsiLimits, limits_of
+from placewright.plugins.nodevolumelimits.attachable import CsiResolver, Lookup, limits_of
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import Migrated, TranslationError, from_pod, is_migratable
@@ -25,14 +25,14 @@ def after_csi_node_change(_pod: PodInfo, old: CSINode | None, new: CSINode | Non
     before = limits_of(old if isinstance(old, CSINode) else None)
     after = limits_of(new if isinstance(new, CSINode) else None)
     more = any(after.get(driver, _UNLIMITED) > limit for driver, limit in before.items())
-    return _hint(more or any(driver not in before for driver in after))
+    return QueueingHint.when(more or any(driver not in before for driver in after))
 
 
 def after_pod_deletion(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
     """Queue if the deleted pod had a volume on a node that a driver may have attached."""
     if not isinstance(old, PodInfo) or not old.node_name:
         return QueueingHint.SKIP
-    return _hint(any(podclaims.claim_name(old, volume) is not None or is_migratable(volume) for volume in old.volumes))
+    return QueueingHint.when(any(podclaims.claim_name(old, volume) is not None or is_migratable(volume) for volume in old.volumes))
 
 
 def brings_a_volume(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> bool:
@@ -66,12 +66,7 @@ def _own_disks(pod: PodInfo) -> set[Migrated]:
 
 def after_pod_arrival(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     """Queue if a pod came to a node with one of the rejected pod's volumes."""
-    return _hint(brings_a_volume(pod, old, new))
-
-
-def after_claim_added(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
-    """Queue if the new claim belongs to one of the pod's volumes."""
-    return _hint(podclaims.names(pod, new, ephemeral=True))
+    return QueueingHint.when(brings_a_volume(pod, old, new))
 
 
 def after_detachment(pod: PodInfo, old: VolumeAttachment | None, _new: VolumeAttachment | None) -> QueueingHint:
@@ -80,11 +75,7 @@ def after_detachment(pod: PodInfo, old: VolumeAttachment | None, _new: VolumeAtt
         return QueueingHint.SKIP
     if any(podclaims.claim_name(pod, volume) is not None for volume in pod.volumes):
         return QueueingHint.QUEUE
-    return _hint(old.spec.attacher in {disk.driver for disk in _own_disks(pod)})
-
-
-def _hint(worth_it: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if worth_it else QueueingHint.SKIP
+    return QueueingHint.when(old.spec.attacher in {disk.driver for disk in _own_disks(pod)})
 
 
 NAME: Final = "NodeVolumeLimits"
@@ -100,9 +91,9 @@ class NodeVolumeLimits(VolumeCountLimit):
     name = NAME
     free_riders = True
 
-    def limits(self, cluster: Cluster) -> CsiLimits:
-        """Return the limits of the CSINodes."""
-        return CsiLimits(cluster)
+    def resolver(self, cluster: Cluster, noted: Callable[[Lookup], None]) -> CsiResolver:
+        """Return a resolver of volumes as CSI drivers know them."""
+        return CsiResolver(cluster, noted)
 
     def may_bring(self, pod: PodInfo) -> bool:
         """Return whether the pod has claims, or disks that a CSI driver serves."""
@@ -120,7 +111,7 @@ class NodeVolumeLimits(VolumeCountLimit):
             event_with_hint(EventResource.CSI_NODE, Action.UPDATE | Action.DELETE, after_csi_node_change),
             event_with_hint(EventResource.POD, Action.DELETE, after_pod_deletion),
             event_with_hint(EventResource.ASSIGNED_POD, Action.ADD, after_pod_arrival, brings_a_volume, ARRIVAL_KEYS),
-            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_added),
+            event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, podclaims.after_claim_change),
             event_with_hint(EventResource.VOLUME_ATTACHMENT, Action.DELETE, after_detachment),
             event_with_hint(EventResource.STORAGE_CLASS, Action.DELETE),
         )

@@ -30,9 +30,9 @@ def involved(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
 def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     """Queue if a matching pod came or went, a pod began or ceased to match, or the pod gained a relevant toleration."""
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
-        return _hint(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
+        return QueueingHint.when(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
     changed = old if new is None else new
-    return _hint(changed is not None and any(c.matches(changed.labels) for c in constraints))
+    return QueueingHint.when(changed is not None and any(c.matches(changed.labels) for c in constraints))
 
 
 def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: Node | None) -> QueueingHint:
@@ -40,8 +40,8 @@ def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: 
     before = isinstance(old, Node) and _has_all(constraints, old)
     after = isinstance(new, Node) and _has_all(constraints, new)
     if isinstance(old, Node) and isinstance(new, Node):
-        return _hint(before != after or (after and _differ(constraints, old, new)))
-    return _hint(before or after)
+        return QueueingHint.when(before != after or (after and _differ(constraints, old, new)))
+    return QueueingHint.when(before or after)
 
 
 def after_selector_change(pod: PodInfo, old: SelectingObject | None, new: SelectingObject | None) -> QueueingHint:
@@ -49,7 +49,7 @@ def after_selector_change(pod: PodInfo, old: SelectingObject | None, new: Select
     known = [each for each in (old, new) if each is not None and each.metadata.namespace == pod.namespace]
     if pod.pod.spec.topology_spread_constraints or not known:
         return QueueingHint.SKIP
-    return _hint(any(_selects(each, pod) for each in known))
+    return QueueingHint.when(any(_selects(each, pod) for each in known))
 
 
 def _selects(item: SelectingObject, pod: PodInfo) -> bool:
@@ -96,10 +96,6 @@ def _among_peers(pod: PodInfo, changed: PodInfo | None) -> bool:
     if not isinstance(changed, PodInfo) or changed.uid == pod.uid:
         return True
     return changed.namespace == pod.namespace and bool(changed.node_name or changed.nominated_node)
-
-
-def _hint(worth_it: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if worth_it else QueueingHint.SKIP
 
 
 def _own_tolerations_matter(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:

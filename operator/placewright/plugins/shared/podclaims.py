@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolumeClaim
+from placewright.framework.events import QueueingHint
 
 
 def claim_name(pod: PodInfo, volume: Volume) -> str | None:
@@ -32,9 +34,15 @@ def not_found(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
-def names(pod: PodInfo, claim: object, *, ephemeral: bool) -> bool:
-    """Return whether the object is a claim of one of the pod's volumes; `ephemeral` includes generic ephemeral ones."""
-    if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.namespace:
-        return False
-    name = claim.metadata.name
-    return any(claim_name(pod, volume) == name for volume in pod.volumes if ephemeral or volume.ephemeral is None)
+def after_claim_change(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
+    """Queue if the new or changed claim is the claim of one of the pod's volumes."""
+    return QueueingHint.when(_is_in_namespace(new, pod) and any(claim_name(pod, volume) == new.metadata.name for volume in pod.volumes))
+
+
+def after_named_claim_change(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
+    """Queue if the pod itself names the new or changed claim. Claims of generic ephemeral volumes do not count."""
+    return QueueingHint.when(_is_in_namespace(new, pod) and new.metadata.name in named_claims(pod))
+
+
+def _is_in_namespace(claim: PersistentVolumeClaim | None, pod: PodInfo) -> TypeGuard[PersistentVolumeClaim]:
+    return isinstance(claim, PersistentVolumeClaim) and claim.metadata.namespace == pod.namespace

@@ -17,6 +17,7 @@ from placewright.api.selectors import Selector, SelectorError
 from placewright.api.storage import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
 from placewright.cluster.storage import StorageObjects, claim_class
 from placewright.framework.status import Status, error, unresolvable
+from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
 
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
@@ -63,12 +64,8 @@ class _Refused(Exception):
 
 
 def claim_names(pod: PodInfo) -> Iterator[tuple[str, Volume]]:
-    """Yield the names of the pod's claims, also of claims made for it, each with its volume."""
-    for volume in pod.pod.spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            yield volume.persistent_volume_claim.claim_name, volume
-        elif volume.ephemeral is not None:
-            yield f"{pod.name}-{volume.name}", volume
+    """Iterate over the names of the pod's claims, also of claims made for it, each with its volume."""
+    return ((name, volume) for volume in pod.volumes if (name := podclaims.claim_name(pod, volume)) is not None)
 
 
 def claims_of(pod: PodInfo, storage: StorageObjects) -> PodVolumeClaims | Status | None:
@@ -98,7 +95,7 @@ def _usable(pod: PodInfo, name: str, volume: Volume, storage: StorageObjects) ->
     claim = storage.claims.get(name, pod.namespace)
     if claim is None:
         awaited = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
-        raise _Refused(unresolvable(awaited if volume.ephemeral is not None else f'persistentvolumeclaim "{name}" not found'))
+        raise _Refused(unresolvable(awaited if volume.ephemeral is not None else podclaims.not_found(name)))
     if claim.metadata.excess:
         raise _Refused(unresolvable(f'persistentvolumeclaim "{name}": {claim.metadata.excess}'))
     if claim.status.phase == "Lost":
@@ -106,10 +103,8 @@ def _usable(pod: PodInfo, name: str, volume: Volume, storage: StorageObjects) ->
         raise _Refused(unresolvable(f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'))
     if claim.metadata.deletion_timestamp is not None:
         raise _Refused(unresolvable(f'persistentvolumeclaim "{name}" is being deleted'))
-    if volume.ephemeral is not None and not _made_for(pod, claim):
-        raise _Refused(
-            unresolvable(f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)"),
-        )
+    if volume.ephemeral is not None and not podclaims.belongs_to(claim, pod):
+        raise _Refused(unresolvable(f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)"))
     return claim
 
 
@@ -122,10 +117,6 @@ def _require_few_requirements(unbound: list[PersistentVolumeClaim]) -> None:
     excess = CLAIM_SELECTORS.complaint(pairs + len(written)) or CLAIM_VALUES.complaint(pairs + values)
     if excess:
         raise _Refused(unresolvable(excess))
-
-
-def _made_for(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
-    return any(owner.controller and owner.uid == pod.uid for owner in claim.metadata.owner_references or ())
 
 
 def _waits_for_consumer(claim: PersistentVolumeClaim, storage: StorageObjects) -> bool:

@@ -7,7 +7,7 @@ PreBind writes it. Source of the events: kube-scheduler `volumebinding/volume_bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -22,11 +22,9 @@ from placewright.api.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
-    PersistentVolumeClaim,
     StorageClass,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.storage import StorageObjects
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
@@ -47,6 +45,7 @@ from placewright.framework.interface import (
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable
 from placewright.plugins.noderesources.args import ShapePoint
+from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import migrated_plugins
 from placewright.plugins.volumebinding.bindings import (
     ReservedVolumes,
@@ -101,21 +100,14 @@ def _class_changed(_pod: PodInfo, old: StorageClass | None, new: StorageClass | 
     """Queue for a new class, or other allowed topologies of an old one."""
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
         return QueueingHint.QUEUE
-    return QueueingHint.QUEUE if (old.allowed_topologies or ()) != (new.allowed_topologies or ()) else QueueingHint.SKIP
-
-
-def _claim_changed(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
-    """Queue for a claim of the pod itself."""
-    if not isinstance(new, PersistentVolumeClaim) or new.metadata.namespace != pod.namespace:
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE if any(name == new.metadata.name for name, _ in claim_names(pod)) else QueueingHint.SKIP
+    return QueueingHint.when((old.allowed_topologies or ()) != (new.allowed_topologies or ()))
 
 
 def _csi_node_changed(_pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
     """Queue for a new CSINode, or another set of migrated in-tree plugins."""
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return QueueingHint.QUEUE
-    return QueueingHint.QUEUE if migrated_plugins(old) != migrated_plugins(new) else QueueingHint.SKIP
+    return QueueingHint.when(migrated_plugins(old) != migrated_plugins(new))
 
 
 def _driver_changed(pod: PodInfo, old: CSIDriver | None, new: CSIDriver | None) -> QueueingHint:
@@ -124,7 +116,7 @@ def _driver_changed(pod: PodInfo, old: CSIDriver | None, new: CSIDriver | None) 
         return QueueingHint.SKIP
     stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
     uses = any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.pod.spec.volumes or ())
-    return QueueingHint.QUEUE if stopped and uses else QueueingHint.SKIP
+    return QueueingHint.when(stopped and uses)
 
 
 def _capacity_changed(_pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> QueueingHint:
@@ -132,37 +124,19 @@ def _capacity_changed(_pod: PodInfo, old: CSIStorageCapacity | None, new: CSISto
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
         return QueueingHint.QUEUE
     before, now = volume_limit(old), volume_limit(new)
-    return QueueingHint.QUEUE if now is not None and (before is None or now > before) else QueueingHint.SKIP
+    return QueueingHint.when(now is not None and (before is None or now > before))
 
 
 _NEW_OR_CHANGED: Final = Action.ADD | Action.UPDATE
 EVENTS: Final[Sequence[ClusterEventWithHint]] = (
     event_with_hint(EventResource.STORAGE_CLASS, _NEW_OR_CHANGED, _class_changed),
-    event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, _claim_changed),
+    event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, podclaims.after_claim_change),
     event_with_hint(EventResource.PERSISTENT_VOLUME, _NEW_OR_CHANGED),
     event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
     event_with_hint(EventResource.CSI_NODE, _NEW_OR_CHANGED, _csi_node_changed),
     event_with_hint(EventResource.CSI_DRIVER, Action.UPDATE, _driver_changed),
     event_with_hint(EventResource.CSI_STORAGE_CAPACITY, _NEW_OR_CHANGED, _capacity_changed),
 )
-
-
-def interests(storage: Callable[[], StorageObjects]) -> Sequence[ClusterEventWithHint]:
-    """Declare the plugin's events. `storage` returns the claims at the time of an event."""
-
-    def pod_left(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-        return _pod_left(old, storage())
-
-    # Upstream ignores deleted pods whose volumes were reserved but never written, and tries pods that wait for them after minutes.
-    return (*EVENTS, event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE, pod_left))
-
-
-def _pod_left(gone: PodInfo | None, storage: StorageObjects) -> QueueingHint:
-    """Queue if a claim of the deleted pod is unbound, because the volume that was reserved for it may be free."""
-    if not isinstance(gone, PodInfo):
-        return QueueingHint.SKIP
-    claims = (storage.claims.get(name, gone.namespace) for name, _ in claim_names(gone))
-    return QueueingHint.QUEUE if any(claim is not None and not fully_bound(claim) for claim in claims) else QueueingHint.SKIP
 
 
 # --- the plugin ------------------------------------------------------------------------------------------------------------------
@@ -295,7 +269,16 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare the pod's claims, volumes, classes, nodes, and storage capacity."""
-        return interests(lambda: self.handle.cluster.objects.storage)
+        # Upstream ignores deleted pods whose volumes were reserved but never written, and tries pods that wait for them after minutes.
+        return (*EVENTS, event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE, self._pod_left))
+
+    def _pod_left(self, _pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
+        """Queue if a claim of the deleted pod is unbound, because the volume that was reserved for it may be free."""
+        if not isinstance(old, PodInfo):
+            return QueueingHint.SKIP
+        claims = self.handle.cluster.objects.storage.claims
+        named = (claims.get(name, old.namespace) for name, _ in claim_names(old))
+        return QueueingHint.when(any(claim is not None and not fully_bound(claim) for claim in named))
 
 
 def _rejection(flags: int) -> Status:
