@@ -177,7 +177,7 @@ class DeviceTallies:
 
     def _counted(self, pool: PoolId) -> dict[str, _Amounts]:
         slices = latest(self._tables.slices.where(str(pool)))
-        counters = _CountersLeft(slices, lambda name: self._usage.in_use(DeviceId(*pool, name)))
+        counters = _CountersLeft(slices, lambda name: self._usage.of(DeviceId(*pool, name)).any)
         found: dict[str, _Amounts] = {}
         names = set()
         for device, node in devices_at(slices):
@@ -194,16 +194,16 @@ class DeviceTallies:
         whole[0] += 1
         shared, used_up = bool(device.allow_multiple_allocations), False
         if shared:
-            taken = self._usage.taken(id_)
+            taken = self._usage.of(id_).taken
             for name, capacity in (device.capacity or {}).items():
                 has, used = _nano(capacity.value), taken.get(name, 0)
                 share = amounts.setdefault(f"{kind}/{name}", [0, 0])
                 share[0] += has // NANO
                 share[1] += -(-used // NANO)
                 used_up = used_up or 0 < has <= used
-        if not self._usage.in_use(id_):
+        if not self._usage.of(id_).any:
             used_up = used_up or not counters.suffice_for(device)
-        whole[1] += self._usage.owned(id_) or used_up
+        whole[1] += self._usage.of(id_).owners > 0 or used_up
 
 
 class _CountersLeft:

@@ -7,7 +7,7 @@ counts were made.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -72,6 +72,19 @@ class RowwiseCounts:
             Counts, shape (k,). Changes of other rows in the domain are left out, because each row is judged as if it alone were changed.
         """
         return self.before[self._codes[rows]] + self.change(rows)
+
+
+class RowwiseRule:
+    """A `topology.TopologyRule` for trials of preemption, made of a function that judges changed rows."""
+
+    def __init__(self, codes: Codes, denied: Status, missing: Status, allows: Callable[[Rows], BoolColumn]) -> None:
+        """Take the domains of all rows, the verdicts of `TopologyRule`, and its method `allows`."""
+        self.codes, self.denied, self.missing = codes, denied, missing
+        self._allows = allows
+
+    def allows(self, rows: Rows) -> BoolColumn:
+        """Ask the function; see `TopologyRule.allows`."""
+        return self._allows(rows)
 
 
 class RuleJudge(RowVerdict):

@@ -53,6 +53,7 @@ REASON_ENFORCED: Final = "node(s) didn't match scheduler-enforced node affinity"
 _REQUIRED_PATH: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 #: Labels that assign a node to a domain: another value moves its pods to another domain.
 _TOPOLOGY_KEYS: Final = frozenset({"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
+_NO_AFFINITY: Final = kube.NodeAffinity()
 REASON_CONFLICT: Final = "pod affinity terms conflict"
 
 
@@ -64,7 +65,7 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
     def validate(self) -> list[tuple[str, str, str]]:
         """Check operators and numbers of values, as an API server checks a pod's affinity, because none checks arguments."""
         problems = []
-        for path, term in _terms_by_path(self.added_affinity or kube.NodeAffinity()):
+        for path, term in _terms_by_path(self.added_affinity or _NO_AFFINITY):
             try:
                 compile_node_term(term)
             except SelectorError as error:
@@ -111,7 +112,7 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        added = args.added_affinity
+        added = args.added_affinity or _NO_AFFINITY
         self._enforced = RequiredNodeAffinity(terms=_required_terms(added))
         self._added_preferences = _compile_preferences(_preferred(added))
 
@@ -128,7 +129,7 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
 
         Skip pods that demand nothing, unless the profile demands something.
         """
-        demand = _demand(pod)
+        demand = demand_of(pod)
         if demand.empty and self._enforced.empty:
             return PreFilterResult(SKIP)
         state.write(NAME, demand)
@@ -173,9 +174,8 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
 
         Pods that prefer nothing are skipped. A preference that does not parse fails the cycle, as in kube-scheduler.
         """
-        affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
         try:
-            preferences = (*self._added_preferences, *_compile_preferences(_preferred(affinity)))
+            preferences = (*self._added_preferences, *_compile_preferences(_preferred(affinity_of(pod))))
         except SelectorError as problem:
             return error(str(problem))
         if not preferences:
@@ -220,11 +220,9 @@ class WantedLabel:
 
 def _labels_wanted(pod: PodInfo, added: kube.NodeAffinity | None, node: Node, cluster: Cluster) -> dict[str, WantedLabel] | None:
     """Return by key the labels with which the node meets the demands of pod and profile; None if no label helps."""
-    spec = pod.pod.spec
-    own = spec.affinity.node_affinity if spec.affinity else None
     labels = dict(node.metadata.labels or NO_LABELS)
-    demanded: list[tuple[CompiledRequirement, ...]] = [selector_from_pairs(spec.node_selector or NO_LABELS).expressions]
-    for affinity in (added, own):
+    demanded: list[tuple[CompiledRequirement, ...]] = [selector_from_pairs(pod.pod.spec.node_selector or NO_LABELS).expressions]
+    for affinity in (added or _NO_AFFINITY, affinity_of(pod)):
         required = _required_terms(affinity)
         if required is not None:
             nearest = _nearest_term(required, labels, node.metadata.name)
@@ -269,10 +267,15 @@ def _in_words(wanted: WantedLabel, said: dict[tuple[str, frozenset[str]], str], 
     return f"{text} ({nowhere})" if nowhere else text
 
 
-def _demand(pod: PodInfo) -> RequiredNodeAffinity:
-    spec = pod.pod.spec
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    return RequiredNodeAffinity(selector_from_pairs(spec.node_selector or NO_LABELS), _required_terms(affinity))
+def affinity_of(pod: PodInfo) -> kube.NodeAffinity:
+    """Return the pod's node affinity; an empty one if the pod has none."""
+    affinity = pod.pod.spec.affinity
+    return (affinity.node_affinity if affinity is not None else None) or _NO_AFFINITY
+
+
+def demand_of(pod: PodInfo) -> RequiredNodeAffinity:
+    """Compile the pod's node selector and required affinity."""
+    return RequiredNodeAffinity(selector_from_pairs(pod.pod.spec.node_selector or NO_LABELS), _required_terms(affinity_of(pod)))
 
 
 def _demands_met(pod: PodInfo, node: Node) -> bool:
@@ -280,27 +283,22 @@ def _demands_met(pod: PodInfo, node: Node) -> bool:
     labels, spec = node.metadata.labels or NO_LABELS, pod.pod.spec
     if any(labels.get(key) != value for key, value in (spec.node_selector or NO_LABELS).items()):
         return False
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    required = affinity_of(pod).required_during_scheduling_ignored_during_execution
     if required is None:
         return True
     name = node.metadata.name
-    for term in required.node_selector_terms or ():
-        if may_match(term, labels, name) and any(
-            each.matches(labels, name) for each in compile_node_selector(NodeSelector(node_selector_terms=(term,)))
-        ):
-            return True
-    return False
+    possible = (term for term in required.node_selector_terms or () if may_match(term, labels, name))
+    compiled = (each for term in possible for each in compile_node_selector(NodeSelector(node_selector_terms=(term,))))
+    return any(each.matches(labels, name) for each in compiled)
 
 
-def _required_terms(affinity: kube.NodeAffinity | None) -> tuple[NodeTerm, ...] | None:
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+def _required_terms(affinity: kube.NodeAffinity) -> tuple[NodeTerm, ...] | None:
+    required = affinity.required_during_scheduling_ignored_during_execution
     return None if required is None else compile_node_selector(required)
 
 
 def _unreadable_terms(pod: PodInfo) -> list[str]:
-    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    required = affinity_of(pod).required_during_scheduling_ignored_during_execution
     return [f"{_REQUIRED_PATH}.{problem}" for problem in node_selector_problems(required)] if required is not None else []
 
 
@@ -312,8 +310,8 @@ def _terms_by_path(affinity: kube.NodeAffinity) -> Iterator[tuple[str, NodeSelec
         yield f"preferredDuringSchedulingIgnoredDuringExecution[{i}].preference", preference.preference
 
 
-def _preferred(affinity: kube.NodeAffinity | None) -> Iterable[PreferredSchedulingTerm]:
-    return (affinity.preferred_during_scheduling_ignored_during_execution if affinity else None) or ()
+def _preferred(affinity: kube.NodeAffinity) -> Iterable[PreferredSchedulingTerm]:
+    return affinity.preferred_during_scheduling_ignored_during_execution or ()
 
 
 def _compile_preferences(terms: Iterable[PreferredSchedulingTerm]) -> tuple[tuple[int, NodeTerm], ...]:
@@ -323,8 +321,7 @@ def _compile_preferences(terms: Iterable[PreferredSchedulingTerm]) -> tuple[tupl
 
 def _named_nodes(pod: PodInfo) -> frozenset[NodeName] | None:
     """Return the nodes that the required terms name; None if some term leaves the name open."""
-    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    required = affinity_of(pod).required_during_scheduling_ignored_during_execution
     if required is None or not required.node_selector_terms:
         return None
     union: set[NodeName] = set()

@@ -8,7 +8,7 @@ sooner.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 
@@ -28,6 +28,7 @@ from placewright.framework.events import (
     QueueingHint,
     event_with_hint,
 )
+from placewright.framework.filters import RowwiseRule, RuleJudge
 from placewright.framework.interface import (
     ROUNDING_SECONDS,
     BoolColumn,
@@ -39,9 +40,9 @@ from placewright.framework.interface import (
     Rows,
 )
 from placewright.framework.memory import NodeMemory
-from placewright.framework.rowwise import RowVerdict, RowwiseFilter
+from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import Status, unresolvable
-from placewright.framework.topology import MISSING, Codes, domains
+from placewright.framework.topology import MISSING, Codes, domains, first_broken, obey
 from placewright.plugins.startingpods import StartingPods
 
 NAME: Final = "NodeStartRate"
@@ -117,19 +118,25 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
                 return np.array([starting.item(rows.item()) < self.args.max_starting])
             below: BoolColumn = starting[rows] < self.args.max_starting
             return below
-        passes = np.ones(len(rows), np.bool_)
-        for each in self._limits.domains(pod.scheduler_name, cluster):
-            passes &= each.allow(rows)
-        return passes
+        return obey(self._limits.domains(pod.scheduler_name, cluster), rows)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Name the first limit that is reached: the node's, then the domains' in their order."""
-        found = self._limits.domains(pod.scheduler_name, cluster)
-        return _first_reached([(each.limit.status, each.allow(rows)) for each in found], rows)
+        return first_broken(self._limits.domains(pod.scheduler_name, cluster), rows)
 
-    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
-        """Judge rows with the starting pods that are on them at call time."""
-        return _StartVerdict(self._starting, self._limits, pod.scheduler_name, cluster)
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
+        """Judge rows with the starting pods that are on them at call time, and those of other rows as they are now."""
+        starting, name = self._starting, pod.scheduler_name
+        before = starting.on_rows(name).copy()
+
+        def rule(limit: StartLimit, codes: Codes, counts: IntColumn) -> RowwiseRule:
+            def allows(rows: Rows) -> BoolColumn:
+                return limit.allowed(codes[rows], counts[codes[rows]] + starting.on_rows(name)[rows] - before[rows])
+
+            return RowwiseRule(codes, limit.status, limit.status, allows)
+
+        found = self._limits.domains(name, cluster)
+        return RuleJudge([rule(each.limit, each.codes, each.starting.copy()) for each in found])
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods of the profile that become Ready or leave, new nodes, time, and with domains node labels."""
@@ -181,7 +188,7 @@ class StartLimit:
 
 
 class _Domains(NamedTuple):
-    """The domains of one limit.
+    """The domains of one limit, as a `topology.TopologyRule`.
 
     Attributes:
         limit: limit of the domains.
@@ -193,7 +200,17 @@ class _Domains(NamedTuple):
     codes: Codes
     starting: IntColumn
 
-    def allow(self, rows: Rows) -> BoolColumn:
+    @property
+    def denied(self) -> Status:
+        """Rejection of the nodes of a full domain."""
+        return self.limit.status
+
+    @property
+    def missing(self) -> Status:
+        """The same rejection, as with `denied`: nodes without the label are never rejected."""
+        return self.limit.status
+
+    def allows(self, rows: Rows) -> BoolColumn:
         """Allow rows where a further pod of the profile may start; shape (len(rows),)."""
         codes = self.codes[rows]
         return self.limit.allowed(codes, self.starting[codes])
@@ -262,32 +279,6 @@ class StartLimits:
         return _Domains(limit, codes, np.bincount(codes, weights=counts, minlength=1).astype(np.int64))
 
 
-class _StartVerdict(RowVerdict):
-    """Judges rows for one profile. Starting pods of the judged row are read at call time, of other rows at creation."""
-
-    def __init__(self, starting: StartingPods, limits: StartLimits, scheduler_name: str, cluster: Cluster) -> None:
-        self._starting = starting
-        self._name = scheduler_name
-        self._before = starting.on_rows(scheduler_name).copy()
-        self._domains = [each._replace(starting=each.starting.copy()) for each in limits.domains(scheduler_name, cluster)]
-
-    def _verdicts(self, rows: Rows) -> Iterator[tuple[Status, BoolColumn]]:
-        change = self._starting.on_rows(self._name)[rows] - self._before[rows]
-        for limit, codes, starting in self._domains:
-            yield limit.status, limit.allowed(codes[rows], starting[codes[rows]] + change)
-
-    def passes(self, rows: Rows) -> BoolColumn:
-        """Allow rows where all limits allow one more pod."""
-        passes = np.ones(len(rows), np.bool_)
-        for _, allowed in self._verdicts(rows):
-            passes &= allowed
-        return passes
-
-    def explain(self, rows: Rows) -> list[Rejection]:
-        """Name the first limit that is reached on each row."""
-        return _first_reached(self._verdicts(rows), rows)
-
-
 def _pods(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
@@ -295,17 +286,6 @@ def _pods(number: int) -> str:
 def _limit_of(domain: StartDomain) -> StartLimit:
     reason = f"node(s) had {_pods(domain.max_starting)} starting with the same {domain.topology_key}"
     return StartLimit(domain.topology_key, domain.max_starting, reason)
-
-
-def _first_reached(verdicts: Iterable[tuple[Status, BoolColumn]], rows: Rows) -> list[Rejection]:
-    found: list[Rejection] = []
-    remaining = np.ones(len(rows), np.bool_)
-    for status, allowed in verdicts:
-        reached = remaining & ~allowed
-        if reached.any():
-            found.append(Rejection(status, rows[reached]))
-            remaining &= allowed
-    return found
 
 
 def _name_of(pod: PodInfo) -> Iterable[Hashable]:

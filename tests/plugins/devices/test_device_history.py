@@ -122,23 +122,23 @@ def test_after_any_history_each_row_gets_what_a_fresh_reading_gives_and_a_kept_v
             now = answers(kept, row, asked)
             assert now == answers(fresh, row, asked)
             version, then = before.get(row, (-1, now))
-            assert version <= kept.version(row)
-            assert version < kept.version(row) or now == then
-            before[row] = (kept.version(row), now)
+            assert version <= kept.inventory.version(row)
+            assert version < kept.inventory.version(row) or now == then
+            before[row] = (kept.inventory.version(row), now)
 
 
 def test_an_allocation_on_one_node_leaves_the_versions_of_other_nodes_alone() -> None:
     cluster = cluster_of(world(slice_of(made("a")), slice_of(made("a"), pool="n1"), nodes=[a_node("n0"), a_node("n1")]))
     devices = devices_of(cluster)
-    before = [devices.version(row) for row in range(2)]
+    before = [devices.inventory.version(row) for row in range(2)]
     asked = read_claim(a_claim(exactly("r")))
     answer = devices.allocate(1, [asked])
     assert isinstance(answer, Allocated)
     table(cluster, "claims").put(asked)
     table(cluster, "claims").assume(msgspec.structs.replace(asked, status=ResourceClaimStatus(answer.allocations[0])))
     devices.refresh()
-    assert devices.version(0) == before[0]
-    assert devices.version(1) > before[1]
+    assert devices.inventory.version(0) == before[0]
+    assert devices.inventory.version(1) > before[1]
 
 
 def test_a_reader_too_far_behind_starts_anew() -> None:
@@ -162,11 +162,11 @@ def test_devices_of_a_pool_for_many_nodes_touch_other_rows_only_when_they_draw_o
     counters = slice_of(pool="p", nodeName="n0", count=3, sharedCounters=[{"name": "chip", "counters": {"slots": {"value": "1"}}}])
     cluster = cluster_of(world(*slices, counters, nodes=[a_node("n0"), a_node("n1")]))
     devices, asked = devices_of(cluster), read_claim(a_claim(exactly("r")))
-    before = devices.version(1)
+    before = devices.inventory.version(1)
     answer = devices.allocate(0, [asked])
     assert isinstance(answer, Allocated)
     table(cluster, "claims").put(asked)
     table(cluster, "claims").assume(msgspec.structs.replace(asked, status=ResourceClaimStatus(answer.allocations[0])))
     devices.refresh()
-    assert (devices.version(1) > before) == counted
+    assert (devices.inventory.version(1) > before) == counted
     assert isinstance(devices.allocate(1, [read_claim(a_claim(exactly("r")))]), Allocated) != counted

@@ -21,7 +21,7 @@ from placewright.api.requests import CPU, MEMORY, canonical
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.cluster.cluster import Cluster
 from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, TypicalPod, may_be_asked
-from placewright.plugins.nodeaffinity import RequiredNodeAffinity
+from placewright.plugins.nodeaffinity import RequiredNodeAffinity, affinity_of
 
 #: The selection of pods that may run on any node.
 ANY_NODE: Final = b""
@@ -52,7 +52,7 @@ def shape_of(pod: PodInfo, resource: str) -> Shape:
 
 def selection_of(pod: PodInfo) -> bytes:
     """Encode node selector and required node affinity as canonical JSON; empty if there is neither."""
-    return selection_from(pod.pod.spec.node_selector, _required(pod))
+    return selection_from(pod.pod.spec.node_selector, affinity_of(pod).required_during_scheduling_ignored_during_execution)
 
 
 def selection_from(selector: Mapping[str, str] | None, required: NodeSelector | None = None) -> bytes:
@@ -67,11 +67,6 @@ def demand_of(selection: bytes) -> RequiredNodeAffinity:
     selector, required = msgspec.json.decode(selection, type=tuple[dict[str, str] | None, NodeSelector | None])
     terms = None if required is None else compile_node_selector(required)
     return RequiredNodeAffinity(selector_from_pairs(selector or NO_LABELS), terms)
-
-
-def _required(pod: PodInfo) -> NodeSelector | None:
-    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
-    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
 
 
 #: The mix is computed again when the record has grown, or changed, by one part in so many.

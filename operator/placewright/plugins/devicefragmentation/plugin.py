@@ -158,8 +158,9 @@ class DeviceFragmentation(
 
     def _may_free_devices(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         """Queue for a pod that frees some of the resource, and for the waiting pod itself if it shrinks."""
-        frees = isinstance(old, PodInfo) and (old.uid == pod.uid or (old.node_name and old.requests.get(self.args.resource, 0)))
-        return QueueingHint.when(frees)
+        if not isinstance(old, PodInfo):
+            return QueueingHint.SKIP
+        return QueueingHint.when(old.uid == pod.uid or bool(old.node_name and old.requests.get(self.args.resource, 0)))
 
     def _current(self) -> FragmentationMeasure:
         """Return the prepared mix as it is now; rebuild it if the classes changed."""

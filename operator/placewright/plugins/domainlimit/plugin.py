@@ -7,15 +7,16 @@ or without a limit of its own. Decision 48 says why.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from placewright.api.objects import Node
-from placewright.api.pods import PodInfo
+from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.cluster.selectorindex import places_met, places_of
+from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, event_with_hint
 from placewright.framework.filters import RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -35,12 +36,9 @@ from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable
 from placewright.framework.topology import FixedRule, fingerprint, first_broken, obey
-from placewright.plugins.domainlimit import hints
 from placewright.plugins.domainlimit.args import DomainLimitArgs
-from placewright.plugins.domainlimit.excess import IGNORED, Excess
 from placewright.plugins.domainlimit.limits import Limit, LimitsOfPods
-from placewright.plugins.domainlimit.remedies import fewer_pods
-from placewright.plugins.domainlimit.rules import LimitedPlaces, RowwiseLimit, limit_rule
+from placewright.plugins.domainlimit.rules import IGNORED, Excess, LimitedPlaces, fewer_pods, limit_rule, rowwise_rule
 from placewright.plugins.shared.lookups import value_by_value
 
 NAME: Final = "DomainLimit"
@@ -129,7 +127,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
         """Judge the limits with one row changed at a time."""
         limits = state.read(NAME, _Required).limits
-        return RuleJudge([RowwiseLimit(limit, self._places.of(limit.key, cluster).domains, cluster) for limit in limits])
+        return RuleJudge([rowwise_rule(limit, self._places.of(limit.key, cluster).domains, cluster) for limit in limits])
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
         """Propose fewer pods in the full domains of the row, and name some of them."""
@@ -187,19 +185,54 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         A terminating pod counts until it is gone, because it runs until then. So its deletion is the event, not the request for it.
         """
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
-        keys = hints.pod_keys(self._limits.of)
+        keys = EventKeys(self._keys_of_pod, _met)
         return (
             event_with_hint(EventResource.POD, Action.DELETE | Action.UPDATE_POD_LABEL, self._pod_changed, keys=keys),
-            event_with_hint(EventResource.UNSCHEDULED_POD, Action.UPDATE, self._itself_changed, keys=hints.ITSELF),
+            event_with_hint(EventResource.UNSCHEDULED_POD, Action.UPDATE, self._itself_changed, keys=_ITSELF),
             event_with_hint(EventResource.NODE, nodes, self._node_changed),
         )
 
     def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-        return hints.after_pod_change(self._limits.of(pod).required, old, new)
+        """Queue if a limit counted `old`, which had a node or a nomination, and does not count `new`."""
+        stood = isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node)
+        return QueueingHint.when(stood and any(limit.counts(old) and not limit.counts(new) for limit in self._limits.of(pod).required))
+
+    def _keys_of_pod(self, pod: PodInfo) -> Iterator[Hashable]:
+        for limit in self._limits.of(pod).required:
+            yield from places_of(limit.pods.namespaces, limit.pods.selector)
 
     def _itself_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-        both = isinstance(old, PodInfo) and isinstance(new, PodInfo) and new.uid == pod.uid
-        return QueueingHint.when(both and self._limits.of(old) != self._limits.of(new))
+        if not isinstance(old, PodInfo) or not isinstance(new, PodInfo):
+            return QueueingHint.SKIP
+        return QueueingHint.when(new.uid == pod.uid and self._limits.of(old) != self._limits.of(new))
 
     def _node_changed(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-        return hints.after_node_change(self._limits.of(pod).required, old, new)
+        """Queue if a node came with all labels, was deleted, or changed its domain of a limit."""
+        limits, before, after = self._limits.of(pod).required, _labels(old), _labels(new)
+        if before is None:
+            return QueueingHint.when(after is not None and bool(limits) and all(limit.key in after for limit in limits))
+        if after is None:
+            return QueueingHint.when(any(limit.key in before for limit in limits))
+        return QueueingHint.when(any(before.get(limit.key) != after.get(limit.key) for limit in limits))
+
+
+def _met(old: PodInfo | None, _new: PodInfo | None) -> list[Hashable]:
+    # Only the labels before the event matter, because a pod helps by no longer counting.
+    return [*places_met(old.namespace, old.labels.items())] if isinstance(old, PodInfo) else []
+
+
+def _own(pod: PodInfo | None) -> list[Hashable]:
+    return [pod.uid] if isinstance(pod, PodInfo) else []
+
+
+def _of_itself(old: PodInfo | None, new: PodInfo | None) -> list[Hashable]:
+    return _own(new) or _own(old)
+
+
+#: Keys of events that concern the waiting pod itself.
+_ITSELF: Final[EventKeys[PodInfo]] = EventKeys(_own, _of_itself)
+
+
+def _labels(node: Node | None) -> Mapping[str, str] | None:
+    """Return the labels of a node; None if there is no node."""
+    return (node.metadata.labels or NO_LABELS) if isinstance(node, Node) else None

@@ -1,27 +1,26 @@
-"""Rules of required limits: the domains that have room for one more pod, for all rows at once and for one changed row."""
+"""Effects of limits on nodes: rules and remedies of required limits, and scores of preferred ones.
+
+Rules say which domains have room for one more pod, for all rows at once and for one changed row. Scores say by how many pods a node's
+domains would exceed the limits.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from placewright.api.pods import NO_LABELS
 from placewright.cluster.cluster import Cluster
-from placewright.framework.filters import RowwiseCounts
-from placewright.framework.interface import BoolColumn, Rows
+from placewright.framework.filters import RowwiseCounts, RowwiseRule
+from placewright.framework.interface import BoolColumn, IntColumn, Rows
 from placewright.framework.memory import NodeMemory
-from placewright.framework.topology import (
-    MISSING,
-    Codes,
-    DefaultVerdict,
-    DomainRule,
-    Domains,
-    FixedRule,
-    RowRule,
-    domains,
-    tally_of,
-)
+from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, keys, standing_pods
+from placewright.framework.topology import MISSING, DefaultVerdict, DomainRule, Domains, FixedRule, RowRule, domains, tally_of
 from placewright.plugins.domainlimit.limits import Limit
+from placewright.plugins.shared.lookups import at
 
 #: Labels whose domains are held in addition to the bounded memory of all plugins. Each takes 9 bytes a node.
 _AT_HAND: Final = 4
@@ -78,17 +77,85 @@ def limit_rule(limit: Limit, place: LimitedPlace, cluster: Cluster) -> FixedRule
     return DomainRule(where.codes, room, limit.denied, limit.missing)
 
 
-class RowwiseLimit:
-    """A required limit as a `topology.TopologyRule` for trials of preemption, with one row changed."""
+def rowwise_rule(limit: Limit, place: Domains, cluster: Cluster) -> RowwiseRule:
+    """Make the rule of a required limit for trials of preemption, with one row changed."""
+    counts = RowwiseCounts(cluster, limit.pods, place.codes, place.distinct)
 
-    def __init__(self, limit: Limit, place: Domains, cluster: Cluster) -> None:
-        self.codes: Codes = place.codes
-        self.denied = limit.denied
-        self.missing = limit.missing
-        self._most = limit.most
-        self._counts = RowwiseCounts(cluster, limit.pods, place.codes, place.distinct)
-
-    def allows(self, rows: Rows) -> BoolColumn:
-        """Allow rows that have the label and whose domain has room."""
-        allowed: BoolColumn = (self._counts.around(rows) < self._most) & (self.codes[rows] != MISSING)
+    def allows(rows: Rows) -> BoolColumn:
+        allowed: BoolColumn = (counts.around(rows) < limit.most) & (place.codes[rows] != MISSING)
         return allowed
+
+    return RowwiseRule(place.codes, limit.denied, limit.missing, allows)
+
+
+def fewer_pods(plugin: str, limits: Iterable[tuple[Limit, Domains]], cluster: Cluster, row: int) -> Iterator[Remedy]:
+    """Propose for each limit that rejects the row fewer pods in its domain, or the label that the node lacks.
+
+    At most `MOST_PODS` pods are named.
+    """
+    labels = cluster.node(row).metadata.labels or NO_LABELS
+    for limit, place in limits:
+        code = int(place.codes[row])
+        if code == MISSING:
+            yield Remedy(plugin, RemedyKind.TOLD, f"label {limit.key}, by whose values pods are limited")
+            continue
+        count = int(place.pods(tally_of(cluster, limit.pods))[code])
+        surplus = count + 1 - limit.most
+        if surplus > 0:
+            value = labels.get(limit.key, "")
+            named = keys(islice(standing_pods(cluster, limit.pods, limit.key, value), MOST_PODS))
+            others = f" and {count - len(named)} more" if count > len(named) else ""
+            fewer = f"{surplus} pod{'s' if surplus > 1 else ''} fewer"
+            text = f"{fewer} in {limit.key}={value}, which has {count} of at most {limit.most} pods: {', '.join(named)}{others}"
+            kind = RemedyKind.REMOVE_PODS if surplus <= len(named) else RemedyKind.TOLD
+            yield Remedy(plugin, kind, text, pods=named[:surplus] if kind is RemedyKind.REMOVE_PODS else ())
+
+
+#: Raw score of nodes that lack the label of a limit; normalised to 0.
+IGNORED: Final = -1
+
+
+class Excess:
+    """Pods in excess of all preferred limits, by row.
+
+    Attributes:
+        matters: whether any node is better than another.
+        lowest: lowest raw score of a node: `IGNORED` if some node lacks a label, else 0.
+    """
+
+    def __init__(self, limits: Iterable[tuple[Limit, LimitedPlace]], cluster: Cluster) -> None:
+        """Count the pods as they are now, with the pod to be placed added."""
+        self._by_row: IntColumn | None = None
+        self._lacking: BoolColumn | None = None
+        for limit, place in limits:
+            self._add(limit, place.domains, cluster)
+            if not place.everywhere:
+                lacking = ~place.domains.labelled
+                self._lacking = lacking if self._lacking is None else self._lacking | lacking
+        self.matters = self._by_row is not None or self._lacking is not None
+        self.lowest = 0 if self._lacking is None else IGNORED
+        self._size = cluster.size
+
+    def of(self, rows: Rows) -> IntColumn:
+        """Return the raw score of these rows, which ascend; shape (len(rows),)."""
+        raw = np.zeros(self._size, np.int64) if self._by_row is None else self._by_row
+        if self._lacking is not None:
+            raw = np.where(self._lacking, IGNORED, raw)
+        return at(raw, rows)
+
+    def _add(self, limit: Limit, place: Domains, cluster: Cluster) -> None:
+        tally = tally_of(cluster, limit.pods)
+        room = limit.most - 1
+        if place.single:
+            if len(place.full_rows(tally, limit.most)):
+                rows, counts = place.rows_with(tally)
+                self._total(cluster.size)[rows] += np.maximum(counts - room, 0)
+            return
+        by_code = np.maximum(place.pods(tally) - room, 0)
+        if by_code.any():
+            self._total(cluster.size)[:] += by_code[place.codes]
+
+    def _total(self, size: int) -> IntColumn:
+        if self._by_row is None:
+            self._by_row = np.zeros(size, np.int64)
+        return self._by_row

@@ -21,6 +21,7 @@ from placewright.plugins.dynamicresources.effort import AMOUNT, BRANCH, CONSTRAI
 from placewright.plugins.dynamicresources.inventory import Usage
 from placewright.plugins.dynamicresources.pools import (
     Amount,
+    Amounts,
     CounterName,
     DeviceId,
     Pool,
@@ -64,7 +65,7 @@ class Counters:
             self._effort.spend(DRAW * (len(pool.counters) + len(pool.offers)))
             left = self._left[pool.id] = dict(pool.counters)
             for offer in pool.offers.values():
-                if offer.counters and self._usage.in_use(offer.id):
+                if offer.counters and self._usage.of(offer.id).any:
                     self._draw(left, offer, 1)
         return left
 
@@ -249,12 +250,12 @@ class DeviceSearch:
             self._effort.spend(demand.look_steps * len(self._outlook.offers))
             known = self._candidates[demand] = []
             for pool, offer in self._outlook.offers:
-                if not demand.admin and self._usage_prevents(offer):
+                if not demand.admin and self._usage.prevents(offer):
                     continue
                 if offer.taints:
                     self._effort.spend(demand.taint_steps(offer))
                 try:
-                    if demand.selects(offer) and self._could_serve(demand, offer) and demand.tolerates(offer):
+                    if demand.selects(offer) and self._amounts(demand, offer, {}) is not None and demand.tolerates(offer):
                         known.append(CandidateDevice(pool, offer))
                 except DemandError as error:
                     known.append(CandidateDevice(pool, offer, error))
@@ -269,20 +270,9 @@ class DeviceSearch:
                 state = "being updated" if pool.incomplete else "invalid"
                 raise DemandError(f"{demand.where}: asks for all devices, but resource pool {pool.id} is currently {state}")
             self._effort.spend(demand.look_steps * len(self._outlook.offers))
-            chosen = (each for each in self._outlook.offers if demand.selects(each[1]) and self._could_serve(demand, each[1]))
+            chosen = (each for each in self._outlook.offers if demand.selects(each[1]) and self._amounts(demand, each[1], {}) is not None)
             known = self._candidates[demand] = [CandidateDevice(*each) for each in chosen]
         return known
-
-    def _usage_prevents(self, offer: PoolDevice) -> bool:
-        """Return whether a claim owns the device, or shares of it are in use although it is no longer shared."""
-        return self._usage.owned(offer.id) or (not offer.shared and self._usage.shared(offer.id))
-
-    def _could_serve(self, demand: DeviceDemand, offer: PoolDevice) -> bool:
-        """Return whether the capacities suffice before this search takes any of them."""
-        if offer.plain and not demand.capacity:
-            return True
-        self._effort.spend(AMOUNT * (1 + len(offer.capacities)))
-        return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), {}) is not None
 
     # --- taking and giving back ------------------------------------------------------------------------------------------
 
@@ -293,7 +283,7 @@ class DeviceSearch:
             self._effort.spend(demand.taint_steps(offer))
             if not demand.tolerates(offer):
                 return False
-        amounts = self._amounts(demand, offer)
+        amounts = self._amounts(demand, offer, self._taking.get(offer.id, {}))
         if amounts is None:
             return False
         draws = self._draws(offer)
@@ -308,21 +298,22 @@ class DeviceSearch:
         self._choose(claim, demand, offer, amounts)
         return True
 
-    def _amounts(self, demand: DeviceDemand, offer: PoolDevice) -> dict[str, Amount] | None:
+    def _amounts(self, demand: DeviceDemand, offer: PoolDevice, taking: Amounts) -> dict[str, Amount] | None:
+        """Return the capacities that the demand would take, beside those that this search is `taking`; None if they do not suffice."""
         if offer.plain and not demand.capacity:
             return {}
         self._effort.spend(AMOUNT * (1 + len(offer.capacities)))
-        return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), self._taking.get(offer.id, {}))
+        return takes(offer.capacities, demand.capacity, self._usage.of(offer.id).taken, taking)
 
     def _is_free(self, claim: int, demand: DeviceDemand, offer: PoolDevice) -> bool:
         owners = self._owners.get(offer.id, ())
         if demand.admin:
             return claim not in owners
-        return not owners and not self._usage_prevents(offer)
+        return not owners and not self._usage.prevents(offer)
 
     def _draws(self, offer: PoolDevice) -> bool:
         """Return whether a choice draws on counters. Only the first share of a device does, for all its shares."""
-        in_use = offer.shared and (self._usage.shared(offer.id) or self._shares.get(offer.id, 0) > 0)
+        in_use = offer.shared and (self._usage.of(offer.id).shares > 0 or self._shares.get(offer.id, 0) > 0)
         return bool(offer.counters) and not in_use
 
     def _constrain(self, claim: int, demand: DeviceDemand, offer: PoolDevice) -> bool:

@@ -7,21 +7,25 @@ Also the nodes that reach the devices of an allocated claim, and points for requ
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of
 from placewright.api.devices import DeviceRequest, ResourceClaim
-from placewright.api.objects import NodeSelector
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
 from placewright.api.selectors import compile_node_selector
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.resources import grown
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
 from placewright.framework.memory import NodeMemory
+from placewright.plugins.dynamicresources.claims import NotReady, claims_of, extension_of
 from placewright.plugins.dynamicresources.devices import Allocated, ClusterDevices, Refusal
+from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 
 # --- where allocated claims can be used ------------------------------------------------------------------------------------------
 
@@ -41,16 +45,11 @@ class ClaimReach:
         selector = None if allocation is None else allocation.node_selector
         if selector is None:
             return cluster.present
-        return self._memory.recall(cluster, selector, lambda: _selected(selector, cluster))
 
+        def reached() -> BoolColumn:
+            return RequiredNodeAffinity(terms=compile_node_selector(selector)).column(cluster, cluster.all_rows)
 
-def _selected(selector: NodeSelector, cluster: Cluster) -> BoolColumn:
-    terms = compile_node_selector(selector)
-    column = np.zeros(cluster.size, np.bool_)
-    for row in cluster.rows().tolist():
-        meta = cluster.node(row).metadata
-        column[row] = any(term.matches(meta.labels or {}, meta.name) for term in terms)
-    return column
+        return self._memory.recall(cluster, selector, reached)
 
 
 # --- requests with alternatives --------------------------------------------------------------------------------------------------
@@ -116,19 +115,12 @@ class _ShapeAnswers:
         self.position = self.everywhere = self.turn = -1
 
     def note(self, row: int, answer: Allocated | Refusal | None, points: int) -> None:
-        """Enter the answer of a row in the columns; None if there is no node."""
+        """Set the row's answer in all columns; None for a row without a node."""
         self.fits[row] = isinstance(answer, Allocated)
         self.points[row] = points
-        for rows, belongs in ((self.ending, _ends_attempt(answer)), (self.unfinished, _is_unfinished(answer))):
+        refusal = answer if isinstance(answer, Refusal) else Refusal("")
+        for rows, belongs in ((self.ending, refusal.ends_attempt), (self.unfinished, refusal.unfinished)):
             (rows.add if belongs else rows.discard)(row)
-
-
-def _ends_attempt(answer: Allocated | Refusal | None) -> bool:
-    return isinstance(answer, Refusal) and answer.ends_attempt
-
-
-def _is_unfinished(answer: Allocated | Refusal | None) -> bool:
-    return isinstance(answer, Refusal) and answer.unfinished
 
 
 class RowAnswers:
@@ -165,22 +157,22 @@ class RowAnswers:
 
     def ending(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> Refusal | None:
         """Find the first of these rows whose answer ends the attempt, and return its refusal; None if there is none."""
-        self.devices.refresh()
-        if self.devices.candidates(claims) is not None:  # then every selector has an answer everywhere
-            return None
-        ending = self._columns(claims, signature).ending
-        row = next((row for row in rows.tolist() if row in ending), None) if ending else None
-        answer = None if row is None else self._answer(self._answers(signature), row, claims)
-        return answer if isinstance(answer, Refusal) else None
+        return self._first(claims, signature, rows, lambda answers: answers.ending)
 
     def unfinished(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> Refusal | None:
         """Return why no node can be chosen yet: no row serves the claims, and one of these ran out of steps. None otherwise."""
+        return self._first(claims, signature, rows, lambda answers: set() if answers.fits.any() else answers.unfinished)
+
+    def _first(
+        self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows, among: Callable[[_ShapeAnswers], set[int]]
+    ) -> Refusal | None:
         self.devices.refresh()
-        if self.devices.candidates(claims) is not None:
+        if self.devices.candidates(claims) is not None:  # then every selector has an answer everywhere
             return None
         answers = self._columns(claims, signature)
-        row = next((row for row in rows.tolist() if row in answers.unfinished), None)
-        answer = None if row is None or answers.fits.any() else self._answer(answers, row, claims)
+        found = among(answers)
+        row = next((row for row in rows.tolist() if row in found), None) if found else None
+        answer = None if row is None else self._answer(answers, row, claims)
         return answer if isinstance(answer, Refusal) else None
 
     def points(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> IntColumn:
@@ -212,7 +204,7 @@ class RowAnswers:
         for row in self._stale(answers, size):
             answer = self._answer(answers, row, claims) if self._cluster.present[row] else None
             answers.note(row, answer, preference(claims, answer))
-        answers.position, answers.everywhere = self.devices.changed_rows.position, self.devices.everywhere
+        answers.position, answers.everywhere = self.devices.inventory.changed_rows.position, self.devices.inventory.everywhere
         if searched_on or (answers.unfinished and answers.turn != self.devices.turn):
             self.gaps += 1
         answers.turn = self.devices.turn
@@ -220,7 +212,7 @@ class RowAnswers:
 
     def _stale(self, answers: _ShapeAnswers, size: int) -> Iterable[int]:
         """Find the rows that must be searched again."""
-        journal, everywhere = self.devices.changed_rows, self.devices.everywhere
+        journal, everywhere = self.devices.inventory.changed_rows, self.devices.inventory.everywhere
         changed = journal.since(answers.position) if answers.position >= 0 and answers.everywhere == everywhere else None
         before = len(answers.fits)
         if before < size:
@@ -231,7 +223,7 @@ class RowAnswers:
         return {*(row for row in changed if row < size), *range(before, size), *unfinished}
 
     def _answer(self, answers: _ShapeAnswers, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
-        version = self.devices.version(row)
+        version = self.devices.inventory.version(row)
         known = answers.found.get(row)
         if known is not None and known[0] == version:
             return known[1]
@@ -242,3 +234,54 @@ class RowAnswers:
             answers.nbytes += grown_by
             self.nbytes += grown_by
         return answer
+
+
+# --- devices of nominated pods ---------------------------------------------------------------------------------------------------
+# Preemption made room for such a pod, and its claims get their devices with its Binding. Until then pods of no higher priority see these
+# devices as taken. Otherwise a waiting pod would take a device while the victims end, and the victims would have left in vain.
+# kube-scheduler keeps no devices for nominated pods.
+
+
+#: Most nominated pods whose devices are kept, by importance: each costs a search on one node whenever anything changes.
+MOST_PODS: Final = 16
+
+#: Claims with the devices that they will get, by a key that no claim in the cluster has.
+KeptClaims = Mapping[str, ResourceClaim]
+NOTHING_KEPT: Final[KeptClaims] = {}
+
+
+def devices_kept(nominated: Iterable[tuple[PodInfo, NodeName]], cluster: Cluster, devices: ClusterDevices) -> KeptClaims:
+    """Find the devices that nominated pods, the most important first, will get, one pod after another.
+
+    Return the pods' unallocated claims with these devices; afterwards `devices` counts them as taken. A pod that gets none now keeps none.
+    """
+    kept: dict[str, ResourceClaim] = {}
+    devices.inventory.keep(kept)
+    searched = 0
+    for pod, node in nominated:
+        row = cluster.row(node)
+        claims = [] if row is None else _wanted(pod, cluster, row)
+        if row is None or not claims or searched == MOST_PODS:
+            continue
+        searched += 1
+        devices.refresh()
+        found = devices.check(claims)
+        answer = devices.allocate(row, claims) if found.ok else None
+        if isinstance(answer, Allocated):
+            for claim, allocation in zip(claims, answer.allocations, strict=True):
+                kept[f"nominated/{claim.metadata.uid}"] = replace(claim, status=replace(claim.status, allocation=allocation))
+            devices.inventory.keep(kept)
+    return kept
+
+
+def _wanted(pod: PodInfo, cluster: Cluster, row: int) -> list[ResourceClaim]:
+    """Return the pod's claims that need devices on the node of a row."""
+    try:
+        wanted = [claim for claim in claims_of(pod, cluster.objects.devices.claims) if claim.status.allocation is None]
+    except NotReady:
+        return []
+    extension = extension_of(pod, cluster)
+    if extension is None or extension.stale is not None:
+        return wanted
+    code = extension.code_of(cluster, row)
+    return [*wanted, extension.variant(code).claim] if code else wanted

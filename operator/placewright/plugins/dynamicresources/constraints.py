@@ -6,9 +6,10 @@ a search that would try every order of equal devices.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from placewright.api.devices import DeviceConstraint
 from placewright.plugins.dynamicresources.demands import ClaimDemand, DeviceDemand
@@ -22,84 +23,66 @@ from placewright.plugins.dynamicresources.pools import DeviceId, PoolDevice
 _MOST_VALUES: Final = 64
 
 
-class AttributeConstraint(Protocol):
-    """A condition on the devices that were added and not taken back, in the order of a stack.
+@dataclass(slots=True)
+class AttributeConstraint(ABC):
+    """A condition on an attribute of the devices that were added and not taken back, in the order of a stack.
 
     Adding more devices never makes a broken constraint whole, so a search may turn back at the first refusal.
     """
 
+    requests: frozenset[str]
+    attribute: str
+    #: The result of `after` for each device.
+    _values: list[frozenset[Hashable]] = field(default_factory=list)
+
+    @abstractmethod
+    def after(self, values: frozenset[Hashable], before: frozenset[Hashable] | None) -> frozenset[Hashable]:
+        """Return what to remember with a device of these values added; empty if it breaks the constraint. None before the first device."""
+
     def add(self, offer: PoolDevice, names: frozenset[str]) -> bool:
         """Add a device for the request of these names. Return False, and add nothing, if that breaks the constraint."""
+        if self.requests and not self.requests & names:
+            return True
+        now = self.after(values_of(offer, self.attribute), self._values[-1] if self._values else None)
+        if now:
+            self._values.append(now)
+        return bool(now)
 
     def take_back(self, names: frozenset[str]) -> None:
         """Undo the last `add` for the request of these names that returned True."""
-
-
-@dataclass(slots=True)
-class MatchAttribute:
-    """All devices have this attribute, and one value in common."""
-
-    requests: frozenset[str]
-    attribute: str
-    #: Values that all devices have in common, after each device.
-    _values: list[frozenset[Hashable]] = field(default_factory=list)
-
-    def add(self, offer: PoolDevice, names: frozenset[str]) -> bool:
-        """Add the device if it has a value in common with all earlier ones."""
-        if self.requests and not self.requests & names:
-            return True
-        values = values_of(offer, self.attribute)
-        common = values & self._values[-1] if self._values else values
-        if common:
-            self._values.append(common)
-        return bool(common)
-
-    def take_back(self, names: frozenset[str]) -> None:
-        """Forget the last device."""
         if not self.requests or self.requests & names:
             self._values.pop()
 
 
-@dataclass(slots=True)
-class DistinctAttribute:
+class MatchAttribute(AttributeConstraint):
+    """All devices have this attribute, and one value in common."""
+
+    def after(self, values: frozenset[Hashable], before: frozenset[Hashable] | None) -> frozenset[Hashable]:
+        """Return the values that all devices have in common."""
+        return values if before is None else values & before
+
+
+class DistinctAttribute(AttributeConstraint):
     """All devices have this attribute, each with values of its own.
 
     kube-scheduler compares with the last device of each request only. Here the new device is compared with all, as the API describes it.
     """
 
-    requests: frozenset[str]
-    attribute: str
-    _values: list[frozenset[Hashable]] = field(default_factory=list)
-    #: The union of `_values`, which are disjoint.
-    _taken: set[Hashable] = field(default_factory=set)
-
-    def add(self, offer: PoolDevice, names: frozenset[str]) -> bool:
-        """Add the device if it has no value in common with an earlier one."""
-        if self.requests and not self.requests & names:
-            return True
-        values = values_of(offer, self.attribute)
-        if not values or not self._taken.isdisjoint(values):
-            return False
-        self._values.append(values)
-        self._taken |= values
-        return True
-
-    def take_back(self, names: frozenset[str]) -> None:
-        """Forget the last device."""
-        if not self.requests or self.requests & names:
-            self._taken -= self._values.pop()
+    def after(self, values: frozenset[Hashable], before: frozenset[Hashable] | None) -> frozenset[Hashable]:
+        """Return the values of all devices together."""
+        if before is None:
+            return values
+        return values | before if values and before.isdisjoint(values) else frozenset()
 
 
 def constraints_of(specs: Sequence[DeviceConstraint] | None) -> list[AttributeConstraint]:
     """Create the constraints of these specs, without devices. Each spec is of a known kind."""
-    made: list[AttributeConstraint] = []
-    for spec in specs or ():
-        requests = frozenset(spec.requests or ())
-        if spec.match_attribute is not None:
-            made.append(MatchAttribute(requests, spec.match_attribute))
-        else:
-            made.append(DistinctAttribute(requests, spec.distinct_attribute or ""))
-    return made
+    return [
+        DistinctAttribute(frozenset(spec.requests or ()), spec.distinct_attribute or "")
+        if spec.match_attribute is None
+        else MatchAttribute(frozenset(spec.requests or ()), spec.match_attribute)
+        for spec in specs or ()
+    ]
 
 
 def values_of(offer: PoolDevice, name: str) -> frozenset[Hashable]:

@@ -152,7 +152,7 @@ def count_free(demand: DeviceDemand, outlook: ReachableDevices, usage: Usage) ->
     """Count the free devices for this demand, or return `SEARCH`."""
     free = 0
     for _, offer in outlook.offers:
-        if usage.owned(offer.id) or (usage.shared(offer.id) and not offer.shared):
+        if usage.prevents(offer):
             continue
         try:
             if not demand.selects(offer):
@@ -249,16 +249,20 @@ class Refusal:
 
 
 class ClusterDevices:
-    """The devices of the cluster, and the claims that have them."""
+    """The devices of the cluster, and the claims that have them.
+
+    Attributes:
+        inventory: devices by row, and the versions of rows. Its devices are current after `refresh`.
+    """
 
     def __init__(self, cluster: Cluster, new_share_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
         """Refer to the cluster's tables; the first `refresh` reads them."""
         self._cluster = cluster
         self._new_share_id = new_share_id
-        self._inventory = Inventory(cluster)
+        self.inventory = Inventory(cluster)
         self._expressions = CompiledSelectors()
         self._reader = ClaimReader(cluster.objects.devices.classes, self._expressions)
-        self._free = FreeCounts(self._inventory.changed_rows)
+        self._free = FreeCounts(self.inventory.changed_rows)
         self._everywhere = self._classes = -1
         #: Parsed claims by id, with the claim, because an id may be used again for another object.
         self._read: BoundedCache[int, tuple[ResourceClaim, ClaimDemand]] = BoundedCache(
@@ -270,34 +274,13 @@ class ClusterDevices:
 
     def refresh(self) -> None:
         """Take in the changes of tables and nodes since the last call. The cost grows with the changes."""
-        self._inventory.refresh()
-        if self._inventory.everywhere != self._everywhere:
-            self._everywhere = self._inventory.everywhere
+        self.inventory.refresh()
+        if self.inventory.everywhere != self._everywhere:
+            self._everywhere = self.inventory.everywhere
             self._free.forget()
-        if self._inventory.classes_changed != self._classes:
-            self._classes = self._inventory.classes_changed
+        if self.inventory.classes_changed != self._classes:
+            self._classes = self.inventory.classes_changed
             self._read.clear()
-
-    def keep(self, kept: Mapping[str, ResourceClaim]) -> None:
-        """Count the devices of these claims as taken, and no longer the devices that were kept before.
-
-        `kept` has claims with devices, by keys that no claim in the cluster has.
-        """
-        self._inventory.keep(kept)
-
-    def version(self, row: int) -> int:
-        """Return a number that grows when the answers of that row may have changed."""
-        return self._inventory.version(row)
-
-    @property
-    def changed_rows(self) -> Journal:
-        """Rows whose own version grew."""
-        return self._inventory.changed_rows
-
-    @property
-    def everywhere(self) -> int:
-        """Number that grows when all versions do."""
-        return self._inventory.everywhere
 
     @property
     def turn(self) -> int:
@@ -321,12 +304,8 @@ class ClusterDevices:
 
     def candidates(self, claims: Sequence[ResourceClaim]) -> BoolColumn | None:
         """Return the exact rows that can serve these claims, shape (size,); None if each row must be searched."""
-        self._count_steps(claims)
-        try:
-            simple = simple_demand(self._demands(claims))
-            return None if simple is None else self._count(*simple)
-        except (DemandError, OutOfSteps):
-            return None
+        free = self.free(claims)
+        return None if free is None else free[2] >= free[1]
 
     def free(self, claims: Sequence[ResourceClaim]) -> tuple[str, int, IntColumn] | None:
         """Return the class, the number wanted, and the free devices of each row, shape (size,); None if that is not the whole answer."""
@@ -341,7 +320,7 @@ class ClusterDevices:
     def shortage(self, row: int, claims: Sequence[ResourceClaim]) -> Mapping[str, int] | None:
         """Return by class how many more devices the row's node needs for these claims; None if something else is lacking."""
         self._count_steps(claims)
-        inventory, left = self._inventory, MOST_STEPS_TO_TELL - self._spent
+        inventory, left = self.inventory, MOST_STEPS_TO_TELL - self._spent
         try:
             outlook = self._outlook(row)
             effort = self._expressions.effort
@@ -352,10 +331,6 @@ class ClusterDevices:
         self._spent += shortage.steps
         return found
 
-    def _count(self, demand: DeviceDemand, count: int) -> BoolColumn | None:
-        counts = self._free_counts(demand)
-        return None if counts is None else counts >= count
-
     def _free_counts(self, demand: DeviceDemand) -> IntColumn | None:
         present, size = self._cluster.present, self._cluster.size
 
@@ -364,7 +339,7 @@ class ClusterDevices:
                 return 0
             outlook = self._outlook(row)
             self._expressions.effort.spend(COUNT * len(outlook.offers))
-            return count_free(demand, outlook, self._inventory.usage)
+            return count_free(demand, outlook, self.inventory.usage)
 
         counts = self._free.ask(demand, size, count_on)
         return None if bool((counts == SEARCH).any()) else counts
@@ -375,7 +350,7 @@ class ClusterDevices:
         try:
             outlook, demands = self._outlook(row), self._demands(claims)
             steps = min(MOST_STEPS, self._steps_in_all() - self._spent)
-            search = DeviceSearch(outlook, self._inventory.usage, demands, self._new_share_id, steps, self._expressions.effort)
+            search = DeviceSearch(outlook, self.inventory.usage, demands, self._new_share_id, steps, self._expressions.effort)
             return self._result(row, demands, search, outlook)
         except DemandError as wrong:
             return Refusal(str(wrong), error=True, ends_attempt=isinstance(wrong, SelectorFailed))
@@ -384,8 +359,8 @@ class ClusterDevices:
 
     def _outlook(self, row: int) -> ReachableDevices:
         """Return the devices in reach of a row's node. Raise `OutOfSteps`, or `KeyError` for a row without a node."""
-        self._expressions.effort.spend(LOOK + self._inventory.steps_to_look_out(row))
-        return self._inventory.outlook(row)
+        self._expressions.effort.spend(LOOK + self.inventory.steps_to_look_out(row))
+        return self.inventory.outlook(row)
 
     def _steps_in_all(self) -> int:
         return max(MOST_STEPS_IN_ALL, _STEPS_A_ROW * self._cluster.node_count)

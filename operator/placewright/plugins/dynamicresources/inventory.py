@@ -17,13 +17,10 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.cluster.storage import Table, key_of
 from placewright.plugins.dynamicresources.effort import DRAW
-from placewright.plugins.dynamicresources.pools import DeviceId, Pool, PoolId, ReachableDevices, look_out, read_pool
+from placewright.plugins.dynamicresources.pools import DeviceId, Pool, PoolDevice, PoolId, ReachableDevices, look_out, read_pool
 from placewright.plugins.dynamicresources.selectors import DeviceShapes
 
 # --- devices in use --------------------------------------------------------------------------------------------------------------
-
-
-_NOTHING: Final[Mapping[str, int]] = {}
 
 
 @dataclass(slots=True)
@@ -40,6 +37,14 @@ class Use:
     shares: int = 0
     taken: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def any(self) -> bool:
+        """Whether a claim has the device, or a share of it."""
+        return self.owners > 0 or self.shares > 0
+
+
+_UNUSED: Final = Use()
+
 
 class Usage:
     """Devices in use. Access for administrators uses none."""
@@ -48,24 +53,14 @@ class Usage:
         self._uses: dict[DeviceId, Use] = {}
         self._by_claim: dict[str, tuple[AllocatedDevice, ...]] = {}
 
-    def owned(self, device: DeviceId) -> bool:
-        """Return whether a claim has this device exclusively."""
-        use = self._uses.get(device)
-        return use is not None and use.owners > 0
+    def of(self, device: DeviceId) -> Use:
+        """Return the use of a device; not to be written."""
+        return self._uses.get(device, _UNUSED)
 
-    def shared(self, device: DeviceId) -> bool:
-        """Return whether shares of this device are allocated."""
-        use = self._uses.get(device)
-        return use is not None and use.shares > 0
-
-    def taken(self, device: DeviceId) -> Mapping[str, int]:
-        """Return the used part of a device's capacities, in nano-units."""
-        use = self._uses.get(device)
-        return _NOTHING if use is None else use.taken
-
-    def in_use(self, device: DeviceId) -> bool:
-        """Return whether a claim has this device, or a share of it."""
-        return device in self._uses
+    def prevents(self, offer: PoolDevice) -> bool:
+        """Return whether no further claim may have this device: a claim has it exclusively, or it was shared and no longer is."""
+        use = self.of(offer.id)
+        return use.owners > 0 or (use.shares > 0 and not offer.shared)
 
     def set_claim(self, key: str, claim: ResourceClaim | None) -> Iterable[DeviceId]:
         """Record a claim as it is now, None if deleted. Return the devices whose use that changed."""

@@ -43,7 +43,7 @@ from placewright.framework.interface import (
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
-from placewright.plugins.dynamicresources.answers import ClaimReach, RowAnswers, has_preferences
+from placewright.plugins.dynamicresources.answers import NOTHING_KEPT, ClaimReach, KeptClaims, RowAnswers, devices_kept, has_preferences
 from placewright.plugins.dynamicresources.binding import (
     DeviceFailed,
     ReservedClaims,
@@ -76,7 +76,6 @@ from placewright.plugins.dynamicresources.claims import (
 )
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Refusal
 from placewright.plugins.dynamicresources.hints import interests
-from placewright.plugins.dynamicresources.nominated import NOTHING_KEPT, KeptClaims, devices_kept
 
 _LEAST_BINDING_SECONDS: Final = 1.0
 _DURATION: Final = msgspec.Meta(
@@ -149,7 +148,7 @@ class DynamicResources(
     def _searching(self, cluster: Cluster, demand: PodDeviceClaims) -> RowAnswers:
         """Return the search for this pod, without the devices that are kept for others."""
         search = self._all_devices(cluster)
-        search.devices.keep(demand.kept)
+        search.devices.inventory.keep(demand.kept)
         return search
 
     def _all_devices(self, cluster: Cluster) -> RowAnswers:
@@ -264,7 +263,7 @@ class DynamicResources(
         after its backoff, without waiting for an event.
         """
         demand, search = state.read(NAME, PodDeviceClaims), self._all_devices(cluster)
-        search.devices.keep(demand.kept)
+        search.devices.inventory.keep(demand.kept)
         codes = np.zeros(len(rows), np.int64) if demand.extension is None else demand.extension.codes(cluster, rows)
         asked = [(*demand.asked(code), rows[codes == code]) for code in np.unique(codes).tolist()]
         for why in (search.ending, search.unfinished):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.podselections import PodSelection
 from placewright.cluster.tally import Tally
-from placewright.framework.interface import IntColumn, Rows
+from placewright.framework.filters import RowwiseCounts, RowwiseRule
+from placewright.framework.interface import BoolColumn, IntColumn, Rows
 from placewright.framework.status import Status
-from placewright.framework.topology import MISSING, NO_PODS, DefaultVerdict, DomainRule, Domains, FixedRule, RowRule
+from placewright.framework.topology import MISSING, NO_PODS, Codes, DefaultVerdict, DomainRule, Domains, FixedRule, RowRule
 from placewright.plugins.shared.lookups import at
 
 
@@ -62,3 +68,59 @@ class DomainPoints:
     def of(self, rows: Rows) -> IntColumn:
         """Return the points of these rows, which ascend; shape (len(rows),), not to be written."""
         return at(self._points, rows) if self._place.single else self._points[at(self._place.codes, rows)]
+
+
+# --- with one row changed --------------------------------------------------------------------------------------------------------
+
+
+class _Occupancy:
+    """Number of a selection's pods near each row; 0 for rows without the label."""
+
+    def __init__(self, cluster: Cluster, pods: PodSelection | None, place: Domains) -> None:
+        self.codes: Codes = place.codes
+        self._counts = RowwiseCounts(cluster, pods, place.codes, place.distinct)
+        self._total = int(self._counts.before.sum() - self._counts.before[MISSING])
+
+    def labelled(self, rows: Rows) -> BoolColumn:
+        """Return which rows have the label."""
+        has_label: BoolColumn = self.codes[rows] != MISSING
+        return has_label
+
+    def occupied(self, rows: Rows) -> BoolColumn:
+        """Return which rows have such a pod in their domain."""
+        return self.labelled(rows) & (self._counts.around(rows) > 0)
+
+    def anywhere(self, rows: Rows) -> BoolColumn:
+        """Return for which rows such a pod is in any domain."""
+        total: NDArray[np.int64] = self._total + np.where(self.labelled(rows), self._counts.change(rows), 0)
+        return total > 0
+
+
+def nearness(
+    cluster: Cluster, pods: PodSelection | None, places: Sequence[Domains], wants_itself: bool, verdict: Status
+) -> list[RowwiseRule]:
+    """Make a rule for each required affinity term from the domains of its label.
+
+    The rule allows rows near a wanted pod. A pod that selects itself may also be the first, if no term is met anywhere.
+    """
+    wanted = [_Occupancy(cluster, pods, place) for place in places]
+
+    def rule(term: _Occupancy) -> RowwiseRule:
+        def allows(rows: Rows) -> BoolColumn:
+            near = term.occupied(rows)
+            if not wants_itself:
+                return near
+            first = term.labelled(rows)
+            for other in wanted:
+                first &= ~other.anywhere(rows)
+            return near | first
+
+        return RowwiseRule(term.codes, verdict, verdict, allows)
+
+    return [rule(term) for term in wanted]
+
+
+def distance(cluster: Cluster, pods: PodSelection, place: Domains, verdict: Status) -> RowwiseRule:
+    """Make the rule that keeps the incoming pod out of the domains of these pods."""
+    unwanted = _Occupancy(cluster, pods, place)
+    return RowwiseRule(place.codes, verdict, verdict, lambda rows: ~unwanted.occupied(rows))

@@ -2,47 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Final
 
-from placewright.api.objects import Node
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.workloads import Namespace
-from placewright.cluster.affinityterms import NO_TERMS, PodTerms, Term, compile_terms
-from placewright.cluster.objects import ClusterObjects
+from placewright.cluster.affinityterms import NO_TERMS, PodTerms, Term, TermsError, compile_terms
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
 from placewright.cluster.selectorindex import Place, places_met, places_of
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.events import EventKeys, QueueingHint
-from placewright.plugins.interpodaffinity.matchers import FacingTerms, OwnTerms
+from placewright.framework.memory import Memory
+from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Matcher, OwnTerms
+
+#: Most required anti-affinities of other pods that are kept, compiled.
+_MAX_AVERSE: Final = 16
 
 
-def after_pod_change(
-    own: OwnTerms,
-    aversions: Callable[[PodInfo], Iterable[Term]],
-    pod: PodInfo,
-    old: PodInfo | None,
-    new: PodInfo | None,
-    objects: ClusterObjects,
-) -> QueueingHint:
-    """Queue if a wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
+class AffinityHints:
+    """The hints that look at a rejected pod's terms and at the terms of other pods."""
 
-    A wanted pod that goes may help, too. If no other is left, a pod that its own terms select may be the first, on any node with the
-    labels. kube-scheduler lets such pods wait for its timeout.
+    def __init__(self, matcher: Matcher, cluster: Cluster) -> None:
+        self._matcher = matcher
+        self._cluster = cluster
+        self._averse = Memory(_MAX_AVERSE)
 
-    `aversions` returns another pod's required anti-affinity.
-    """
-    if isinstance(new, PodInfo) and new.uid == pod.uid:
-        return QueueingHint.when(True)
-    if any(isinstance(other, PodInfo) and not (other.node_name or other.nominated_node) for other in (old, new)):
-        return QueueingHint.SKIP
-    if isinstance(old, PodInfo) and isinstance(new, PodInfo):
-        return QueueingHint.when((_wanted(own, new) and not _wanted(own, old)) or _unwanted(own, old, new) or _may_be_first(own, old, new))
-    if isinstance(new, PodInfo):
-        return QueueingHint.when(_wanted(own, new))
-    if old is None:
-        return QueueingHint.SKIP
-    return QueueingHint.when(_unwanted(own, old, None) or _bans(aversions(old), pod, objects) or _may_be_first(own, old, None))
+    def after_pod_change(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+        """Queue if a wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
+
+        A wanted pod that goes may help, too. If no other is left, a pod that its own terms select may be the first, on any node with the
+        labels. kube-scheduler lets such pods wait for its timeout.
+        """
+        if isinstance(new, PodInfo) and new.uid == pod.uid:
+            return QueueingHint.QUEUE
+        if any(isinstance(other, PodInfo) and not (other.node_name or other.nominated_node) for other in (old, new)):
+            return QueueingHint.SKIP
+        own = self._own(pod)
+        if isinstance(new, PodInfo) and _wanted(own, new) and not (isinstance(old, PodInfo) and _wanted(own, old)):
+            return QueueingHint.QUEUE
+        return QueueingHint.when(isinstance(old, PodInfo) and self._leaves(old, new if isinstance(new, PodInfo) else None, pod, own))
+
+    def after_node_change(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+        """Queue if a node came into reach: it is new, gained a label of affinity, or left a domain that anti-affinity forbids.
+
+        Also queue if its wanted pods left their domain, so that the rejected pod may be the first. Pods of a deleted node no longer count,
+        although they are not deleted yet.
+        """
+        own = self._own(pod)
+        if isinstance(old, Node) and new is None:
+            left = self._cluster.pods_on(NodeName(old.metadata.name))
+            return QueueingHint.when(any(self._leaves(each, None, pod, own) for each in left))
+        if not isinstance(new, Node):
+            return QueueingHint.SKIP
+        barring = {ban.key for ban in (*own.bans, *self._matcher.facing(pod, self._cluster).bans)}
+        labels = _labels(new)
+        if not isinstance(old, Node):
+            return QueueingHint.when(bool(barring) or not own.keys or any(key in labels for key in own.keys))
+        before = _labels(old)
+        gained = any(key in labels and labels[key] != before.get(key) for key in own.keys)
+        lost = own.wants_itself and any(key in before and key not in labels for key in own.keys)
+        return QueueingHint.when(gained or lost or any(key in before and labels.get(key) != before[key] for key in barring))
+
+    def _own(self, pod: PodInfo) -> OwnTerms:
+        try:
+            return self._matcher.own(pod, self._cluster)
+        except TermsError:  # only a change of the pod itself can help
+            return NO_OWN_TERMS
+
+    def _leaves(self, before: PodInfo, after: PodInfo | None, pod: PodInfo, own: OwnTerms) -> bool:
+        """Return whether the pod was in the way and is gone, or no longer is; or was wanted, so that the rejected pod may be the first."""
+        if any(_picks(ban.pods, before) and not (after is not None and _picks(ban.pods, after)) for ban in own.bans):
+            return True
+        if own.wants_itself and _wanted(own, before) and not (after is not None and _wanted(own, after)):
+            return True
+        labels = self._cluster.objects.namespace_labels(pod.namespace)
+        return after is None and any(term.matches(pod.namespace, pod.labels, labels) for term in self._aversions(before))
+
+    def _aversions(self, other: PodInfo) -> tuple[Term, ...]:
+        """Return the required anti-affinity of another pod, compiled."""
+        affinity = other.pod.spec.affinity
+        if affinity is None or not other.pairwise_key.affinity:
+            return ()
+        key = (other.namespace, other.pairwise_key.affinity)
+        return self._averse.recall(key, lambda: compile_terms(affinity, other.namespace).terms.anti_affinity)
 
 
 def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
@@ -94,32 +138,6 @@ def _places(term: Term) -> list[Place]:
     return places_of(None if term.namespace_selector is not None else term.namespaces, term.selector)
 
 
-def after_node_change(own: OwnTerms, facing: FacingTerms, old: Node | None, new: Node | None) -> QueueingHint:
-    """Queue if a node came into reach: it is new, gained a label of affinity, or left a domain that anti-affinity forbids.
-
-    Also queue if its wanted pods left their domain, so that the rejected pod may be the first.
-    """
-    if not isinstance(new, Node):
-        return QueueingHint.SKIP
-    barring = {ban.key for ban in (*own.bans, *facing.bans)}
-    labels = _labels(new)
-    if not isinstance(old, Node):
-        return QueueingHint.when(bool(barring) or not own.keys or any(key in labels for key in own.keys))
-    before = _labels(old)
-    gained = any(key in labels and labels[key] != before.get(key) for key in own.keys)
-    lost = own.wants_itself and any(key in before and key not in labels for key in own.keys)
-    return QueueingHint.when(gained or lost or any(key in before and labels.get(key) != before[key] for key in barring))
-
-
-def after_node_is_gone(
-    own: OwnTerms, aversions: Callable[[PodInfo], Iterable[Term]], pod: PodInfo, left: Iterable[PodInfo], objects: ClusterObjects
-) -> QueueingHint:
-    """Queue if pods of a deleted node were in the way. They no longer count, although they are not deleted yet."""
-    return QueueingHint.when(
-        any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) or _may_be_first(own, each, None) for each in left)
-    )
-
-
 def after_namespace_change(pod: PodInfo, old: Namespace | None, new: Namespace | None) -> QueueingHint:
     """Queue if the changed namespace is the pod's own, or the pod selects namespaces by labels."""
     known = [each for each in (old, new) if isinstance(each, Namespace)]
@@ -145,21 +163,6 @@ def _picks(pods: PodSelection | None, pod: PodInfo) -> bool:
 
 def _wanted(own: OwnTerms, pod: PodInfo) -> bool:
     return _picks(own.wanted, pod)
-
-
-def _unwanted(own: OwnTerms, before: PodInfo, after: PodInfo | None) -> bool:
-    """Return whether a term barred the pod before, and the pod is gone or no longer barred."""
-    return any(_picks(ban.pods, before) and not (after is not None and _picks(ban.pods, after)) for ban in own.bans)
-
-
-def _may_be_first(own: OwnTerms, before: PodInfo, after: PodInfo | None) -> bool:
-    """Return whether the pod was wanted and no longer is, and the rejected pod is such a pod itself."""
-    return own.wants_itself and _wanted(own, before) and not (after is not None and _wanted(own, after))
-
-
-def _bans(aversions: Iterable[Term], pod: PodInfo, objects: ClusterObjects) -> bool:
-    """Return whether another pod's own required anti-affinity selects this pod."""
-    return any(term.matches(pod.namespace, pod.labels, objects.namespace_labels(pod.namespace)) for term in aversions)
 
 
 def _labels(node: Node) -> Mapping[str, str]:

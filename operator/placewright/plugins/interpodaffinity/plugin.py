@@ -14,13 +14,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
-from placewright.cluster.affinityterms import Term, TermsError, compile_terms
+from placewright.cluster.affinityterms import TermsError
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
-from placewright.framework.filters import RuleJudge
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
+from placewright.framework.filters import RowwiseRule, RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -36,13 +35,12 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.memory import Memory, NodeMemory
+from placewright.framework.memory import NodeMemory
 from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.framework.topology import (
     FixedRule,
-    TopologyRule,
     domains,
     fingerprint,
     first_broken,
@@ -50,10 +48,9 @@ from placewright.framework.topology import (
     tally_of,
 )
 from placewright.plugins.interpodaffinity import hints
-from placewright.plugins.interpodaffinity.domainpods import DomainPoints, anywhere, far, near, occupied_anywhere
-from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Ban, Matcher, OwnTerms
+from placewright.plugins.interpodaffinity.domainpods import DomainPoints, anywhere, distance, far, near, nearness, occupied_anywhere
+from placewright.plugins.interpodaffinity.matchers import Ban, Matcher, OwnTerms
 from placewright.plugins.interpodaffinity.remedies import DomainRemedies
-from placewright.plugins.interpodaffinity.rowverdicts import RowwiseDistance, nearness
 from placewright.plugins.shared.lookups import value_by_value
 
 _MAX_WEIGHT: Final = 100
@@ -74,7 +71,6 @@ REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 
-_MAX_AVERSE: Final = 16
 _UNMATCHED: Final = unresolvable(REASON_AFFINITY)
 _UNWANTED: Final = unschedulable(REASON_ANTI_AFFINITY)
 _BANNED: Final = unschedulable(REASON_EXISTING)
@@ -108,7 +104,6 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         self._ignore_preferences = args.ignore_preferred_terms_of_existing_pods
         self._matcher = Matcher(args.hard_pod_affinity_weight)
         self._memory = NodeMemory()
-        self._averse = Memory(_MAX_AVERSE)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return an empty signature, so that pods with other labels share columns. The fingerprint has all that terms depend on."""
@@ -170,8 +165,8 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         """Judge one changed row at a time. A ban without a pod may apply once pods are nominated to a row."""
         own = self._matcher.own(pod, cluster)
 
-        def distances(bans: Iterable[Ban], verdict: Status) -> list[TopologyRule]:
-            return [RowwiseDistance(cluster, pods, domains(self._memory, cluster, key), verdict) for key, pods in bans]
+        def distances(bans: Iterable[Ban], verdict: Status) -> list[RowwiseRule]:
+            return [distance(cluster, pods, domains(self._memory, cluster, key), verdict) for key, pods in bans]
 
         places = [domains(self._memory, cluster, key) for key in own.keys]
         near = nearness(cluster, own.wanted, places, own.wants_itself, _UNMATCHED)
@@ -260,34 +255,11 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
 
         kube-scheduler ignores deleted nodes, whose pods no longer bar, and namespaces. There pods wait for the timeout.
         """
+        changes = hints.AffinityHints(self._matcher, self.handle.cluster)
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.DELETE
         return (
-            event_with_hint(EventResource.POD, pods, self._pod_changed, hints.may_concern, hints.POD_KEYS),
-            event_with_hint(EventResource.NODE, nodes, self._node_changed),
+            event_with_hint(EventResource.POD, pods, changes.after_pod_change, hints.may_concern, hints.POD_KEYS),
+            event_with_hint(EventResource.NODE, nodes, changes.after_node_change),
             event_with_hint(EventResource.NAMESPACE, Action.ADD | Action.UPDATE | Action.DELETE, hints.after_namespace_change),
         )
-
-    def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-        return hints.after_pod_change(self._own_or_none(pod), self._aversions, pod, old, new, self.handle.cluster.objects)
-
-    def _node_changed(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-        own, cluster = self._own_or_none(pod), self.handle.cluster
-        if isinstance(old, Node) and new is None:
-            left = cluster.pods_on(NodeName(old.metadata.name))
-            return hints.after_node_is_gone(own, self._aversions, pod, left, cluster.objects)
-        return hints.after_node_change(own, self._matcher.facing(pod, cluster), old, new)
-
-    def _aversions(self, other: PodInfo) -> tuple[Term, ...]:
-        """Return a pod's required anti-affinity; kept, because each waiting pod asks about the same other pod."""
-        affinity = other.pod.spec.affinity
-        if affinity is None or not other.pairwise_key.affinity:
-            return ()
-        key = (other.namespace, other.pairwise_key.affinity)
-        return self._averse.recall(key, lambda: compile_terms(affinity, other.namespace).terms.anti_affinity)
-
-    def _own_or_none(self, pod: PodInfo) -> OwnTerms:
-        try:
-            return self._matcher.own(pod, self.handle.cluster)
-        except TermsError:  # only a change of the pod itself can help
-            return NO_OWN_TERMS

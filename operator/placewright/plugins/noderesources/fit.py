@@ -233,8 +233,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
 
     def _class_serves(self, pod: PodInfo, _old: DeviceClass | None, new: DeviceClass | None) -> QueueingHint:
         """Queue for a class of a resource that the pod requests."""
-        there = isinstance(new, DeviceClass)
-        names = {new.spec.extended_resource_name, f"{IMPLICIT_RESOURCE}{new.metadata.name}"} if there else ()
+        names = (new.spec.extended_resource_name, f"{IMPLICIT_RESOURCE}{new.metadata.name}") if isinstance(new, DeviceClass) else ()
         return QueueingHint.when(any(name in names for name, _ in self._demanded(pod)))
 
     def _node_grew(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from placewright.api.bytecount import short_key
-from placewright.api.pods import NO_LABELS, PodInfo
-from placewright.api.selectors import compile_node_selector, selector_from_pairs
+from placewright.api.pods import PodInfo
 from placewright.api.tolerations import TolerationSet
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, Rows
 from placewright.framework.memory import NodeMemory
 from placewright.framework.topology import MISSING, Codes, Domains, domains
-from placewright.plugins.nodeaffinity import RequiredNodeAffinity
+from placewright.plugins.nodeaffinity import demand_of
 from placewright.plugins.podtopologyspread.constraints import Constraint
 from placewright.plugins.shared.lookups import at
 
@@ -41,7 +40,7 @@ class Field:
         # kube-scheduler reads a missing label as "" if it does not require all labels.
         same_as_missing = None if require_all else cluster.label(key).code("")
         merged = place.codes if same_as_missing is None else np.where(place.codes == same_as_missing, MISSING, place.codes)
-        self.place = place
+        self.place, self.codes, self.count = place, place.codes, place.distinct
         self.counting = Domains(np.where(counts, merged, place.distinct), place.distinct + 1)
         self.recorded: Codes = np.unique(merged[counts])
         self.same_as_missing = same_as_missing
@@ -54,16 +53,6 @@ class Field:
         """Include its columns; `place` is kept separately."""
         own = self.recorded.nbytes + self._expected.nbytes + self._witnesses.nbytes
         return object.__sizeof__(self) + self.counting.__sizeof__() + own
-
-    @property
-    def codes(self) -> Codes:
-        """Codes of the label by row, `MISSING` without it; shape (size,)."""
-        return self.place.codes
-
-    @property
-    def count(self) -> int:
-        """Number of codes."""
-        return self.place.distinct
 
     def distinct_among(self, rows: Rows) -> int:
         """Count the domains of these rows, which ascend.
@@ -131,48 +120,25 @@ def _lay_out(memory: NodeMemory, constraints: Sequence[Constraint], require_all:
     complete = cluster.present.copy()
     for place in places:
         complete &= place.codes != MISSING
-    inclusion = _Inclusion(pod, cluster, complete if require_all else cluster.present)
-    fields = [Field(cluster, c.key, place, inclusion.of(c), require_all) for c, place in zip(constraints, places, strict=True)]
+    counting = _inclusion(pod, cluster, complete if require_all else cluster.present)
+    fields = [
+        Field(cluster, c.key, place, counting(c.honor_affinity, c.honor_taints), require_all)
+        for c, place in zip(constraints, places, strict=True)
+    ]
     return Layout(tuple(fields), None if all(field.complete for field in fields) else complete)
 
 
-class _Inclusion:
-    """The rows that a constraint's inclusion policies count.
+def _inclusion(pod: PodInfo, cluster: Cluster, base: BoolColumn) -> Callable[[bool, bool], BoolColumn]:
+    """Return a function of a constraint's two inclusion policies, which returns the rows that count; shape (size,), not to be written.
 
-    They depend on the pod and the two policies alone, so a pod's node affinity is evaluated once for all its constraints.
+    `base` has the rows that count if no policy excludes them. A pod's node affinity is evaluated once for all its constraints.
     """
 
-    def __init__(self, pod: PodInfo, cluster: Cluster, base: BoolColumn) -> None:
-        """Prepare. `base` has the rows that count if no policy excludes them, shape (size,)."""
-        self._pod = pod
-        self._cluster = cluster
-        self._base = base
+    @cache
+    def counting(honor_affinity: bool, honor_taints: bool) -> BoolColumn:
+        if honor_taints:
+            tolerations = TolerationSet(pod.pod.spec.tolerations or ())
+            return counting(honor_affinity, False) & cluster.taints.where(cluster.all_rows, tolerations.tolerates_all)
+        return base & demand_of(pod).column(cluster, cluster.all_rows) if honor_affinity else base
 
-    def of(self, constraint: Constraint) -> BoolColumn:
-        """Return the rows that count for one constraint; shape (size,), not to be written."""
-        if constraint.honor_affinity:
-            return self._in_affinity_without_taints if constraint.honor_taints else self._in_affinity
-        return self._base & self._without_taints if constraint.honor_taints else self._base
-
-    @cached_property
-    def _in_affinity(self) -> BoolColumn:
-        return self._base & _demand(self._pod).column(self._cluster, np.arange(self._cluster.size))
-
-    @cached_property
-    def _without_taints(self) -> BoolColumn:
-        tolerations = TolerationSet(self._pod.pod.spec.tolerations or ())
-        return self._cluster.taints.where(np.arange(self._cluster.size), tolerations.tolerates_all)
-
-    @cached_property
-    def _in_affinity_without_taints(self) -> BoolColumn:
-        return self._in_affinity & self._without_taints
-
-
-def _demand(pod: PodInfo) -> RequiredNodeAffinity:
-    spec = pod.pod.spec
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return RequiredNodeAffinity(
-        selector_from_pairs(spec.node_selector or NO_LABELS),
-        None if required is None else compile_node_selector(required),
-    )
+    return counting

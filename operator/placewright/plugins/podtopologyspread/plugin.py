@@ -40,14 +40,10 @@ from placewright.framework.interface import (
 from placewright.framework.memory import Memory
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
-from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from placewright.framework.status import SKIP, SUCCESS, Status, error
 from placewright.framework.topology import (
     MISSING,
-    NO_PODS,
-    DefaultVerdict,
-    DomainRule,
     FixedRule,
-    RowRule,
     counts_by_row,
     fingerprint,
     first_broken,
@@ -65,15 +61,10 @@ from placewright.plugins.podtopologyspread.constraints import (
 from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
 from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
 from placewright.plugins.podtopologyspread.preferences import IGNORED, Preferences, preference
-from placewright.plugins.podtopologyspread.rowverdicts import RowwiseSkew
+from placewright.plugins.podtopologyspread.rules import count_pods, fixed_rule, rowwise_rule
 from placewright.plugins.shared.lookups import value_by_value
 
 NAME: Final = "PodTopologySpread"
-REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
-REASON_MISSING: Final = f"{REASON_SKEW} (missing required label)"
-
-_SKEWED: Final = unschedulable(REASON_SKEW)
-_MISSING_LABEL: Final = unresolvable(REASON_MISSING)
 _NO_CONSTRAINTS: Final = PreFilterResult(SKIP)
 _UNLIMITED: Final = 2**63 - 1
 #: Most compiled constraints, each of 2 KB at most places. Pods of a Deployment's revision or a StatefulSet share them.
@@ -153,7 +144,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         if not constraints:
             return _NO_CONSTRAINTS
         layout = self._layouts.of(constraints, True, pod, placement_wishes(pod), cluster)
-        rules = tuple([_rule(c, field, cluster) for c, field in zip(constraints, layout.fields, strict=True)])
+        rules = tuple([fixed_rule(c, field, cluster) for c, field in zip(constraints, layout.fields, strict=True)])
         state.write(NAME, _Limits(constraints, layout.fields, rules))
         return PreFilterResult()
 
@@ -179,7 +170,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         """Judge the constraints with one row changed at a time."""
         limits = state.read(NAME, _Limits)
         pairs = zip(limits.constraints, limits.fields, strict=True)
-        return RuleJudge([RowwiseSkew(c, field, cluster, _SKEWED, _MISSING_LABEL) for c, field in pairs])
+        return RuleJudge([rowwise_rule(c, field, cluster) for c, field in pairs])
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
         """Propose a larger skew for each constraint that is exceeded.
@@ -225,7 +216,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         limits = state.read(NAME, _Limits)
         standings = []
         for constraint, where in zip(limits.constraints, limits.fields, strict=True):
-            counts, least = _counted(constraint, where, cluster)
+            counts, least = count_pods(constraint, where, cluster)
             code = int(where.codes[row])
             standings.append(DomainStanding(constraint, None if code == MISSING else int(counts[code]), int(least)))
         return standings
@@ -323,40 +314,3 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
 
     def _node_changed(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         return hints.after_node_change(self._constraints(pod, HARD, self.handle.cluster), old, new)
-
-
-def _counted(constraint: Constraint, field: Field, cluster: Cluster) -> tuple[IntColumn, int]:
-    """Return counted pods by code, shape (field.count,), and those of the emptiest domain: 0 while there are too few domains."""
-    if constraint.counted is None:
-        return np.zeros(field.count, np.int64), 0
-    counts = field.counting.pods(tally_of(cluster, constraint.counted))[: field.count]
-    return counts, int(counts[field.recorded].min()) if _enough(constraint, field) else 0
-
-
-def _enough(constraint: Constraint, field: Field) -> bool:
-    """Return whether there are as many domains as the constraint demands."""
-    return len(field.recorded) >= max(constraint.min_domains, 1)
-
-
-def _rule(constraint: Constraint, field: Field, cluster: Cluster) -> FixedRule:
-    """Allow domains that stay within the skew with the pod added."""
-    if field.place.single:
-        return _rule_by_row(constraint, field, cluster)
-    counts, least = _counted(constraint, field, cluster)
-    allowed: BoolColumn = counts + constraint.counts_itself - least <= constraint.max_skew
-    allowed[MISSING] = False
-    return DomainRule(field.codes, allowed, _SKEWED, _MISSING_LABEL)
-
-
-def _rule_by_row(constraint: Constraint, field: Field, cluster: Cluster) -> RowRule:
-    """Make the rule if each domain is one row: nearly all of them are empty."""
-    rows, counts = NO_PODS
-    if constraint.counted is not None:
-        rows, counts = field.counting.rows_with(tally_of(cluster, constraint.counted))
-        counting = field.counting.codes[rows] != field.count
-        rows, counts = rows[counting], counts[counting]
-    all_taken = _enough(constraint, field) and len(rows) == len(field.recorded)
-    room = constraint.max_skew - constraint.counts_itself + (int(counts.min()) if all_taken else 0)
-    if room < 0:
-        return RowRule(field.place, DefaultVerdict.DENIED, NO_PODS.rows, _SKEWED, _MISSING_LABEL)
-    return RowRule(field.place, DefaultVerdict.ALLOWED_WHERE_LABELLED, rows[counts > room], _SKEWED, _MISSING_LABEL)
