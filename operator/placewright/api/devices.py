@@ -10,8 +10,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from placewright.api.objects import KubeObject, NodeSelector, ObjectMeta, RawQuantity
-from placewright.api.writers import Writer, within_bytes
+from placewright.api.objects import DriverObject, KubeObject, NodeSelector, ObjectMeta, OwnerObject, RawQuantity, Taint, Toleration
+from placewright.api.writers import WithinBytes, Writer
 
 GROUP: Final = "resource.k8s.io"
 #: On a claim that has an allocation, so that it cannot vanish while devices are set aside for it.
@@ -93,35 +93,34 @@ class CounterConsumption(KubeObject, frozen=True):
     counters: dict[str, Counter] | None = None
 
 
-class DeviceTaint(KubeObject, frozen=True):
+class DeviceTaint(Taint, frozen=True):
     """Keeps claims without a toleration away from a device; effects None, NoSchedule and NoExecute."""
 
-    key: str = ""
-    value: str = ""
-    effect: str = ""
     time_added: str | None = None
 
 
-class DeviceToleration(KubeObject, frozen=True):
+class DeviceToleration(Toleration, frozen=True):
     """A taint that a request tolerates."""
 
-    key: str = ""
     operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
     toleration_seconds: int | None = None
 
 
-class Device(KubeObject, frozen=True):
+class NodeReach(KubeObject, frozen=True):
+    """The nodes that can use devices; at most one field is set."""
+
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+
+
+class Device(NodeReach, frozen=True):
     """One device of a slice."""
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] | None = None
     capacity: dict[str, DeviceCapacity] | None = None
     consumes_counters: tuple[CounterConsumption, ...] | None = None
-    node_name: str | None = None
-    node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
     taints: tuple[DeviceTaint, ...] | None = None
     binds_to_node: bool | None = None
     binding_conditions: tuple[str, ...] | None = None
@@ -138,23 +137,19 @@ class ResourcePool(KubeObject, frozen=True):
     resource_slice_count: int = 1
 
 
-class ResourceSliceSpec(KubeObject, frozen=True):
+class ResourceSliceSpec(NodeReach, frozen=True):
     """`spec` of a ResourceSlice. Exactly one of `node_name`, `node_selector`, `all_nodes` and `per_device_node_selection` is set."""
 
     driver: str = ""
     pool: ResourcePool = ResourcePool()
-    node_name: str | None = None
-    node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
     per_device_node_selection: bool | None = None
     devices: tuple[Device, ...] | None = None
     shared_counters: tuple[CounterSet, ...] | None = None
 
 
-class ResourceSlice(KubeObject, frozen=True):
+class ResourceSlice(DriverObject, frozen=True):
     """Devices that one driver publishes, of one pool."""
 
-    metadata: Annotated[ObjectMeta, Writer.DRIVER] = ObjectMeta()
     spec: Annotated[ResourceSliceSpec, Writer.DRIVER] = ResourceSliceSpec()
 
 
@@ -178,10 +173,9 @@ class DeviceClassSpec(KubeObject, frozen=True):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(KubeObject, frozen=True):
+class DeviceClass(OwnerObject, frozen=True):
     """A kind of device, as requests name it."""
 
-    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
     spec: Annotated[DeviceClassSpec, Writer.OWNER] = DeviceClassSpec()
 
 
@@ -200,10 +194,9 @@ class DeviceTaintRuleSpec(KubeObject, frozen=True):
     taint: DeviceTaint = DeviceTaint()
 
 
-class DeviceTaintRule(KubeObject, frozen=True):
+class DeviceTaintRule(OwnerObject, frozen=True):
     """A taint that an administrator puts on devices, in addition to the taints of their driver."""
 
-    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
     spec: Annotated[DeviceTaintRuleSpec, Writer.OWNER] = DeviceTaintRuleSpec()
 
 
@@ -216,28 +209,27 @@ class CapacityRequirements(KubeObject, frozen=True):
     requests: dict[str, RawQuantity] | None = None
 
 
-class ExactDeviceRequest(KubeObject, frozen=True):
+class DeviceWish(KubeObject, frozen=True):
     """Devices of one class."""
 
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] | None = None
     allocation_mode: str = EXACT_COUNT
     count: int = 1
-    admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] | None = None
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(KubeObject, frozen=True):
+class ExactDeviceRequest(DeviceWish, frozen=True):
+    """The only way to serve a request."""
+
+    admin_access: bool | None = None
+
+
+class DeviceSubRequest(DeviceWish, frozen=True):
     """One of several ways to serve a request, by preference."""
 
     name: str = ""
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] | None = None
-    allocation_mode: str = EXACT_COUNT
-    count: int = 1
-    tolerations: tuple[DeviceToleration, ...] | None = None
-    capacity: CapacityRequirements | None = None
 
 
 class DeviceRequest(KubeObject, frozen=True):
@@ -267,21 +259,26 @@ class DeviceClaim(KubeObject, frozen=True):
 class ResourceClaimSpec(KubeObject, frozen=True):
     """`spec` of a ResourceClaim."""
 
-    devices: Annotated[DeviceClaim, within_bytes(262_144)] = DeviceClaim()
+    devices: Annotated[DeviceClaim, WithinBytes(262_144)] = DeviceClaim()
 
 
-class AllocatedDevice(KubeObject, frozen=True):
-    """A device that a request got; `request` is `name`, or `name/subrequest` of a list of preferences."""
+class DeviceShare(KubeObject, frozen=True):
+    """A device by its name in its pool, or a share of it."""
 
-    request: str = ""
     driver: str = ""
     pool: str = ""
     device: str = ""
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+
+
+class AllocatedDevice(DeviceShare, frozen=True):
+    """A device that a request got; `request` is `name`, or `name/subrequest` of a list of preferences."""
+
+    request: str = ""
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] | None = None
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
-    share_id: str | None = msgspec.field(default=None, name="shareID")
     consumed_capacity: dict[str, RawQuantity] | None = None
 
 
@@ -318,13 +315,9 @@ class DeviceCondition(KubeObject, frozen=True):
     message: str = ""
 
 
-class DeviceStatus(KubeObject, frozen=True):
+class DeviceStatus(DeviceShare, frozen=True):
     """`status.devices[]` of a claim."""
 
-    driver: str = ""
-    pool: str = ""
-    device: str = ""
-    share_id: str | None = msgspec.field(default=None, name="shareID")
     conditions: tuple[DeviceCondition, ...] | None = None
 
 

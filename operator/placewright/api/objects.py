@@ -61,6 +61,24 @@ class ObjectMeta(KubeObject, frozen=True):
     excess: Annotated[str, Writer.CONTROL_PLANE] = msgspec.field(default="", name="placewright.dev/excess")
 
 
+class TenantObject(KubeObject, frozen=True):
+    """An object whose metadata users write."""
+
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+
+
+class OwnerObject(KubeObject, frozen=True):
+    """An object whose metadata administrators of the cluster write."""
+
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+
+
+class DriverObject(KubeObject, frozen=True):
+    """An object whose metadata a driver writes."""
+
+    metadata: Annotated[ObjectMeta, Writer.DRIVER] = ObjectMeta()
+
+
 # --- selectors ---------------------------------------------------------------------------------------------------------------
 
 
@@ -289,7 +307,19 @@ class EphemeralSource(KubeObject, frozen=True):
     """A volume whose claim is created for the pod and named after it. The requests are in the claim."""
 
 
-class Volume(KubeObject, frozen=True):
+class InTreeSources(KubeObject, frozen=True):
+    """The sources of a volume that CSI drivers have taken over; at most one is set."""
+
+    gce_persistent_disk: GcePersistentDiskSource | None = None
+    aws_elastic_block_store: AwsElasticBlockStoreSource | None = None
+    azure_disk: AzureDiskSource | None = None
+    azure_file: AzureFileSource | None = None
+    cinder: CinderSource | None = None
+    vsphere_volume: VsphereSource | None = None
+    portworx_volume: PortworxSource | None = None
+
+
+class Volume(InTreeSources, frozen=True):
     """A pod's volume, with the sources that placement reads."""
 
     name: str = ""
@@ -297,15 +327,8 @@ class Volume(KubeObject, frozen=True):
     persistent_volume_claim: ClaimVolumeSource | None = None
     ephemeral: EphemeralSource | None = None
     csi: InlineCsiSource | None = None
-    gce_persistent_disk: GcePersistentDiskSource | None = None
-    aws_elastic_block_store: AwsElasticBlockStoreSource | None = None
     iscsi: IscsiSource | None = None
     rbd: RbdSource | None = None
-    azure_disk: AzureDiskSource | None = None
-    azure_file: AzureFileSource | None = None
-    cinder: CinderSource | None = None
-    vsphere_volume: VsphereSource | None = None
-    portworx_volume: PortworxSource | None = None
 
 
 class PodResourceClaim(KubeObject, frozen=True):

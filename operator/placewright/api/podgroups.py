@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final, NamedTuple
 
 from placewright.api.bad_input import shown
-from placewright.api.objects import LONGEST_NAME, Condition, KubeObject, Labels, ObjectMeta, Pod, ResourceList
+from placewright.api.objects import LONGEST_NAME, Condition, KubeObject, Labels, ObjectMeta, Pod, ResourceList, TenantObject
 from placewright.api.writers import Writer
 
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
@@ -135,10 +135,9 @@ class CoschedulingStatus(KubeObject, frozen=True):
     schedule_start_time: str | None = None
 
 
-class CoschedulingPodGroup(KubeObject, frozen=True):
+class CoschedulingPodGroup(TenantObject, frozen=True):
     """A PodGroup of scheduler-plugins."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
     spec: Annotated[CoschedulingSpec, Writer.TENANT] = CoschedulingSpec()
     status: Annotated[CoschedulingStatus, Writer.CONTROL_PLANE] = CoschedulingStatus()
 
@@ -199,10 +198,9 @@ class NativeStatus(KubeObject, frozen=True):
     conditions: tuple[Condition, ...] | None = None
 
 
-class NativePodGroup(KubeObject, frozen=True):
+class NativePodGroup(TenantObject, frozen=True):
     """A PodGroup of Kubernetes itself."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
     spec: Annotated[NativeSpec, Writer.TENANT] = NativeSpec()
     status: Annotated[NativeStatus, Writer.CONTROL_PLANE] = NativeStatus()
 
@@ -220,10 +218,9 @@ class WorkloadSpec(KubeObject, frozen=True):
     pod_groups: tuple[WorkloadPodGroup, ...] | None = None
 
 
-class Workload(KubeObject, frozen=True):
+class Workload(TenantObject, frozen=True):
     """A Workload of 1.35, which holds its groups. Workloads of later versions only hold templates of PodGroups, and are not read."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
     spec: Annotated[WorkloadSpec, Writer.TENANT] = WorkloadSpec()
 
 
@@ -236,10 +233,9 @@ class VolcanoSpec(KubeObject, frozen=True):
     min_member: int = 0
 
 
-class VolcanoPodGroup(KubeObject, frozen=True):
+class VolcanoPodGroup(TenantObject, frozen=True):
     """A PodGroup of Volcano."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
     spec: Annotated[VolcanoSpec, Writer.TENANT] = VolcanoSpec()
 
 

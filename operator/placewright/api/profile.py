@@ -15,7 +15,7 @@ import msgspec
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.fairness import Fairness
 from placewright.api.fieldmeanings import ATOMIC, between, counts, keyed_by, means
-from placewright.api.objects import Condition, KubeObject, ObjectMeta
+from placewright.api.objects import Condition, KubeObject, ObjectMeta, OwnerObject
 from placewright.api.preemption import PreemptionSpec
 from placewright.api.profilelimits import (
     MAX_BACKOFF_SECONDS,
@@ -331,10 +331,9 @@ class ProfileStatus(KubeObject, frozen=True):
     shadow: Annotated[ShadowStatus | None, means("For a Shadow only: how it compares with the live profile.")] = None
 
 
-class SchedulingProfile(KubeObject, frozen=True):
+class SchedulingProfile(OwnerObject, frozen=True):
     """One profile: how pods that name its `schedulerName` are placed."""
 
-    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
     spec: Annotated[ProfileSpec, Writer.OWNER] = msgspec.field(default_factory=ProfileSpec)
     status: Annotated[ProfileStatus, Writer.OWNER] = msgspec.field(default_factory=ProfileStatus)
 

@@ -8,20 +8,17 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from placewright.api.objects import (
-    AwsElasticBlockStoreSource,
-    AzureDiskSource,
-    AzureFileSource,
-    CinderSource,
-    GcePersistentDiskSource,
+    DriverObject,
+    InTreeSources,
     KubeObject,
     LabelSelector,
     NodeSelector,
     ObjectMeta,
-    PortworxSource,
+    OwnerObject,
     RawQuantity,
     ResourceList,
     ResourceRequirements,
-    VsphereSource,
+    TenantObject,
 )
 from placewright.api.writers import Writer
 
@@ -63,7 +60,7 @@ class CsiVolumeSource(KubeObject, frozen=True):
     volume_handle: str = ""
 
 
-class PersistentVolumeSpec(KubeObject, frozen=True):
+class PersistentVolumeSpec(InTreeSources, frozen=True):
     """`spec` of a PersistentVolume. In-tree sources are read because CSI drivers have taken over their volumes."""
 
     capacity: ResourceList | None = None
@@ -74,13 +71,6 @@ class PersistentVolumeSpec(KubeObject, frozen=True):
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CsiVolumeSource | None = None
-    gce_persistent_disk: GcePersistentDiskSource | None = None
-    aws_elastic_block_store: AwsElasticBlockStoreSource | None = None
-    azure_disk: AzureDiskSource | None = None
-    azure_file: AzureFileSource | None = None
-    cinder: CinderSource | None = None
-    vsphere_volume: VsphereSource | None = None
-    portworx_volume: PortworxSource | None = None
 
 
 class VolumePhase(KubeObject, frozen=True):
@@ -89,10 +79,9 @@ class VolumePhase(KubeObject, frozen=True):
     phase: str = ""
 
 
-class PersistentVolume(KubeObject, frozen=True):
+class PersistentVolume(OwnerObject, frozen=True):
     """A volume of the cluster, made by hand or by a provisioner."""
 
-    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
     spec: Annotated[PersistentVolumeSpec, Writer.OWNER] = PersistentVolumeSpec()
     status: Annotated[VolumePhase, Writer.CONTROL_PLANE] = VolumePhase()
 
@@ -109,10 +98,9 @@ class PersistentVolumeClaimSpec(KubeObject, frozen=True):
     volume_attributes_class_name: str | None = None
 
 
-class PersistentVolumeClaim(KubeObject, frozen=True):
+class PersistentVolumeClaim(TenantObject, frozen=True):
     """A pod's demand for a volume."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
     spec: Annotated[PersistentVolumeClaimSpec, Writer.TENANT] = PersistentVolumeClaimSpec()
     status: Annotated[VolumePhase, Writer.CONTROL_PLANE] = VolumePhase()
 
@@ -130,10 +118,9 @@ class TopologySelectorTerm(KubeObject, frozen=True):
     match_label_expressions: tuple[TopologyRequirement, ...] | None = None
 
 
-class StorageClass(KubeObject, frozen=True):
+class StorageClass(OwnerObject, frozen=True):
     """How and when the volumes of a class are created. Its fields are at the top level, without a `spec`."""
 
-    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
     provisioner: Annotated[str, Writer.OWNER] = ""
     volume_binding_mode: Annotated[str | None, Writer.OWNER] = None
     allowed_topologies: Annotated[tuple[TopologySelectorTerm, ...] | None, Writer.OWNER] = None
@@ -158,10 +145,9 @@ class CSINodeSpec(KubeObject, frozen=True):
     drivers: tuple[CSINodeDriver, ...] | None = None
 
 
-class CSINode(KubeObject, frozen=True):
+class CSINode(DriverObject, frozen=True):
     """The CSI drivers of the node of the same name."""
 
-    metadata: Annotated[ObjectMeta, Writer.DRIVER] = ObjectMeta()
     spec: Annotated[CSINodeSpec, Writer.DRIVER] = CSINodeSpec()
 
 
@@ -172,10 +158,9 @@ class CSIDriverSpec(KubeObject, frozen=True):
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
-class CSIDriver(KubeObject, frozen=True):
+class CSIDriver(OwnerObject, frozen=True):
     """The abilities of a CSI driver."""
 
-    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
     spec: Annotated[CSIDriverSpec, Writer.OWNER] = CSIDriverSpec()
 
 
@@ -201,10 +186,9 @@ class VolumeAttachment(KubeObject, frozen=True):
     spec: Annotated[VolumeAttachmentSpec, Writer.CONTROL_PLANE] = VolumeAttachmentSpec()
 
 
-class CSIStorageCapacity(KubeObject, frozen=True):
+class CSIStorageCapacity(DriverObject, frozen=True):
     """How much a driver can still provision for a class, on the nodes that the topology selects (None: no nodes)."""
 
-    metadata: Annotated[ObjectMeta, Writer.DRIVER] = ObjectMeta()
     node_topology: Annotated[LabelSelector | None, Writer.DRIVER] = None
     storage_class_name: Annotated[str, Writer.DRIVER] = ""
     capacity: Annotated[RawQuantity | None, Writer.DRIVER] = None

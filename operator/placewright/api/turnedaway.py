@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, NamedTuple
 
-from placewright.api.objects import KubeObject, ObjectMeta
+from placewright.api.objects import KubeObject, ObjectMeta, TenantObject
 from placewright.api.writers import Writer
 
 #: Reasons with which kubelets of Kubernetes 1.20 to 1.36 turn pods away, and who in the kubelet gives them. Not here: `Evicted`,
@@ -71,10 +71,9 @@ class Ended(KubeObject, frozen=True):
     reason: str = ""
 
 
-class FailedPod(KubeObject, frozen=True):
+class FailedPod(TenantObject, frozen=True):
     """A pod that has failed, with the fields that say whether a kubelet turned it away."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
     spec: Annotated[RunsOn, Writer.TENANT] = RunsOn()
     status: Annotated[Ended, Writer.KUBELET] = Ended()
 

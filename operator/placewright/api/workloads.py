@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from placewright.api.objects import KubeObject, Labels, LabelSelector, ObjectMeta
+from placewright.api.objects import KubeObject, Labels, LabelSelector, OwnerObject, TenantObject
 from placewright.api.writers import Writer
 
 
-class Namespace(KubeObject, frozen=True):
+class Namespace(OwnerObject, frozen=True):
     """A namespace: its labels matter to pod affinity."""
-
-    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
 
 
 class SelectorSpec(KubeObject, frozen=True):
@@ -20,10 +18,9 @@ class SelectorSpec(KubeObject, frozen=True):
     selector: LabelSelector | None = None
 
 
-class SelectingWorkload(KubeObject, frozen=True):
-    """The shared part of ReplicaSets and StatefulSets: a selector that spreads their pods by default."""
+class SelectingWorkload(TenantObject, frozen=True):
+    """An object that selects pods by labels. ReplicaSets and StatefulSets spread the selected pods by default."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
     spec: Annotated[SelectorSpec, Writer.TENANT] = SelectorSpec()
 
 
@@ -41,21 +38,14 @@ class MapSelectorSpec(KubeObject, frozen=True):
     selector: Labels | None = None
 
 
-class Service(KubeObject, frozen=True):
+class Service(TenantObject, frozen=True):
     """A Service: its selector spreads pods by default."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
     spec: Annotated[MapSelectorSpec, Writer.TENANT] = MapSelectorSpec()
 
 
 class ReplicationController(Service, frozen=True):
     """A ReplicationController: it selects as a Service does."""
-
-
-class DisruptionBudgetSpec(KubeObject, frozen=True):
-    """`spec` of a PodDisruptionBudget."""
-
-    selector: LabelSelector | None = None
 
 
 class DisruptionBudgetStatus(KubeObject, frozen=True):
@@ -65,9 +55,7 @@ class DisruptionBudgetStatus(KubeObject, frozen=True):
     disrupted_pods: dict[str, str] | None = None
 
 
-class PodDisruptionBudget(KubeObject, frozen=True):
+class PodDisruptionBudget(SelectingWorkload, frozen=True):
     """A budget that preemption tries to respect."""
 
-    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
-    spec: Annotated[DisruptionBudgetSpec, Writer.TENANT] = DisruptionBudgetSpec()
     status: Annotated[DisruptionBudgetStatus, Writer.CONTROL_PLANE] = DisruptionBudgetStatus()

@@ -7,7 +7,7 @@ A top-level field of each decoded kind names its writer; the fields below it hav
 
     spec: Annotated[PodSpec, Writer.TENANT] = PodSpec()
     tolerations: Annotated[tuple[Toleration, ...] | None, counted("tolerations")] = None
-    devices: Annotated[DeviceClaim, within_bytes(262_144)] = DeviceClaim()
+    devices: Annotated[DeviceClaim, WithinBytes(262_144)] = DeviceClaim()
 
 A test walks all kinds that the scheduler decodes, and builds an object just over each bound.
 """
@@ -44,7 +44,7 @@ class Characters(NamedTuple):
 
 
 class WithinBytes(NamedTuple):
-    """Bytes of JSON that a field may have."""
+    """Bytes of JSON that a field may have, if it is not `FIELD_BYTES`."""
 
     most: int
 
@@ -59,15 +59,3 @@ def counted(*names: str) -> Counted:
         The declaration, for `Annotated`.
     """
     return Counted(names)
-
-
-def within_bytes(most: int) -> WithinBytes:
-    """Declare another bound than `FIELD_BYTES`.
-
-    Args:
-        most: bytes of JSON.
-
-    Returns:
-        The declaration, for `Annotated`.
-    """
-    return WithinBytes(most)
