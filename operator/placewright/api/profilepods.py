@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from placewright.api.fieldmeanings import ATOMIC, between, means
 from placewright.api.objects import KubeObject, LabelSelector, Requirement
 from placewright.api.profilelimits import MAX_ITEMS
+from placewright.api.selectors import CompiledRequirement
 
 #: The label of a pod that is left to the scheduler that it names; its only value is `OPTED_OUT`.
 ASSIGN_LABEL: Final = "placewright.dev/assign-profile"
@@ -40,6 +41,11 @@ class LabelSelectorRequirement(KubeObject, frozen=True):
         list[str] | None, means("Values of the label; for In and NotIn alone.", maxItems=MAX_ITEMS, items=_LABEL_VALUE, **ATOMIC)
     ] = None
 
+    @property
+    def compiled(self) -> CompiledRequirement:
+        """The expression without checks. An operator that no API server stores matches no label."""
+        return CompiledRequirement(self.key, self.operator, frozenset(self.values or ()))
+
 
 class ProfileLabelSelector(KubeObject, frozen=True):
     """A label selector in a profile: all of it must hold; an empty one selects everything."""
@@ -52,6 +58,12 @@ class ProfileLabelSelector(KubeObject, frozen=True):
         list[LabelSelectorRequirement] | None,
         means("Expressions that an object's labels must satisfy.", maxItems=MAX_ITEMS, **ATOMIC),
     ] = None
+
+    @property
+    def expressions(self) -> tuple[CompiledRequirement, ...]:
+        """The selector's requirements, without checks."""
+        pairs = [CompiledRequirement(key, "In", frozenset((value,))) for key, value in (self.match_labels or {}).items()]
+        return (*pairs, *[each.compiled for each in self.match_expressions or ()])
 
     def as_label_selector(self) -> LabelSelector:
         """Convert to the selector that `api.selectors` compiles."""

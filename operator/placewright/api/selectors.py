@@ -73,7 +73,7 @@ class CompiledRequirement:
         number = parse_int64(value)
         if number is None:
             return False
-        return number > self.bound if self.operator == "Gt" else number < self.bound
+        return number > self.bound if self.operator == "Gt" else self.operator == "Lt" and number < self.bound
 
     @property
     def query(self) -> str:

@@ -204,11 +204,11 @@ class PairwiseGroups:
 
     def _passing(self, tests: Sequence[LabelTest], groups: list[PairwiseGroup]) -> list[PairwiseGroup]:
         """Return the groups that pass all tests. A test over a label that no pod has is answered without looking at any group."""
-        if any(not test.absent and test.key not in self._groups_with for test in tests):
+        if any(test.key not in self._groups_with and not test.passes(None) for test in tests):
             return []
-        for test in tests:
-            if test.key in self._groups_with:
-                groups = _with_value(test, groups)
+        for key, values, inside in tests:
+            if key in self._groups_with:
+                groups = [group for group in groups if (group.labels.get(key) in values) is inside]
         return groups
 
     def _near(self, selection: PodSelection) -> Iterator[PairwiseGroup]:
@@ -255,22 +255,6 @@ class PairwiseGroups:
     def _in(self, namespaces: Iterable[str] | None) -> Iterator[PairwiseGroup]:
         places = self._by_namespace if namespaces is None else namespaces
         return chain.from_iterable([self._by_namespace[place].values() for place in places if place in self._by_namespace])
-
-
-def _with_value(test: LabelTest, groups: list[PairwiseGroup]) -> list[PairwiseGroup]:
-    """Return the groups whose label passes a test.
-
-    Each kind of test is a loop of its own, because there may be tens of thousands of groups.
-    """
-    key, allowed, denied = test.key, test.allowed, test.denied
-    if not test.present:
-        return [group for group in groups if key not in group.labels] if test.absent else []
-    if allowed is not None:
-        wanted = allowed - denied
-        return [group for group in groups if group.labels.get(key) in wanted]
-    if denied:
-        groups = [group for group in groups if group.labels.get(key) not in denied]
-    return groups if test.absent else [group for group in groups if key in group.labels]
 
 
 def _size(found: list[_Groups]) -> int:

@@ -235,25 +235,9 @@ def _unmet(selector: ProfileLabelSelector | None, labels: Mapping[str, str]) -> 
         if labels.get(key) != value:
             return f"label {key} to be {in_json(value)}{_found(key, labels)}"
     for each in selector.match_expressions or ():
-        if not _holds(each, labels):
+        if not each.compiled.matches(labels.get(each.key)):
             return f"label {_in_words(each)}{_found(each.key, labels)}"
     return ""
-
-
-def _holds(expression: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    """Evaluate one expression; an operator that no API server stores holds of nothing."""
-    present = expression.key in labels
-    listed = present and labels[expression.key] in (expression.values or ())
-    match expression.operator:
-        case "In":
-            return listed
-        case "NotIn":
-            return not listed
-        case "Exists":
-            return present
-        case "DoesNotExist":
-            return not present
-    return False
 
 
 def _in_words(expression: LabelSelectorRequirement) -> str:

@@ -7,54 +7,16 @@ namespaces that exist are not looked at, because others can be created at any ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from itertools import chain, combinations, product
 from typing import Final, NamedTuple
 
-from placewright.api.objects import Requirement
 from placewright.api.profilepods import ProfileLabelSelector, ProfilePods
+from placewright.api.selectors import CompiledRequirement
+from placewright.cluster.labeltests import label_tests
 
 #: The label that API servers put on each namespace: its name.
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
-
-
-@dataclass(slots=True)
-class _Label:
-    """The demands of all expressions about one key.
-
-    Attributes:
-        present: the label must be there.
-        absent: it must not.
-        among: the values that it may have; None for any.
-        excluded: the values that it may not have.
-    """
-
-    present: bool = False
-    absent: bool = False
-    among: set[str] | None = None
-    excluded: set[str] = field(default_factory=set)
-
-    def add(self, requirement: Requirement) -> None:
-        """Add the demand of one expression."""
-        values = set(requirement.values or ())
-        match requirement.operator:
-            case "In":
-                self.present = True
-                self.among = values if self.among is None else self.among & values
-            case "NotIn":
-                self.excluded |= values
-            case "Exists":
-                self.present = True
-            case "DoesNotExist":
-                self.absent = True
-
-    @property
-    def possible(self) -> bool:
-        """Whether a value, or the label's absence, meets all demands."""
-        if not self.present:
-            return True  # a label that is absent is not excluded either
-        return not self.absent and (self.among is None or bool(self.among - self.excluded))
 
 
 def can_both_select(one: ProfilePods, other: ProfilePods) -> bool:
@@ -99,18 +61,18 @@ def rivals(giving: Mapping[str, ProfilePods]) -> dict[str, list[str]]:
 class _Demands(NamedTuple):
     """The expressions about a pod's labels, and about its namespace's."""
 
-    pods: tuple[Requirement, ...]
-    namespaces: tuple[Requirement, ...]
+    pods: tuple[CompiledRequirement, ...]
+    namespaces: tuple[CompiledRequirement, ...]
 
 
 def _demands(pods: ProfilePods) -> tuple[_Demands, ...]:
     """List the alternatives: a namespace may be allowed by its name, or by its labels."""
-    on_pods, on_namespaces = tuple(_expressions(pods.pod_selector)), tuple(_expressions(pods.namespace_selector))
-    allowed: list[tuple[Requirement, ...]] = []
+    on_pods, on_namespaces = _expressions(pods.pod_selector), _expressions(pods.namespace_selector)
+    allowed: list[tuple[CompiledRequirement, ...]] = []
     if pods.allowed_namespaces is not None:
-        allowed.append((Requirement(key=NAMESPACE_NAME, operator="In", values=tuple(pods.allowed_namespaces)),))
+        allowed.append((CompiledRequirement(NAMESPACE_NAME, "In", frozenset(pods.allowed_namespaces)),))
     if pods.allowed_namespace_selector is not None:
-        allowed.append(tuple(_expressions(pods.allowed_namespace_selector)))
+        allowed.append(_expressions(pods.allowed_namespace_selector))
     return tuple(_Demands(on_pods, (*on_namespaces, *each)) for each in allowed or [()])
 
 
@@ -121,16 +83,9 @@ def _possible_together(one: tuple[_Demands, ...], other: tuple[_Demands, ...]) -
     )
 
 
-def _expressions(selector: ProfileLabelSelector | None) -> Iterator[Requirement]:
-    if selector is None:
-        return
-    for key, value in (selector.match_labels or {}).items():
-        yield Requirement(key=key, operator="In", values=(value,))
-    yield from selector.as_label_selector().match_expressions or ()
+def _expressions(selector: ProfileLabelSelector | None) -> tuple[CompiledRequirement, ...]:
+    return () if selector is None else selector.expressions
 
 
-def _possible(requirements: Iterable[Requirement]) -> bool:
-    labels: dict[str, _Label] = {}
-    for requirement in requirements:
-        labels.setdefault(requirement.key, _Label()).add(requirement)
-    return all(label.possible for label in labels.values())
+def _possible(requirements: Iterable[CompiledRequirement]) -> bool:
+    return all(test.possible for test in label_tests(requirements))
