@@ -12,6 +12,8 @@ from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
+from placewright.api.counts import add_count
+
 P = TypeVar("P", bound=Hashable)
 #: One place in so many is kept for parties that hold none.
 _KEPT: Final = 8
@@ -83,10 +85,5 @@ class FairShares(Generic[P]):
         Raises:
             KeyError: it holds none.
         """
-        held = self._held[party] - 1
-        if held:
-            self._held[party] = held
-        else:
-            del self._held[party]
-        if held < self.most:
+        if add_count(self._held, party, -1) < self.most:
             self.free += 1

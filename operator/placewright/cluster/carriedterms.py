@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, KeysView
 from dataclasses import dataclass
 
+from placewright.api.counts import add_count
 from placewright.api.objects import Affinity
 from placewright.cluster.affinityterms import Term, compile_terms
 from placewright.cluster.podselections import AffinityCarrier
@@ -124,9 +125,7 @@ class CarriedTerms:
             self._index.discard(each)
             assert each.term.selector is not None
             for expression in each.term.selector.expressions:
-                self._mentioned[expression.key] -= 1
-                if not self._mentioned[expression.key]:
-                    del self._mentioned[expression.key]
+                add_count(self._mentioned, expression.key, -1)
 
 
 def _terms(carrier: AffinityCarrier, affinity: Affinity) -> Iterator[CarriedTerm]:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from placewright.api.counts import add_count, take_out
 from placewright.api.objects import Node, NodeName, PodKey
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
@@ -90,7 +91,7 @@ class Cluster(NodeRows):
         self._pods_on: dict[NodeName, dict[str, PodInfo]] = {}
         self._assumed_count = 0
         #: Uids of assumed pods by name, in the order of their assumption; several only after a pod was deleted and created anew.
-        self._assumed_as: dict[PodKey, list[str]] = {}
+        self._assumed_as: dict[PodKey, dict[str, None]] = {}
         #: Number of pods on nodes by priority. Preemption asks for the lowest one before it searches, and a minimum over all
         #: pods would take longer than many searches that it saves.
         self._priorities: dict[int, int] = {}
@@ -173,7 +174,7 @@ class Cluster(NodeRows):
         Returns:
             Their places, oldest first; nearly always none.
         """
-        assumed = self._assumed_as.get(pod.key, [])
+        assumed = list(self._assumed_as.get(pod.key, ()))
         if pod.uid in assumed:
             assumed = assumed[: assumed.index(pod.uid)]  # namesakes are assumed in the order of their creation
         older = (self._placements[uid] for uid in assumed)
@@ -409,8 +410,8 @@ class Cluster(NodeRows):
         self._pods_on.setdefault(node, {})[pod.uid] = pod
         if assumed:
             self._assumed_count += 1
-            self._assumed_as.setdefault(pod.key, []).append(pod.uid)
-        self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
+            self._assumed_as.setdefault(pod.key, {})[pod.uid] = None
+        add_count(self._priorities, pod.priority, 1)
         row = self._row_of.get(node)
         if row is not None:
             self._count(pod, row, 1)
@@ -423,15 +424,12 @@ class Cluster(NodeRows):
         del self._placements[pod.uid]
         self._told_to_leave.discard(pod.uid)
         self.pod_groups.leave(pod)
-        pods = self._pods_on[node]
-        del pods[pod.uid]
         # A name without pods is dropped: nodes' names are new ones wherever nodes are replaced, and an empty entry for each
         # would stay forever.
-        if not pods:
-            del self._pods_on[node]
+        take_out(self._pods_on, node, pod.uid)
         if assumed:
             self._no_longer_assumed(pod)
-        self._drop_priority(pod.priority)
+        add_count(self._priorities, pod.priority, -1)
         row = self._row_of.get(node)
         if row is not None:
             self._count(pod, row, -1)
@@ -454,22 +452,15 @@ class Cluster(NodeRows):
         if pod.terminating:
             self._told_to_leave.discard(pod.uid)
         self.pod_groups.replace(known.pod, pod)
-        self._drop_priority(known.pod.priority)
-        self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
+        add_count(self._priorities, known.pod.priority, -1)
+        add_count(self._priorities, pod.priority, 1)
         self._pods_on[known.node][pod.uid] = pod
         if known.assumed:
             self._no_longer_assumed(pod)
 
     def _no_longer_assumed(self, pod: PodInfo) -> None:
         self._assumed_count -= 1
-        (uids := self._assumed_as[pod.key]).remove(pod.uid)
-        if not uids:
-            del self._assumed_as[pod.key]
-
-    def _drop_priority(self, priority: int) -> None:
-        self._priorities[priority] -= 1
-        if not self._priorities[priority]:
-            del self._priorities[priority]
+        take_out(self._assumed_as, pod.key, pod.uid)
 
     def _count(self, pod: PodInfo, row: int, sign: int) -> None:
         self.resources.add_requests(row, pod.requests, sign)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from placewright.api.counts import add_count
 from placewright.api.devices import (
     EXTENDED_CLAIM,
     IMPLICIT_RESOURCE,
@@ -253,17 +254,12 @@ class ClaimTable(Table[ResourceClaim]):
 
     def begin_release(self, claim: ResourceClaim) -> None:
         """Note that the claim is going to be released. Each call needs an `end_release`."""
-        uid = claim.metadata.uid
-        self._releasing[uid] = self._releasing.get(uid, 0) + 1
+        add_count(self._releasing, claim.metadata.uid, 1)
 
     def end_release(self, claim: ResourceClaim) -> None:
         """Note that a release was written or failed."""
-        uid = claim.metadata.uid
-        left = self._releasing.get(uid, 0) - 1
-        if left > 0:
-            self._releasing[uid] = left
-        else:
-            self._releasing.pop(uid, None)
+        if claim.metadata.uid in self._releasing:
+            add_count(self._releasing, claim.metadata.uid, -1)
 
 
 def owner_of_extended(claim: ResourceClaim) -> str:
@@ -310,14 +306,8 @@ class DeviceObjects:
         self.slices: Table[ResourceSlice] = Table(lambda item: f"{item.spec.driver}/{item.spec.pool.name}")
         self.classes: Table[DeviceClass] = Table()
         self.taint_rules: Table[DeviceTaintRule] = Table()
-        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(
-            {
-                ResourceClaim: self.claims,
-                ResourceSlice: self.slices,
-                DeviceClass: self.classes,
-                DeviceTaintRule: self.taint_rules,
-            }
-        )
+        kept = (self.claims, self.slices, self.classes, self.taint_rules)
+        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(dict(zip(DEVICE_KINDS, kept, strict=True)))
 
     def class_of(self, resource: str) -> str | None:
         """Find the class whose devices serve an extended resource.

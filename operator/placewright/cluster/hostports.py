@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.counts import add_count
 from placewright.api.pods import ANY_ADDRESS, HostPort
 
 
@@ -28,10 +29,7 @@ class HostPorts:
         for protocol, port, address in ports:
             addresses = self._claims.setdefault((protocol, port), {})
             rows = addresses.setdefault(address, {})
-            rows[row] = rows.get(row, 0) + delta
-            if rows[row] == 0:
-                del rows[row]
-            if not rows:
+            if not add_count(rows, row, delta) and not rows:
                 del addresses[address]
             if not addresses:
                 del self._claims[protocol, port]

@@ -12,6 +12,7 @@ from collections.abc import KeysView, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.counts import add_count
 from placewright.api.selectors import parse_int64
 from placewright.cluster.encoding import EncodedColumn
 
@@ -83,9 +84,7 @@ class LabelColumns:
         self._rows[row] = labels
         self._nodes_with.update(labels.keys() - before.keys())
         for key in before.keys() - labels.keys():
-            self._nodes_with[key] -= 1
-            if not self._nodes_with[key]:
-                del self._nodes_with[key]
+            if not add_count(self._nodes_with, key, -1):
                 self._columns.pop(key, None)
         for key, column in self._columns.items():
             column.set(row, labels.get(key))

@@ -73,14 +73,8 @@ class ClusterObjects:
         self.devices = DeviceObjects()
         self.pod_groups = GroupObjects()
         self._tables: dict[type[Any], Table[Any]] = {**self.storage.tables, **self.devices.tables, **self.pod_groups.tables}
-        self._by_kind: dict[type[ClusterObject], dict[str, Any]] = {
-            Namespace: self.namespaces,
-            Service: self.services,
-            ReplicationController: self.replication_controllers,
-            ReplicaSet: self.replica_sets,
-            StatefulSet: self.stateful_sets,
-            PodDisruptionBudget: self.disruption_budgets,
-        }
+        workloads = (self.services, self.replication_controllers, self.replica_sets, self.stateful_sets, self.disruption_budgets)
+        self._by_kind: dict[type[ClusterObject], dict[str, Any]] = dict(zip(_OWN_KINDS, (self.namespaces, *workloads), strict=True))
 
     def put(self, item: ClusterObject) -> ClusterObject | None:
         """Add or replace an object, without those of its fields that are beyond their bound.

@@ -10,6 +10,7 @@ from typing import Final
 
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of, object_bytes
+from placewright.api.counts import add_count, take_out
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.selectors import CompiledRequirement
@@ -161,25 +162,17 @@ class PairwiseGroups:
     def _close(self, group: PairwiseGroup) -> None:
         self._empty_bytes -= self._empty.pop(group)
         key = group.key
-        groups = self._by_namespace[key.namespace]
-        del groups[key]
-        if not groups:
-            del self._by_namespace[key.namespace]
+        take_out(self._by_namespace, key.namespace, key)
         for label, value in key.labels:
-            self._groups_with[label] -= 1
-            if not self._groups_with[label]:
-                del self._groups_with[label]
+            if not add_count(self._groups_with, label, -1):
                 self._by_label.pop(label, None)
-            elif (by_value := self._by_label.get(label)) is not None:
-                _take(by_value, value, group)
+            elif (by_value := self._by_label.get(label)) and take_out(by_value[value], key.namespace, group) and not by_value[value]:
+                del by_value[value]
         self._lay_down(group)
 
     def _lay_down(self, group: PairwiseGroup) -> None:
         carrier = AffinityCarrier(group.key.namespace, group.key.affinity)
-        groups = self._by_carrier[carrier]
-        del groups[group]
-        if not groups:
-            del self._by_carrier[carrier]
+        if take_out(self._by_carrier, carrier, group):
             self.carried.lay_down(carrier)
 
     # --- finding -------------------------------------------------------------------------------------------------------------
@@ -263,13 +256,3 @@ def _size(found: list[_Groups]) -> int:
 
 def _put(by_value: dict[str, dict[str, _Groups]], value: str, group: PairwiseGroup) -> None:
     by_value.setdefault(value, {}).setdefault(group.key.namespace, {})[group] = None
-
-
-def _take(by_value: dict[str, dict[str, _Groups]], value: str, group: PairwiseGroup) -> None:
-    by_namespace = by_value[value]
-    groups = by_namespace[group.key.namespace]
-    del groups[group]
-    if not groups:
-        del by_namespace[group.key.namespace]
-        if not by_namespace:
-            del by_value[value]

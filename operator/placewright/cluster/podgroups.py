@@ -9,24 +9,22 @@ from typing import Any, Final
 
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import estimate_bytes
+from placewright.api.counts import add_count, take_out
 from placewright.api.podgroups import (
-    CoschedulingPodGroup,
+    FORM_OF,
     Form,
     GroupObject,
     GroupRef,
-    NativePodGroup,
     PodGroup,
-    VolcanoPodGroup,
-    Workload,
     pod_group_of,
 )
 from placewright.api.pods import PodInfo
 from placewright.cluster.storage import Table
 
 #: The kinds kept here.
-GROUP_KINDS: Final = (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup)
+GROUP_KINDS: Final = tuple(FORM_OF)
 _RUNNING: Final = "Running"
-_NO_MEMBERS: Final[AbstractSet[str]] = frozenset()
+_NO_MEMBERS: Final[dict[str, None]] = {}
 
 
 class GroupObjects:
@@ -38,16 +36,8 @@ class GroupObjects:
     """
 
     def __init__(self) -> None:
-        coscheduling: Table[CoschedulingPodGroup] = Table()
-        native: Table[NativePodGroup] = Table()
-        workloads: Table[Workload] = Table()
-        volcano: Table[VolcanoPodGroup] = Table()
-        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(
-            {CoschedulingPodGroup: coscheduling, NativePodGroup: native, Workload: workloads, VolcanoPodGroup: volcano}
-        )
-        self.by_form: Final[Mapping[Form, Table[Any]]] = MappingProxyType(
-            {Form.COSCHEDULING: coscheduling, Form.NATIVE: native, Form.WORKLOAD: workloads, Form.VOLCANO: volcano}
-        )
+        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType({kind: Table() for kind in FORM_OF})
+        self.by_form: Final[Mapping[Form, Table[Any]]] = MappingProxyType({FORM_OF[kind]: table for kind, table in self.tables.items()})
 
 
 class PodGroups:
@@ -61,7 +51,7 @@ class PodGroups:
         """
         self._objects = objects
         #: Uids of members on nodes; groups without any are not here.
-        self._placed: dict[GroupRef, set[str]] = {}
+        self._placed: dict[GroupRef, dict[str, None]] = {}
         self._running: dict[GroupRef, int] = {}
         self._stirred: set[GroupRef] = set()
         self._moves = 0
@@ -94,7 +84,7 @@ class PodGroups:
         Returns:
             The group; None when no object declares it.
         """
-        item: GroupObject | None = self._objects.by_form[ref.form].get(ref.object_name, ref.namespace)
+        item = self.object_of(ref)
         if item is None:
             self._read.pop(ref, None)
             return None
@@ -134,7 +124,7 @@ class PodGroups:
         Returns:
             Uids of members that stand on a node or are assumed there; a view, not to be kept over changes.
         """
-        return self._placed.get(ref, _NO_MEMBERS)
+        return self._placed.get(ref, _NO_MEMBERS).keys()
 
     @property
     def placed_groups(self) -> int:
@@ -160,7 +150,7 @@ class PodGroups:
     def enter(self, pod: PodInfo) -> None:
         """Note that a pod came to a node."""
         if pod.pod_group is not None:
-            self._placed.setdefault(pod.pod_group, set()).add(pod.uid)
+            self._placed.setdefault(pod.pod_group, {})[pod.uid] = None
             self._count_running(pod, 1)
             self._moves += 1
 
@@ -168,10 +158,7 @@ class PodGroups:
         """Note that a pod left its node."""
         if pod.pod_group is None:
             return
-        members = self._placed[pod.pod_group]
-        members.remove(pod.uid)
-        if not members:
-            del self._placed[pod.pod_group]
+        take_out(self._placed, pod.pod_group, pod.uid)
         self._count_running(pod, -1)
         self._moves += 1
 
@@ -192,9 +179,5 @@ class PodGroups:
     def _count_running(self, pod: PodInfo, sign: int) -> None:
         if pod.pod_group is None or pod.pod.status.phase != _RUNNING:
             return
-        count = self._running.get(pod.pod_group, 0) + sign
-        if count:
-            self._running[pod.pod_group] = count
-        else:
-            self._running.pop(pod.pod_group, None)
+        add_count(self._running, pod.pod_group, sign)
         self._stirred.add(pod.pod_group)

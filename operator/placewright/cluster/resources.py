@@ -8,6 +8,8 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.counts import add_count
+
 Int64Column = NDArray[np.int64]
 D = TypeVar("D", bound=np.generic)
 
@@ -171,10 +173,7 @@ class Resources:
 
     def _add_not_offered(self, name: str, row: int, amount: int) -> None:
         by_row = self._not_offered.setdefault(name, {})
-        total = by_row.pop(row, 0) + amount
-        if total:
-            by_row[row] = total
-        elif not by_row:
+        if not add_count(by_row, row, amount) and not by_row:
             del self._not_offered[name]
 
     def names(self) -> tuple[str, ...]:

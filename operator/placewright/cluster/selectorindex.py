@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
+from placewright.api.counts import add_count
 from placewright.api.selectors import Selector
 
 T = TypeVar("T", bound=Hashable)
@@ -180,9 +181,7 @@ class SelectorIndex(Generic[T]):
     def _count_key(self, place: Place, number: int) -> None:
         pair = place[1]
         if pair is not None and pair[1] is None:
-            self._keys[pair[0]] += number
-            if not self._keys[pair[0]]:
-                del self._keys[pair[0]]
+            add_count(self._keys, pair[0], number)
 
     def _crowd(self, places: list[Place]) -> int:
         return len(places) + sum(len(bucket.items) for place in places if (bucket := self._buckets.get(place)) is not None)

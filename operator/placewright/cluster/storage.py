@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from placewright.api.counts import take_out
 from placewright.api.objects import ObjectMeta
 from placewright.api.storage import (
     BETA_CLASS,
@@ -176,12 +177,8 @@ class Table(Generic[O]):
         return len(self._items)
 
     def _unfile(self, key: str, item: O) -> None:
-        if self._indexed_by is None:
-            return
-        filed = self._index[self._indexed_by(item)]
-        del filed[key]
-        if not filed:
-            del self._index[self._indexed_by(item)]
+        if self._indexed_by is not None:
+            take_out(self._index, self._indexed_by(item), key)
 
 
 class StorageObjects:
@@ -208,17 +205,8 @@ class StorageObjects:
         self.csi_drivers: Table[CSIDriver] = Table()
         self.attachments: Table[VolumeAttachment] = Table(lambda item: item.spec.node_name)
         self.capacities: Table[CSIStorageCapacity] = Table(lambda item: item.storage_class_name)
-        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(
-            {
-                PersistentVolume: self.volumes,
-                PersistentVolumeClaim: self.claims,
-                StorageClass: self.classes,
-                CSINode: self.csi_nodes,
-                CSIDriver: self.csi_drivers,
-                VolumeAttachment: self.attachments,
-                CSIStorageCapacity: self.capacities,
-            }
-        )
+        kept = (self.volumes, self.claims, self.classes, self.csi_nodes, self.csi_drivers, self.attachments, self.capacities)
+        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(dict(zip(STORAGE_KINDS, kept, strict=True)))
 
 
 def key_of(meta: ObjectMeta) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from placewright.api.boundedcache import forgets_unasked
+from placewright.api.counts import take_out
 from placewright.cluster.pairwisegroups import PairwiseGroup, PairwiseGroups
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.selectorindex import SelectorIndex
@@ -166,7 +167,4 @@ class Tallies:
             self._by_label.discard(selection)
             return
         for carrier in selection.carriers:
-            beside = self._by_carrier[carrier]
-            del beside[selection]
-            if not beside:
-                del self._by_carrier[carrier]
+            take_out(self._by_carrier, carrier, selection)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from placewright.api.counts import add_count, take_out
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.cluster.journal import Journal
@@ -49,22 +50,6 @@ def disks_of(volume: Volume) -> Iterator[Disk]:
             yield Disk(("rbd", monitor, volume.rbd.pool, volume.rbd.image), volume.rbd.read_only)
 
 
-class _Users:
-    """Number of volumes on one row that use one disk."""
-
-    __slots__ = ("readers", "writers")
-
-    def __init__(self) -> None:
-        self.readers = 0
-        self.writers = 0
-
-    def add(self, read_only: bool, delta: int) -> None:
-        if read_only:
-            self.readers += delta
-        else:
-            self.writers += delta
-
-
 class VolumeUse:
     """Volumes in use, by row.
 
@@ -74,7 +59,8 @@ class VolumeUse:
 
     def __init__(self) -> None:
         self.journal = Journal()
-        self._disks: dict[tuple[str, ...], dict[int, _Users]] = {}
+        #: By disk and row, the volumes that write to the disk, and the volumes that only read it.
+        self._disks: dict[tuple[str, ...], dict[int, list[int]]] = {}
         self._claims: dict[str, int] = {}
         #: By row and uid, a pod and how often it was added: a dry run may add a pod that is there, or remove one.
         self._pods: dict[int, dict[str, tuple[PodInfo, int]]] = {}
@@ -116,7 +102,7 @@ class VolumeUse:
         rows: set[int] = set()
         for identity, read_only in disks:
             users = self._disks.get(identity, {})
-            rows.update([row for row, on_row in users.items() if on_row.writers or not read_only])
+            rows.update([row for row, on_row in users.items() if on_row[False] or not read_only])
         return frozenset(rows)
 
     # --- writing -----------------------------------------------------------------------------------------------------------
@@ -131,25 +117,18 @@ class VolumeUse:
         """
         for volume in pod.volumes:
             if volume.persistent_volume_claim is not None:
-                self._claim(f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}", delta)
+                add_count(self._claims, f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}", delta)
             for disk in disks_of(volume):
                 self._use(disk, row, delta)
         self._enter(pod, row, delta)
         self.journal.append(row)
 
-    def _claim(self, key: str, delta: int) -> None:
-        count = self._claims.pop(key, 0) + delta
-        if count:
-            self._claims[key] = count
-
     def _use(self, disk: Disk, row: int, delta: int) -> None:
         rows = self._disks.setdefault(disk.identity, {})
-        users = rows.setdefault(row, _Users())
-        users.add(disk.read_only, delta)
-        if not (users.readers or users.writers):
-            del rows[row]
-        if not rows:
-            del self._disks[disk.identity]
+        users = rows.setdefault(row, [0, 0])
+        users[disk.read_only] += delta
+        if not any(users):
+            take_out(self._disks, disk.identity, row)
 
     def _enter(self, pod: PodInfo, row: int, delta: int) -> None:
         pods = self._pods.setdefault(row, {})
