@@ -113,13 +113,13 @@ def test_ordinary_pods_are_not_counted_one_by_one() -> None:
 @pytest.mark.parametrize("limit", EXTENT_LIMITS, ids=lambda limit: limit.counted)
 def test_the_estimated_work_grows_with_each_count_and_with_the_nodes_and_no_faster(limit: ExtentLimit) -> None:
     few, many = WITH[limit.counted](limit.most // 4), WITH[limit.counted](limit.most // 2)
-    more = estimated_work(many, 1000) - estimated_work(few, 1000)
-    assert 0 < more <= estimated_work(few, 1000)
-    assert estimated_work(few, 1000) < estimated_work(few, 2000) <= 2 * estimated_work(few, 1000)
+    more = estimated_work(many.extent, 1000) - estimated_work(few.extent, 1000)
+    assert 0 < more <= estimated_work(few.extent, 1000)
+    assert estimated_work(few.extent, 1000) < estimated_work(few.extent, 2000) <= 2 * estimated_work(few.extent, 1000)
 
 
 def test_the_work_of_an_ordinary_pod_is_some_columns_of_all_nodes() -> None:
-    assert estimated_work(a_pod(), 5000) == 16 * 5000
+    assert estimated_work(a_pod().extent, 5000) == 16 * 5000
 
 
 def all_lists(value: Any) -> Iterator[tuple[str, int]]:

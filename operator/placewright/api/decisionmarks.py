@@ -43,7 +43,7 @@ def heavy_work(pod: PodInfo) -> int:
     extent = pod.extent
     if extent is SMALL or extent.excess:
         return 0
-    work = estimated_work(pod, 1)
+    work = estimated_work(pod.extent, 1)
     return work if work >= HEAVY_WORK else 0
 
 

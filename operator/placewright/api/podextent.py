@@ -8,19 +8,19 @@ of 1.5 MiB with tens of thousands of each. A pod beyond a limit is refused with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import msgspec
 
 from placewright.api.objects import (
-    LabelSelector,
+    Affinity,
     NodeAffinity,
     NodeSelectorTerm,
     Pod,
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
-    TopologySpreadConstraint,
+    Requirement,
 )
 
 #: Up to so many of each are not counted: that covers nearly all pods without affinity and spread constraints.
@@ -140,27 +140,18 @@ _encode: Final = msgspec.json.Encoder().encode
 SMALL: Final = PodExtent(containers=1, resources=2)
 
 
-class HasExtent(Protocol):
-    """A pod whose spec was counted, such as `PodInfo`."""
-
-    @property
-    def extent(self) -> PodExtent:
-        """The counts."""
-
-
-def estimated_work(pod: HasExtent, nodes: int) -> int:
+def estimated_work(extent: PodExtent, nodes: int) -> int:
     """Estimate the number of looks that a decision takes; about 20 a node for nearly all pods.
 
     It counts and never measures, so it is the same on every machine. It is linear in each count and in the number of nodes.
 
     Args:
-        pod: to be decided.
+        extent: counts of the pod that is to be decided.
         nodes: number of nodes.
 
     Returns:
         The number of looks, about.
     """
-    extent = pod.extent
     if extent is SMALL:
         return nodes * _COLUMNS_OF_ANY_POD
     on_each_node = (
@@ -209,18 +200,24 @@ def extent_of(pod: Pod, resources: int, host_ports: int, volumes: int) -> PodExt
         and (labels is None or len(labels) <= _FEW * _FEW)
     ):
         return SMALL
-    pods, nodes = _Tally(), _Tally()
-    pods.count_pods(spec)
-    nodes.count_nodes(spec)
+    affinity, constraints = spec.affinity or Affinity(), spec.topology_spread_constraints or ()
+    pod_terms = [*_pod_terms(affinity.pod_affinity), *_pod_terms(affinity.pod_anti_affinity)]
+    selected_by = [each for term in pod_terms for each in (term.label_selector, term.namespace_selector)]
+    selectors = [each for each in (*selected_by, *(constraint.label_selector for constraint in constraints)) if each is not None]
+    on_pods = [each for selector in selectors for each in selector.match_expressions or ()]
+    pod_pairs = sum(len(selector.match_labels or ()) for selector in selectors)
+    node_terms = list(_node_terms(affinity.node_affinity))
+    on_nodes = [each for term in node_terms for each in (*(term.match_expressions or ()), *(term.match_fields or ()))]
+    node_pairs = len(spec.node_selector or ())
     counted = PodExtent(
-        constraints=len(spec.topology_spread_constraints or ()),
-        pod_terms=pods.terms,
-        pod_requirements=pods.requirements,
-        pod_values=pods.values,
-        namespaces=pods.namespaces,
-        node_terms=nodes.terms,
-        node_requirements=nodes.requirements,
-        node_values=nodes.values,
+        constraints=len(constraints),
+        pod_terms=len(pod_terms),
+        pod_requirements=pod_pairs + len(on_pods) + sum(len(each.match_label_keys or ()) for each in constraints),
+        pod_values=pod_pairs + _values(on_pods),
+        namespaces=sum(len(term.namespaces or ()) for term in pod_terms),
+        node_terms=len(node_terms),
+        node_requirements=node_pairs + len(on_nodes),
+        node_values=node_pairs + _values(on_nodes),
         tolerations=len(spec.tolerations or ()),
         containers=len(spec.containers or ()) + len(spec.init_containers or ()),
         claims=len(spec.resource_claims or ()),
@@ -250,47 +247,8 @@ def _beyond(counted: PodExtent) -> str:
     return next(filter(None, (limit.complaint(getattr(counted, limit.counted)) for limit in EXTENT_LIMITS)), "")
 
 
-class _Tally:
-    """Sums of terms, requirements, values and namespaces."""
-
-    def __init__(self) -> None:
-        self.terms = self.requirements = self.values = self.namespaces = 0
-
-    def count_pods(self, spec: PodSpec) -> None:
-        """Add the pod's selections of other pods."""
-        affinity = spec.affinity
-        for term in (*_pod_terms(affinity.pod_affinity), *_pod_terms(affinity.pod_anti_affinity)) if affinity else ():
-            self.terms += 1
-            self.namespaces += len(term.namespaces or ())
-            self._count_selector(term.label_selector)
-            self._count_selector(term.namespace_selector)
-        for constraint in spec.topology_spread_constraints or ():
-            self._count_constraint(constraint)
-
-    def count_nodes(self, spec: PodSpec) -> None:
-        """Add the pod's selections of nodes."""
-        pairs = len(spec.node_selector or ())
-        self.requirements += pairs
-        self.values += pairs
-        for term in _node_terms(spec.affinity.node_affinity if spec.affinity else None):
-            self.terms += 1
-            for requirements in (term.match_expressions, term.match_fields):
-                self.requirements += len(requirements or ())
-                self.values += sum(len(each.values or ()) for each in requirements or ())
-
-    def _count_constraint(self, constraint: TopologySpreadConstraint) -> None:
-        self.requirements += len(constraint.match_label_keys or ())
-        self._count_selector(constraint.label_selector)
-
-    def _count_selector(self, selector: LabelSelector | None) -> None:
-        if selector is None:
-            return
-        pairs = len(selector.match_labels or ())
-        self.requirements += pairs
-        self.values += pairs
-        if selector.match_expressions:
-            self.requirements += len(selector.match_expressions)
-            self.values += sum(len(each.values or ()) for each in selector.match_expressions)
+def _values(requirements: Sequence[Requirement]) -> int:
+    return sum(len(each.values or ()) for each in requirements)
 
 
 def _pod_terms(side: PodAffinity | None) -> Sequence[PodAffinityTerm]:

@@ -27,7 +27,7 @@ from placewright.cluster.journal import Journal
 from placewright.cluster.noderows import NodeRows
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PairwiseCounts
-from placewright.cluster.podfollowers import PodFollowers
+from placewright.cluster.podfollowers import PodFollower, PodFollowers
 from placewright.cluster.podgroups import PodGroups
 from placewright.cluster.volumes import VolumeUse
 
@@ -230,7 +230,7 @@ class Cluster(NodeRows):
         if old is None:
             for pod in self.pods_on(name):
                 self._count(pod, row, 1)
-            self.pod_followers.row_appears(row, self.pods_on(name))
+            self.pod_followers.tell(PodFollower.row_appears, row, self.pods_on(name))
         self.node_journal.append(row)
         return old
 
@@ -248,7 +248,7 @@ class Cluster(NodeRows):
             return None
         for pod in self.pods_on(name):
             self._count(pod, row, -1)
-        self.pod_followers.row_ends(row, name)
+        self.pod_followers.tell(PodFollower.row_ends, row, name)
         node = self._free_row(row)
         self.node_journal.append(row)
         return node
@@ -337,7 +337,7 @@ class Cluster(NodeRows):
             elif row is not None:
                 self.version_journal.append(row)
             if self.pod_followers.known and known.assumed:
-                self.pod_followers.pod_confirmed(pod, row)
+                self.pod_followers.tell(PodFollower.pod_confirmed, pod, row)
             return known
         if known is not None:
             self._leave(known)
@@ -417,7 +417,7 @@ class Cluster(NodeRows):
             self._count(pod, row, 1)
             self.pod_journal.append(row)
         if self.pod_followers.known:
-            self.pod_followers.pod_enters(pod, row)
+            self.pod_followers.tell(PodFollower.pod_enters, pod, row)
 
     def _leave(self, placement: PodOnNode) -> None:
         pod, node, assumed = placement
@@ -435,7 +435,7 @@ class Cluster(NodeRows):
             self._count(pod, row, -1)
             self.pod_journal.append(row)
         if self.pod_followers.known:
-            self.pod_followers.pod_leaves(pod, row)
+            self.pod_followers.tell(PodFollower.pod_leaves, pod, row)
 
     def _recount(self, known: PodOnNode, pod: PodInfo) -> None:
         """Replace the counts of a pod on its row by those of its new version."""
@@ -444,7 +444,7 @@ class Cluster(NodeRows):
             self._count(known.pod, row, -1)
             self._count(pod, row, 1)
             self.pod_journal.append(row)
-        self.pod_followers.pod_changes(known.pod, pod, row)
+        self.pod_followers.tell(PodFollower.pod_changes, known.pod, pod, row)
 
     def _replace(self, known: PodOnNode, pod: PodInfo) -> None:
         """Keep a pod's new version; columns are not touched."""
@@ -472,7 +472,7 @@ class Cluster(NodeRows):
     def _count_all(self, pods: Sequence[tuple[int, PodInfo]], sign: int) -> None:
         """Count pods of a dry run on many rows: numpy adds a column at a time faster than an element."""
         if self.pod_followers.known:
-            self.pod_followers.dry_run_counts(pods, sign)
+            self.pod_followers.tell(PodFollower.dry_run_counts, pods, sign)
         if len(pods) < _WORTH_A_COLUMN:
             for row, pod in pods:
                 self._count(pod, row, sign)

@@ -11,11 +11,11 @@ from typing import Final
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of, object_bytes
 from placewright.api.counts import add_count, take_out
+from placewright.api.labeltests import LabelTest, label_tests
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.selectors import CompiledRequirement
 from placewright.cluster.carriedterms import CarriedTerms
-from placewright.cluster.labeltests import LabelTest, label_tests
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.tally import CountedIn
 

@@ -7,13 +7,15 @@ or goes costs a look at an empty list.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Concatenate, ParamSpec
 from weakref import ref
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.dryrun import Moves
+
+P = ParamSpec("P")
 
 _logger = logging.getLogger(__name__)
 
@@ -102,7 +104,7 @@ class PodFollower:
         """
 
 
-class PodFollowers(PodFollower):
+class PodFollowers:
     """The followers of one cluster, as one.
 
     Attributes:
@@ -130,43 +132,16 @@ class PodFollowers(PodFollower):
         self.known = tuple(followers)
         self.follow_readiness = any(follower.follows_readiness for each in self.known if (follower := each()) is not None)
 
-    def _tell(self, call: str, *about: Any) -> None:
+    def tell(self, event: Callable[Concatenate[PodFollower, P], None], *about: P.args, **more: P.kwargs) -> None:
+        """Call a method of each follower, such as `PodFollower.pod_enters`. A follower that raises is dropped."""
         for each in self.known:
             follower = each()
             if follower is None:
                 continue
             try:
-                getattr(follower, call)(*about)
+                getattr(follower, event.__name__)(*about, **more)
             except MemoryError:
                 raise
             except Exception:
-                _logger.exception("%s.%s raised: this follower of pods is told nothing more", type(follower).__qualname__, call)
+                _logger.exception("%s.%s raised: this follower of pods is told nothing more", type(follower).__qualname__, event.__name__)
                 self.drop(follower)
-
-    def pod_enters(self, pod: PodInfo, row: int | None) -> None:
-        """Tell each follower of a pod that came onto a node."""
-        self._tell("pod_enters", pod, row)
-
-    def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
-        """Tell each follower of a pod that counts differently."""
-        self._tell("pod_changes", old, new, row)
-
-    def pod_confirmed(self, pod: PodInfo, row: int | None) -> None:
-        """Tell each follower of a pod that was bound."""
-        self._tell("pod_confirmed", pod, row)
-
-    def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
-        """Tell each follower of a pod that left its node."""
-        self._tell("pod_leaves", pod, row)
-
-    def row_appears(self, row: int, pods: Iterable[PodInfo]) -> None:
-        """Tell each follower of a new node."""
-        self._tell("row_appears", row, pods)
-
-    def row_ends(self, row: int, node: NodeName) -> None:
-        """Tell each follower of a node that is gone."""
-        self._tell("row_ends", row, node)
-
-    def dry_run_counts(self, pods: Moves, sign: int) -> None:
-        """Tell each follower of a step of a dry run."""
-        self._tell("dry_run_counts", pods, sign)

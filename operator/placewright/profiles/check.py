@@ -39,11 +39,9 @@ from placewright.framework.registry import InstalledPlugins
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.arguments import broken_constraints, too_long_texts
 from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
-from placewright.profiles.fairnesscheck import check_fairness
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
-from placewright.profiles.podscheck import check_pods
-from placewright.profiles.preemptioncheck import check_preemption
-from placewright.profiles.problem import Problem, did_you_mean
+from placewright.profiles.policychecks import check_fairness, check_pods, check_preemption
+from placewright.profiles.problem import Problem, check_word
 
 _NAME_MISSING: Final = (
     f"the schedulerName of the pods that the profile places; until now one without it took the pods of {DEFAULT_SCHEDULER_NAME}, so write "
@@ -95,15 +93,15 @@ def check_size(spec: ProfileSpec) -> Iterator[Problem]:
     values = 0
     # Counting ends above the limit, because a count of everything would itself be the cost that the limit prevents.
     for index, config in enumerate(spec.plugin_config or ()):
-        values += _values_in(config.args or {}, MAX_VALUES - values)
+        values += count_values(config.args or {}, MAX_VALUES - values)
         if values > MAX_VALUES:
             found = f"more than {MAX_VALUES} values in all arguments"
             yield Problem(f"spec.pluginConfig[{index}].args", found, f"at most {MAX_VALUES} values")
             return
 
 
-def _values_in(value: object, most: int) -> int:
-    """Count the values inside lists and mappings, up to just above `most`."""
+def count_values(value: object, most: int) -> int:
+    """Count the values inside lists and mappings, up to just above `most`. An alias counts as if it were written out."""
     # A stack of our own instead of recursion: the count ends as soon as the limit is passed, at any depth.
     inside, count = [value], 0
     while inside and count <= most:
@@ -202,7 +200,7 @@ def check_not_itself(name: str, spec: ProfileSpec) -> Iterator[Problem]:
 def _check_mode(spec: ProfileSpec) -> Iterator[Problem]:
     """Check the fields of a shadow, and the mode."""
     if spec.mode not in (LIVE, SHADOW):
-        yield Problem("spec.mode", in_json(spec.mode), f"{LIVE} or {SHADOW}{did_you_mean(spec.mode, (LIVE, SHADOW))}")
+        yield from check_word("spec.mode", spec.mode, (LIVE, SHADOW))
         return
     if spec.is_shadow and not spec.shadows:
         yield Problem("spec.shadows", "nothing", f"the name of a live profile, as spec.mode is {SHADOW}")
@@ -340,21 +338,11 @@ def leave_to_extenders(args: dict[str, object], extenders: Iterable[ExtenderSett
 
 
 def _settings(extender: ExtenderSpec, field: str) -> ExtenderSettings:
-    return ExtenderSettings(
-        url_prefix=extender.url_prefix,
-        filter_verb=extender.filter_verb,
-        preempt_verb=extender.preempt_verb,
-        prioritize_verb=extender.prioritize_verb,
-        weight=extender.weight,
-        bind_verb=extender.bind_verb,
-        enable_https=extender.enable_https,
-        tls_config=extender.tls_config or ExtenderTLS(),
-        http_timeout=seconds(extender.http_timeout) or DEFAULT_TIMEOUT,
-        node_cache_capable=extender.node_cache_capable,
-        managed_resources=tuple(extender.managed_resources or ()),
-        ignorable=extender.ignorable,
-        field=field,
-    )
+    stated = msgspec.structs.asdict(extender)
+    stated["tls_config"] = extender.tls_config or ExtenderTLS()
+    stated["http_timeout"] = seconds(extender.http_timeout) or DEFAULT_TIMEOUT
+    stated["managed_resources"] = tuple(extender.managed_resources or ())
+    return ExtenderSettings(**stated, field=field)
 
 
 # --- one extender ------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ from placewright.profiles.problem import Problem, ProfileError, did_you_mean
 
 GENERATOR: Final = "TopologyPlacementGenerator"
 PODS_COUNT: Final = "PodGroupPodsCount"
+#: The two plugins that have no other point.
+_GROUPS_ALONE: Final = (GENERATOR, PODS_COUNT)
 _FIT: Final = "NodeResourcesFit"
 _ALL: Final = "*"
 _INSTEAD: Final = {
@@ -57,10 +59,12 @@ def without_placements(plugins: Plugins, path: str, say: Say = lambda _path, _te
         problems = [*_wrong_generators(plugins, path), *_wrong_scores(plugins, path)]
         if problems:
             raise ProfileError(problems)
-        _say_own(plugins.placement_generate, f"{path}.placementGenerate", say)
-        _say_own(plugins.placement_score, f"{path}.placementScore", say)
+        _say(plugins.placement_generate, f"{path}.placementGenerate", say)
+        _say(plugins.placement_score, f"{path}.placementScore", say)
     kept = {name: getattr(plugins, name) for name in Plugins.__struct_fields__}
-    kept["multi_point"] = _without_names(plugins.multi_point, f"{path}.multiPoint", say)
+    every = plugins.multi_point
+    _say(every, f"{path}.multiPoint", say, _GROUPS_ALONE)
+    kept["multi_point"] = msgspec.structs.replace(every, enabled=_others(every.enabled), disabled=_others(every.disabled))
     return Plugins(**kept)
 
 
@@ -99,27 +103,12 @@ def _wrong_weight(ref: PluginRef, where: str) -> Iterator[Problem]:
         yield Problem(f"{where}.weight", str(ref.weight), f"1, the default: {_INSTEAD[ref.name]}; leave the weight out")
 
 
-def _say_own(chosen: PluginSet, path: str, say: Say) -> None:
-    for name in dict.fromkeys(ref.name for ref in chosen.enabled or ()):
+def _say(chosen: PluginSet, path: str, say: Say, only: Iterable[str] = ()) -> None:
+    for name in dict.fromkeys(ref.name for ref in chosen.enabled or () if not only or ref.name in only):
         say(f"{path}.enabled", f"{name}: {_INSTEAD[name]}")
-    for name in dict.fromkeys(ref.name for ref in chosen.disabled or ()):
+    for name in dict.fromkeys(ref.name for ref in chosen.disabled or () if not only or ref.name in only):
         say(f"{path}.disabled", f"{name}: there is no such plugin here to switch off")
-
-
-def _without_names(chosen: PluginSet, path: str, say: Say) -> PluginSet:
-    """Return the set for all points, without the two plugins that have no other point."""
-    for name in _named(chosen.enabled):
-        say(f"{path}.enabled", f"{name}: {_INSTEAD[name]}")
-    for name in _named(chosen.disabled):
-        say(f"{path}.disabled", f"{name}: there is no such plugin here to switch off")
-    return msgspec.structs.replace(chosen, enabled=_others(chosen.enabled), disabled=_others(chosen.disabled))
-
-
-def _named(refs: Iterable[PluginRef] | None) -> list[str]:
-    return [name for name in (GENERATOR, PODS_COUNT) if any(ref.name == name for ref in refs or ())]
 
 
 def _others(refs: Iterable[PluginRef] | None) -> list[PluginRef] | None:
-    if refs is None:
-        return None
-    return [ref for ref in refs if ref.name not in (GENERATOR, PODS_COUNT)]
+    return None if refs is None else [ref for ref in refs if ref.name not in _GROUPS_ALONE]

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, combinations, product
 from typing import Final, NamedTuple
 
+from placewright.api.labeltests import label_tests
 from placewright.api.profilepods import ProfileLabelSelector, ProfilePods
 from placewright.api.selectors import CompiledRequirement
-from placewright.cluster.labeltests import label_tests
 
 #: The label that API servers put on each namespace: its name.
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"

@@ -9,7 +9,7 @@ fields.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -36,15 +36,9 @@ class Preset:
     """
 
     summary: str
-    weights: Mapping[str, int]
-    args: Mapping[str, Fields]
+    weights: Mapping[str, int] = field(default_factory=dict)
+    args: Mapping[str, Fields] = field(default_factory=dict)
     adds: tuple[str, ...] = ()
-
-
-def _preset(
-    summary: str, weights: Mapping[str, int] | None = None, args: Mapping[str, Fields] | None = None, adds: tuple[str, ...] = ()
-) -> Preset:
-    return Preset(summary, MappingProxyType(dict(weights or {})), MappingProxyType(dict(args or {})), adds)
 
 
 def _resources(**weights: int) -> list[dict[str, Any]]:
@@ -63,9 +57,9 @@ _FRAGMENTATION_FIRST: Final = 10
 
 PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
     {
-        DEFAULT_PRESET: _preset("kube-scheduler's default profile"),
+        DEFAULT_PRESET: Preset("kube-scheduler's default profile"),
         # Weights as in OpenShift's HighNodeUtilization.
-        "bin-packing": _preset(
+        "bin-packing": Preset(
             "fill nodes one after the other, so that others can be given back",
             {"NodeResourcesFit": _FULL_NODES_FIRST, "NodeResourcesBalancedAllocation": 0},
             {
@@ -73,7 +67,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                 "PodTopologySpread": _NO_DEFAULT_SPREAD,
             },
         ),
-        "spread": _preset(
+        "spread": Preset(
             "spread the pods of a Service or workload over zones and nodes as evenly as they go",
             {"PodTopologySpread": 5},
             {
@@ -83,7 +77,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                 }
             },
         ),
-        "gpu-packing": _preset(
+        "gpu-packing": Preset(
             "fill nodes by their GPUs first, so that whole nodes stay free for pods that want many",
             {"NodeResourcesFit": _FULL_NODES_FIRST, "NodeResourcesBalancedAllocation": 0},
             {
@@ -96,7 +90,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                 "PodTopologySpread": _NO_DEFAULT_SPREAD,
             },
         ),
-        "gpu-fragmentation": _preset(
+        "gpu-fragmentation": Preset(
             "keep shares of a GPU on one GPU each, and place pods where they leave most GPUs of use to others",
             # How full nodes are does not score: on the openb trace it costs GPUs, whichever way it counts (docs/fragmentation.md).
             {"DeviceFragmentation": _FRAGMENTATION_FIRST, "NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 0},
@@ -104,7 +98,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
             adds=("DeviceFragmentation",),
         ),
         # OpenShift's NoScoring.
-        "no-scoring": _preset(
+        "no-scoring": Preset(
             "any node that fits, the fastest; plugins that the profile itself enables still score",
             dict.fromkeys(
                 (

@@ -7,11 +7,11 @@ known names).
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from placewright.api.bad_input import InputError, printable
+from placewright.api.bad_input import InputError, in_json, printable
 
 #: The found value of a problem with a field's name.
 UNKNOWN_FIELD: Final = "an unknown field"
@@ -92,6 +92,21 @@ def closest_name(name: str, known: Iterable[str]) -> str:
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
     return by_lower[close[0]] if close else ""
+
+
+def check_word(path: str, found: str, allowed: Sequence[str]) -> Iterator[Problem]:
+    """Check a field with a closed set of words.
+
+    Args:
+        path: path of the field.
+        found: the word in the profile.
+        allowed: all words; two or more.
+
+    Yields:
+        At most one problem.
+    """
+    if found not in allowed:
+        yield Problem(path, in_json(found), f"{', '.join(allowed[:-1])} or {allowed[-1]}{did_you_mean(found, allowed)}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -113,13 +113,7 @@ def status_of(
         "observedGeneration": standing.observed_generation,
         "activeGeneration": standing.active_generation or 0,
         "conditions": [msgspec.to_builtins(condition) for condition in _conditions(standing, previous, now, hints, failing)],
-        "pending": {
-            "total": total,
-            "active": pending.active,
-            "backoff": pending.backoff,
-            "unschedulable": pending.unschedulable,
-            "gated": pending.gated,
-        },
+        "pending": msgspec.structs.asdict(pending) | {"total": total},
         **compared,
     }
 

@@ -159,7 +159,7 @@ class SelfCheck:
         Returns:
             A number of looks at single things.
         """
-        return estimated_work(pod, self.cluster.node_count)
+        return estimated_work(pod.extent, self.cluster.node_count)
 
     def likeness(self, queued: QueuedPod) -> Hashable | None:
         """Compute a key: pods with equal keys have the same answer at the same time.

@@ -128,7 +128,7 @@ class Evaluator:
         Returns:
             True for few pods: those with much to look at, on a large cluster.
         """
-        return not pod.extent.excess and pod.extent is not SMALL and estimated_work(pod, self._cluster.node_count) > _LONG_WORK
+        return not pod.extent.excess and pod.extent is not SMALL and estimated_work(pod.extent, self._cluster.node_count) > _LONG_WORK
 
     def preparation(self, pod: PodInfo) -> Iterator[None]:
         """Make ready what deciding a pod will need, piece by piece.

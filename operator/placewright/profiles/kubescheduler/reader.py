@@ -11,6 +11,7 @@ import msgspec
 
 from placewright.api.bad_input import in_json
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, KIND, SchedulingProfile
+from placewright.profiles.check import count_values
 from placewright.profiles.config import API_VERSION, CONFIG_KIND, read_manifest, refuse_repeated_names
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import parse_documents
@@ -101,16 +102,8 @@ def _refuse_nothing(profiles: Sequence[SchedulingProfile]) -> None:
 
 def _refuse_endless(document: Any) -> None:
     """Refuse a document that aliases make endless: it is written out in full later."""
-    waiting, seen = [document], 0
-    while waiting:
-        seen += 1
-        if seen > _MOST_VALUES:
-            raise ProfileError([Problem("", f"more than {_MOST_VALUES} values, aliases written out", "a configuration")])
-        value = waiting.pop()
-        if isinstance(value, Mapping):
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
+    if count_values(document, _MOST_VALUES) >= _MOST_VALUES:
+        raise ProfileError([Problem("", f"more than {_MOST_VALUES} values, aliases written out", "a configuration")])
 
 
 def _read(

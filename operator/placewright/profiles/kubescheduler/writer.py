@@ -150,16 +150,12 @@ def _note_beyond(spec: ProfileSpec, path: str, findings: ConversionFindings) -> 
     """List what is set and kube-scheduler has no field for, one line each. A field by which placements differ is a loss of placement."""
     spec = replace(spec, fairness=spec.settings.fairness)  # what changes nothing is no loss
     changed = {setting.what: setting.after for setting in changed_settings(spec) if setting.what not in _HELD}
-    said, unsaid = _by_field(spec), _by_field(ProfileSpec())
+    said, unsaid = plain(spec), plain(ProfileSpec())
     told = {what.partition(".")[0] for what in changed} | _HELD_FIELDS
     changed |= {name: value for name, value in said.items() if name not in told and value != unsaid.get(name)}
     for what, value in _one_by_one(changed):
         note = findings.placement if what.partition(".")[0] in DECIDING else findings.setting
         note(path, f"{what} {in_json(value)}: kube-scheduler has no such setting")
-
-
-def _by_field(spec: ProfileSpec) -> Mapping[str, Any]:
-    return {wire: plain(getattr(spec, name)) for name, wire in zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True)}
 
 
 def _one_by_one(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
