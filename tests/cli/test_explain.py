@@ -270,7 +270,7 @@ def test_what_others_wrote_moves_no_cursor() -> None:
     refusals = (NodeRefusal(evil, evil, 1, (evil,)),)  # type: ignore[arg-type]
     now = CurrentVerdict(0, 1, refusals=refusals, misses=(miss,), message=evil, unasked=(evil,))
     tried = AttemptSummary(
-        evil, evil, evil, evil, 1, 1, 0.0, evil, 1.0, {evil: 1.0}, node=evil, message=evil, refusals=refusals, plugins={evil: 1}
+        evil, evil, evil, evil, 1, 1, 0.0, evil, 1.0, steps={evil: 1.0}, node=evil, message=evil, refusals=refusals, plugins={evil: 1}
     )
     queue = Queued(evil, 1.0, gated_by=evil, nominated_node=evil, rejected_by=(evil,))
     written = io.StringIO()

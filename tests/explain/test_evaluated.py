@@ -99,7 +99,9 @@ def test_asking_changes_neither_cluster_nor_queue() -> None:
 
 def test_an_attempt_has_the_seconds_of_a_step_that_was_repeated_added_up_and_scores_only_if_they_were_kept() -> None:
     steps = [Step("Filter", 1.0, 0.25, "ok"), Step("Score", 2.0, 0.5, "ok"), Step("Filter", 3.0, 0.125, "ok")]
-    record = AttemptRecord("default", "web", "u", "default", 2, 3, 9.0, "scheduled", 1.0, steps, NodeName("a"), best=(NodeName("a"),))
+    record = AttemptRecord(
+        "default", "web", "u", "default", 2, 3, 9.0, "scheduled", 1.0, steps=steps, node=NodeName("a"), best=(NodeName("a"),)
+    )
     found = tried(record)
     assert (found.steps, found.node, found.nominated_node, found.best) == ({"Filter": 0.375, "Score": 0.5}, "a", "", ())
     (ranked,) = tried(replace(record, parts={"P": [PluginScore(30, 60, 2)], "Q": [PluginScore(1, 5, 1)]})).best

@@ -41,7 +41,7 @@ def lines(found: Explanation) -> list[str]:
 
 
 def ended(**facts: Any) -> AttemptSummary:
-    return AttemptSummary("shop", "web", "u", "default", 1, 1, 0.0, "scheduled", 0.1, {}, **facts)
+    return AttemptSummary("shop", "web", "u", "default", 1, 1, 0.0, "scheduled", 0.1, steps={}, **facts)
 
 
 # --- durations -------------------------------------------------------------------------------------------------------------------

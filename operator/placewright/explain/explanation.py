@@ -6,7 +6,6 @@ A running operator serves it as JSON. `placewright explain` shows that, or makes
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,7 +17,7 @@ from placewright.explain.claimfacts import ClaimFact, FreeDevices, free_devices
 from placewright.explain.groupfacts import GroupFacts
 from placewright.explain.groupshortage import or_logged
 from placewright.explain.nearestmiss import Miss, nearest_misses
-from placewright.explain.records import AttemptRecord
+from placewright.explain.records import AttemptFacts, AttemptRecord
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
@@ -45,37 +44,18 @@ class RankedNode(msgspec.Struct, frozen=True):
     parts: dict[str, ScorePart] = {}
 
 
-class AttemptSummary(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An attempt that has ended: an `AttemptRecord` for a person. Durations are seconds.
+class AttemptSummary(AttemptFacts, frozen=True, kw_only=True):
+    """An attempt for a person.
 
     Attributes:
-        at: the time of its end, seconds since 1970.
-        best: the chosen node and the next best ones, with all their scores; empty where the record has only the chosen one's products.
-        together: members of its group that were decided with it, itself included; 0 for a pod decided by itself.
+        steps: seconds of each step.
+        best: the chosen node and the next best ones, with all their scores; empty if the record has only the chosen one's products.
     """
 
-    namespace: str
-    name: str
-    uid: str
-    profile: str
-    generation: int
-    attempt: int
-    at: float
-    result: str
-    seconds: float
     steps: dict[str, float]
     node: str = ""
     nominated_node: str = ""
-    feasible: int = 0
-    nodes: int = 0
-    score: int = 0
-    runner_up: int | None = None
-    ties: int = 0
-    plugins: dict[str, int] = {}
     best: tuple[RankedNode, ...] = ()
-    refusals: tuple[NodeRefusal, ...] = ()
-    message: str = ""
-    together: int = 0
 
 
 class TurnFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -201,10 +181,10 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 def tried(record: AttemptRecord) -> AttemptSummary:
     """Convert a record, with each score beside its node."""
-    same: dict[str, Any] = {name: getattr(record, name) for name in AttemptSummary.__struct_fields__}
+    facts = {name: getattr(record, name) for name in AttemptFacts.__struct_fields__}
     best = _ranked(record.best, record.parts) if record.parts else ()
     node, nominated = record.node or "", record.nominated_node or ""
-    return AttemptSummary(**same | {"steps": _added_up(record.steps), "node": node, "nominated_node": nominated, "best": best})
+    return AttemptSummary(**facts, steps=_added_up(record.steps), node=node, nominated_node=nominated, best=best)
 
 
 def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int = TOP, briefly: bool = False) -> CurrentVerdict:

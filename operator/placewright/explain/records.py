@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import chain, islice, takewhile
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -18,7 +18,6 @@ from placewright.api.objects import NodeName
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.steps import Step
 from placewright.scheduler.attempts import Attempt
-from placewright.scheduler.cycle import ScheduleResult
 from placewright.scheduler.decisiondetail import NodeRefusal, cut
 
 #: Attempts that are kept of one pod.
@@ -36,28 +35,23 @@ _REFUSAL: Final = 512
 MOST_VICTIMS: Final = 50
 
 
-class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
-    """An attempt that has ended. Durations are seconds.
+class AttemptFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The facts about an attempt that has ended. Durations are seconds.
 
     Attributes:
         attempt: 1 for the pod's first.
-        at: the time of its end, seconds since 1970.
+        at: time of its end, seconds since 1970.
         result: `scheduled`, `unschedulable` or `error`.
-        node: the chosen node.
-        nominated_node: the node that preemption makes room on.
+        seconds: time from the hand-out by the queue to the end.
         feasible: number of nodes that could have held the pod.
         nodes: number of nodes that were examined.
         score: total of the chosen node.
-        ties: number of nodes with that total.
-        best: the chosen node, and after it the next best ones where the record has them.
-        plugins: by plugin, its weighted part in `score`.
-        parts: by plugin, its part in the total of each node in `best`; empty where the record has the chosen node alone.
-        refusals: the number of nodes that each plugin rejected; they add up to `nodes` where no node could hold the pod.
-        seconds: from the hand-out by the queue to the end.
-        steps: with their times, in order.
+        runner_up: total of the best other node; None if no other node was scored.
+        ties: number of nodes with the highest total.
+        plugins: weighted part of each plugin in `score`.
+        refusals: number of nodes that each plugin rejected; they add up to `nodes` if no node could hold the pod.
         message: the reason why the pod has no node.
         together: members of its group that were decided with it, itself included; 0 for a pod decided by itself.
-        victims: pods that are to leave the nominated node, as (namespace, name); at most `MOST_VICTIMS`.
     """
 
     namespace: str
@@ -69,20 +63,34 @@ class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
     at: float
     result: str
     seconds: float
-    steps: list[Step]
-    node: NodeName | None = None
     feasible: int = 0
     nodes: int = 0
     score: int = 0
     runner_up: int | None = None
     ties: int = 0
-    best: tuple[NodeName, ...] = ()
     plugins: dict[str, int] = {}
-    parts: dict[str, list[PluginScore]] = {}
-    nominated_node: NodeName | None = None
     refusals: tuple[NodeRefusal, ...] = ()
     message: str = ""
     together: int = 0
+
+
+class AttemptRecord(AttemptFacts, frozen=True, gc=False):
+    """An attempt as it is kept.
+
+    Attributes:
+        steps: steps with their times, in order.
+        node: the chosen node.
+        best: the chosen node, and after it the next best ones if the record has them.
+        parts: part of each plugin in the total of each node in `best`; empty if the record has the chosen node alone.
+        nominated_node: the node that preemption makes room on.
+        victims: pods that are to leave the nominated node, as (namespace, name); at most `MOST_VICTIMS`.
+    """
+
+    steps: list[Step] = []
+    node: NodeName | None = None
+    best: tuple[NodeName, ...] = ()
+    parts: dict[str, list[PluginScore]] = {}
+    nominated_node: NodeName | None = None
     victims: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -219,24 +227,19 @@ def recorded(attempt: Attempt, now: float) -> AttemptRecord:
     pod, profile, result, failure = attempt.pod, attempt.profile, attempt.schedule_result, attempt.failure
     seconds = (attempt.ended or attempt.started) - attempt.started
     who = (pod.namespace, pod.name, pod.uid, profile.name, profile.generation, attempt.number, now, attempt.result or "", seconds)
-    # The steps are kept as they are: a smaller copy costs more time than it saves memory.
+    # The steps are kept as they are, because a smaller copy costs more time than it saves memory.
     steps = attempt.steps.taken
-    if failure is None:
-        record = AttemptRecord(*who, steps) if result is None else AttemptRecord(*who, steps, *_placed(result))
-        return msgspec.structs.replace(record, together=attempt.together) if attempt.together else record
-    refused, message = failure.refused, cut(failure.message, _MESSAGE)
-    room = failure.nominated_node or None
-    victims = tuple([(each.namespace, each.name) for each in failure.victims[:MOST_VICTIMS]]) if failure.victims else ()
-    if result is None:
+    message = "" if failure is None else cut(failure.message, _MESSAGE)
+    nominated = None if failure is None else failure.nominated_node or None
+    if result is not None:
         return AttemptRecord(
-            *who, steps, nodes=refused.nodes, nominated_node=room, refusals=refused.by, message=message, victims=victims
+            *who, result.feasible, result.nodes, result.score, result.runner_up, result.ties, result.plugins, (), message,
+            attempt.together if failure is None else 0, steps, result.node, result.best,
+            result.parts if len(result.best) > 1 else {}, nominated,
         )  # fmt: skip
-    return msgspec.structs.replace(AttemptRecord(*who, steps, *_placed(result)), nominated_node=room, message=message)
-
-
-def _placed(result: ScheduleResult) -> tuple[Any, ...]:
-    """Return the values of the fields from `node` to `parts`."""
-    return (
-        result.node, result.feasible, result.nodes, result.score, result.runner_up, result.ties,
-        result.best, result.plugins, result.parts if len(result.best) > 1 else {},
-    )  # fmt: skip
+    if failure is None:
+        return AttemptRecord(*who, together=attempt.together, steps=steps)
+    refused, victims = failure.refused, tuple([(each.namespace, each.name) for each in failure.victims[:MOST_VICTIMS]])
+    return AttemptRecord(
+        *who, nodes=refused.nodes, refusals=refused.by, message=message, steps=steps, nominated_node=nominated, victims=victims
+    )
