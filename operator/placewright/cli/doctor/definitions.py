@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from placewright.cli.definitions import shipped_definitions
-from placewright.cli.doctor.patient import CheckResult, Object, Patient, condition, fail, ok, warn
+from placewright.cli.doctor.patient import CheckResult, Object, Patient, fail, ok, warn
+from placewright.cli.profiles.namedprofiles import condition
 
 _PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PROFILES: Final = "schedulingprofiles.placewright.dev"

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from placewright.cli.doctor.patient import (
-    DEPLOYMENT,
-    CheckResult,
-    Level,
-    Object,
-    Patient,
-    condition,
-    fail,
-    moment,
-    ok,
-    warn,
-)
-from placewright.cli.doctor.server import seconds_since
+from placewright.cli.doctor.patient import DEPLOYMENT, CheckResult, Level, Object, Patient, fail, moment, ok, warn
+from placewright.cli.profiles.namedprofiles import condition
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.leadership.peering import PEERING_NAME
 
@@ -75,7 +64,8 @@ async def pods(patient: Patient) -> list[CheckResult]:
         return [warn("pods", "the Deployment is scaled to 0", f"kubectl -n {patient.namespace} scale deployment/{DEPLOYMENT} --replicas 2")]
     labels = patient.deployment["spec"]["selector"].get("matchLabels") or {}
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    found = await patient.items(f"/api/v1/namespaces/{patient.namespace}/pods", {"labelSelector": selector})
+    listed = await patient.read(f"/api/v1/namespaces/{patient.namespace}/pods", {"labelSelector": selector})
+    found: list[Object] = list((listed or {}).get("items") or ())
     problems = [problem for pod in found for problem in _problems(patient.namespace, pod)]
     if any(map(_has_image, found)) and not any(each.check == _IMAGE for each in problems):
         problems.append(ok(_IMAGE, f"{_image(patient.deployment)} can be had"))
@@ -146,7 +136,7 @@ def _held(patient: Patient, spec: Object, *, exists: bool) -> CheckResult:
         what = "no replica holds" if exists else "there is no"
         return fail("leader", f"{what} Lease {patient.namespace}/{LEASE_NAME}: no replica leads, so no pod of a profile is placed", logs)
     renewed = moment(spec.get("renewTime"))
-    since = seconds_since(patient, renewed) if renewed else 0.0
+    since = patient.seconds_since(renewed) if renewed else 0.0
     if renewed is None or since > float(spec.get("leaseDurationSeconds") or 0) + _GRACE_SECONDS:
         said = f"{spec['holderIdentity']} holds the Lease and has not renewed it for {since:.0f} s: no replica leads"
         return fail("leader", said, logs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -108,10 +108,9 @@ class Patient:
     deployment: Object | None = None
     profiles: list[Object] = field(default_factory=list)
 
-    @property
-    def server_now(self) -> datetime:
-        """The time on the API server's clock."""
-        return self.now() - self.ahead
+    def seconds_since(self, then: datetime) -> float:
+        """Compute the age of a time by the API server's clock, 0 or more."""
+        return max((self.now() - self.ahead - then).total_seconds(), 0.0)
 
     async def read(self, path: str, params: Params = NO_PARAMS) -> Object | None:
         """Read an object or a list.
@@ -137,23 +136,6 @@ class Patient:
             raise Malformed(f"{path}: {problem}") from None
         return found if isinstance(found, dict) else {}
 
-    async def items(self, path: str, params: Params = NO_PARAMS) -> list[Object]:
-        """Read the items of a collection.
-
-        Args:
-            path: of the collection.
-            params: the query.
-
-        Returns:
-            The items; none where the collection does not exist.
-
-        Raises:
-            RequestError: the server refused or did not answer.
-            Malformed: the answer is no JSON.
-        """
-        found = await self.read(path, params)
-        return list((found or {}).get("items") or ())
-
 
 Check = Callable[[Patient], Awaitable[list[CheckResult]]]
 
@@ -176,20 +158,6 @@ async def examined(name: str, check: Check, patient: Patient) -> list[CheckResul
         denied = isinstance(problem, ApiError) and problem.status == FORBIDDEN
         do = "ask a person with more rights to run it" if denied else "look at the API server, and run it again"
         return [warn(name, f"not checked: {words}", do)]
-
-
-def condition(content: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Find a condition in an object's status.
-
-    Args:
-        content: the object.
-        kind: type of the condition.
-
-    Returns:
-        The condition; empty where there is none.
-    """
-    conditions = (content.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == kind), {})
 
 
 def moment(text: object) -> datetime | None:

@@ -8,7 +8,6 @@ from typing import Final
 from placewright.api.objects import Pod
 from placewright.api.profile import SHADOW
 from placewright.cli.doctor.patient import CheckResult, Object, Patient, fail, moment, ok, warn
-from placewright.cli.doctor.server import seconds_since
 from placewright.cli.livecluster import PODS
 from placewright.cli.profiles.namedprofiles import took
 from placewright.cli.profiles.profilelist import UNKNOWN, state
@@ -121,7 +120,7 @@ async def second_scheduler(patient: Patient) -> list[CheckResult]:
     renewed = moment(spec.get("renewTime"))
     alive = bool(spec.get("holderIdentity")) and renewed is not None
     # Twice the duration: one late renewal is not the end of kube-scheduler.
-    alive = alive and seconds_since(patient, renewed) <= 2 * float(spec.get("leaseDurationSeconds") or 15) if renewed else False
+    alive = alive and patient.seconds_since(renewed) <= 2 * float(spec.get("leaseDurationSeconds") or 15) if renewed else False
     if not takers:
         beside = "kube-scheduler is alive, and" if alive else "kube-scheduler is not seen, and"
         return [ok("second-scheduler", f"{beside} no profile takes {_DEFAULT}")]

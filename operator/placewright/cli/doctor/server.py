@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -16,6 +16,8 @@ _OLDEST: Final = 20
 _UNCERTAIN: Final = timedelta(seconds=2)
 #: Lifetime of a record of the peering, which earlier builds judge by their clocks.
 _LIFETIME: Final = timedelta(seconds=15)
+#: Minor version of Kubernetes 1 from which on /openapi/v3 is served by default.
+_SINCE_V3: Final = 24
 
 
 async def api_server(patient: Patient) -> list[CheckResult]:
@@ -84,20 +86,3 @@ async def openapi(patient: Patient) -> list[CheckResult]:
         do = "look at the API server; until then kubectl apply needs --validate=false, and kubectl explain shows nothing"
         return [warn("openapi", found, do)]
     return [ok("openapi", "served: kubectl can check manifests and explain fields")]
-
-
-#: Minor version of Kubernetes 1 from which on /openapi/v3 is served by default.
-_SINCE_V3: Final = 24
-
-
-def seconds_since(patient: Patient, then: datetime) -> float:
-    """Compute the age of a time by the API server's clock.
-
-    Args:
-        patient: the cluster.
-        then: the time.
-
-    Returns:
-        Seconds, 0 or more.
-    """
-    return max((patient.server_now - then).total_seconds(), 0.0)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 
 from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
-from placewright.explain.claimfacts import UNCOUNTED, FreeDevices
+from placewright.explain.claimfacts import UNCOUNTED, FreeDevices, FreeGroup
 from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, RankedNode
 from placewright.explain.words import beyond_line, headline, miss_line, standing, time_span, verdict
 from placewright.scheduler.decisiondetail import NodeRefusal
@@ -52,40 +52,29 @@ def _show_now(console: Console, found: Explanation, now: CurrentVerdict) -> None
 
 
 def _show_refusals(console: Console, refusals: Iterable[NodeRefusal]) -> None:
-    made = table("NODES", "REJECTED BY", "REASON", "SUCH AS", numbers=("NODES",))
-    for each in refusals:
-        more = each.nodes > len(each.examples)
-        examples = ", ".join(each.examples) + (", …" if more and each.examples else "")
-        made.add_row(str(each.nodes), plain(each.plugin), plain(each.reason), plain(examples))
-    print_table(console, made)
+    rows = ((each.nodes, each.plugin, each.reason, _examples(each) if each.examples else "") for each in refusals)
+    print_table(console, table("NODES", "REJECTED BY", "REASON", "SUCH AS", numbers=("NODES",), rows=rows))
+
+
+def _examples(found: NodeRefusal | FreeGroup) -> str:
+    return ", ".join(found.examples) + (", …" if found.nodes > len(found.examples) else "")
 
 
 def _show_devices(console: Console, found: FreeDevices) -> None:
     wanted = f": the pod wants {found.wanted} of class {found.device_class}" if found.device_class else ""
     say(console, "", f"devices on nodes{wanted}")
-    made = table("NODES", "FREE", "ENOUGH", "BUT", "SUCH AS", numbers=("NODES", "FREE"))
-    for each in found.groups:
-        more = ", …" if each.nodes > len(each.examples) else ""
-        free = "" if each.free == UNCOUNTED else str(each.free)
-        made.add_row(str(each.nodes), free, "yes" if each.enough else "no", plain(each.reason), plain(", ".join(each.examples) + more))
-    print_table(console, made)
+    rows = (
+        (each.nodes, "" if each.free == UNCOUNTED else each.free, "yes" if each.enough else "no", each.reason, _examples(each))
+        for each in found.groups
+    )
+    print_table(console, table("NODES", "FREE", "ENOUGH", "BUT", "SUCH AS", numbers=("NODES", "FREE"), rows=rows))
 
 
-def _show_tried(console: Console, attempts: Iterable[AttemptSummary], now: float) -> None:
+def _show_tried(console: Console, attempts: Sequence[AttemptSummary], now: float) -> None:
     say(console, "", "last attempts")
-    made = table("ATTEMPT", "AGO", "RESULT", "NODE", "FEASIBLE", "TOOK", "MOST OF IT", numbers=("ATTEMPT",))
-    attempts = list(attempts)
-    for each in attempts:
-        feasible = f"{each.feasible} of {each.nodes}" if each.nodes else ""
-        longest = max(each.steps.items(), key=lambda step: step[1], default=("", 0.0))
-        spent = f"{longest[0]} {time_span(longest[1])}" if longest[0] else ""
-        ago = time_span(max(now - each.at, 0.0))  # this machine's clock may be behind the operator's
-        made.add_row(*(plain(t) for t in (each.attempt, ago, each.result, each.node, feasible, time_span(each.seconds), spent)))
-    print_table(console, made)
-    _show_latest(console, attempts[0])
-
-
-def _show_latest(console: Console, last: AttemptSummary) -> None:
+    columns = ("ATTEMPT", "AGO", "RESULT", "NODE", "FEASIBLE", "TOOK", "MOST OF IT")
+    print_table(console, table(*columns, numbers=("ATTEMPT",), rows=(_attempt(each, now) for each in attempts)))
+    last = attempts[0]
     if last.message:
         say(console, "", f"attempt {last.attempt} said: {last.message}")
         if last.refusals:
@@ -98,6 +87,14 @@ def _show_latest(console: Console, last: AttemptSummary) -> None:
         say(console, f"{last.node} was the only node that could hold it, so nothing was scored")
 
 
+def _attempt(each: AttemptSummary, now: float) -> Iterator[object]:
+    longest = max(each.steps.items(), key=lambda step: step[1], default=None)
+    yield each.attempt
+    yield time_span(max(now - each.at, 0.0))  # this machine's clock may be behind the operator's
+    yield from (each.result, each.node, f"{each.feasible} of {each.nodes}" if each.nodes else "", time_span(each.seconds))
+    yield "" if longest is None else f"{longest[0]} {time_span(longest[1])}"
+
+
 def _tie(last: AttemptSummary) -> str:
     return f", chosen at random among {last.ties} nodes with that total" if last.ties > 1 else ""
 
@@ -105,22 +102,19 @@ def _tie(last: AttemptSummary) -> str:
 def _show_ranked(console: Console, title: str, nodes: Iterable[RankedNode]) -> None:
     say(console, "", title)
     numbers = ("RAW", "NORMALISED", "WEIGHT", "PRODUCT")
-    made = table("NODE", "PLUGIN", *numbers, numbers=numbers)
-    for node in nodes:
-        name = node.node
-        for plugin, part in node.parts.items():
-            figures = (part.raw, part.normalised, part.weight, part.product)
-            made.add_row(plain(name), plain(plugin), *(str(figure) for figure in figures))
-            name = ""
-        made.add_row(plain(name), plain("total", "bold"), "", "", "", plain(node.total, "bold"))
-    print_table(console, made)
+    print_table(console, table("NODE", "PLUGIN", *numbers, numbers=numbers, rows=(row for node in nodes for row in _scores(node))))
+
+
+def _scores(node: RankedNode) -> Iterator[tuple[object, ...]]:
+    name = node.node
+    for plugin, part in node.parts.items():
+        yield name, plugin, part.raw, part.normalised, part.weight, part.product
+        name = ""
+    yield name, plain("total", "bold"), "", "", "", plain(node.total, "bold")
 
 
 def _show_products(console: Console, title: str, plugins: Mapping[str, int], score: int, runner_up: int | None) -> None:
     others = "there was no other" if runner_up is None else f"the best other node had {runner_up}"
     say(console, "", f"{title}: {score}; {others}")
     if plugins:
-        made = table("PLUGIN", "PRODUCT", numbers=("PRODUCT",))
-        for plugin, product in plugins.items():
-            made.add_row(plain(plugin), str(product))
-        print_table(console, made)
+        print_table(console, table("PLUGIN", "PRODUCT", numbers=("PRODUCT",), rows=plugins.items()))

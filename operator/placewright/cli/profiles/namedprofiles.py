@@ -240,6 +240,12 @@ def took(revision: Revision) -> bool:
     return revision.result in TOOK_EFFECT or revision.result == Reason.APPLYING
 
 
+def condition(body: Object, kind: str) -> Object:
+    """Find a condition in an object's status; return an empty object if there is none."""
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == kind), {})
+
+
 def active_generation(body: Object) -> int:
     """Read the generation that decisions use.
 

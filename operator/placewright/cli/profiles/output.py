@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import yaml
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from placewright.cli.terminal import plain, printable_json
 from placewright.profiles.kubescheduler.documents import yaml_text
@@ -36,19 +37,22 @@ def console(*, unfolded: bool = False) -> Console:
     return Console(width=None if narrow else _NO_TERMINAL, highlight=False)
 
 
-def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+def table(*columns: str, numbers: Sequence[str] = (), rows: Iterable[Iterable[object]] = ()) -> Table:
     """Make a table as kubectl prints it. A long cell goes on in the next line, because a name that is cut is no name.
 
     Args:
         columns: titles.
         numbers: titles of columns that are aligned on the right.
+        rows: cells of each row; each that is no `Text` becomes one printable line.
 
     Returns:
-        The empty table.
+        The table.
     """
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         made.add_column(plain(column), overflow="fold", justify="right" if column in numbers else "left")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
     return made
 
 

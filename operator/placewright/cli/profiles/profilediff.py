@@ -10,7 +10,6 @@ from rich.console import Console
 from placewright.cli.profiles.connection import add_operator_options, ask, history_of
 from placewright.cli.profiles.namedprofiles import NAMED, NamedProfile, catalogue, from_cluster, from_file, names_file
 from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
-from placewright.cli.terminal import plain
 from placewright.kube.client import ApiClient
 from placewright.profiles.difference import Difference, differences
 
@@ -74,7 +73,4 @@ def print_differences(to: Console, found: Iterable[Difference], before: str, aft
         before: title of the first side.
         after: title of the second side.
     """
-    made = table("WHAT", before, after)
-    for each in found:
-        made.add_row(plain(each.what), plain(compact(each.before)), plain(compact(each.after)))
-    print_table(to, made)
+    print_table(to, table("WHAT", before, after, rows=((each.what, compact(each.before), compact(each.after)) for each in found)))

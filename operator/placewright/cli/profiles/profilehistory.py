@@ -70,14 +70,15 @@ def main(args: argparse.Namespace) -> int:
     if not entries:
         say(to, f"nothing is recorded of profile {args.name} in namespace {args.namespace}; --operator-namespace names the operator's")
         return 0
-    made = table("REV", "GEN", "AGE", "BY", "RESULT", "CHANGE", numbers=("REV", "GEN"))
-    for entry in entries:
-        recorded, result = entry.revision.recorded, entry.revision.result or "unknown"
-        cells = (entry.revision.number, recorded.generation, age(recorded.changed_at), recorded.changed_by or "unknown")
-        shown = f"{result}, in effect" if entry.in_effect else result
-        made.add_row(*map(plain, cells), plain(shown, "" if took(entry.revision) else BAD), lines(_change(entry)))
-    print_table(to, made)
+    print_table(to, table("REV", "GEN", "AGE", "BY", "RESULT", "CHANGE", numbers=("REV", "GEN"), rows=map(_row, entries)))
     return 0
+
+
+def _row(entry: Entry) -> Iterator[object]:
+    recorded, result = entry.revision.recorded, entry.revision.result or "unknown"
+    yield from (entry.revision.number, recorded.generation, age(recorded.changed_at), recorded.changed_by or "unknown")
+    yield plain(f"{result}, in effect" if entry.in_effect else result, "" if took(entry.revision) else BAD)
+    yield lines(_change(entry))
 
 
 async def _read(client: ApiClient, args: argparse.Namespace) -> tuple[list[Revision], tuple[str, int]]:

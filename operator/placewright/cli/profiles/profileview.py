@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 
 from placewright.cli.profiles.connection import add_operator_options, ask, history_of
 from placewright.cli.profiles.namedprofiles import (
@@ -26,7 +25,7 @@ from placewright.cli.profiles.namedprofiles import (
 from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.profilelist import state
 from placewright.cli.profiles.shadowlines import in_full
-from placewright.cli.terminal import lines, plain
+from placewright.cli.terminal import lines
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.kube.client import ApiClient
@@ -88,12 +87,12 @@ def _print(to: Console, label: str, profile: ResolvedProfile, plugins: Registry,
     if note:
         say(to, note, "")
     say(to, *_head(label, profile, plugins), *found, "")
-    print_table(to, _plugins(profile, plugins))
+    print_table(to, table("PLUGIN", "WEIGHT", "FROM", "POINTS", numbers=("WEIGHT",), rows=_plugins(profile, plugins)))
     say(to, "")
-    print_table(to, _arguments(profile))
+    print_table(to, table("ARGUMENT", "VALUE", "FROM", rows=_arguments(profile)))
     if profile.extenders:
         say(to, "")
-        print_table(to, _extenders(profile))
+        print_table(to, table("EXTENDER", "SETTINGS", rows=_extenders(profile)))
 
 
 def _head(label: str, profile: ResolvedProfile, plugins: Registry) -> Iterator[str]:
@@ -113,26 +112,21 @@ def _head(label: str, profile: ResolvedProfile, plugins: Registry) -> Iterator[s
         yield f"switched off: {', '.join(off)}"
 
 
-def _plugins(profile: ResolvedProfile, plugins: Registry) -> Table:
-    made = table("PLUGIN", "WEIGHT", "FROM", "POINTS", numbers=("WEIGHT",))
+def _plugins(profile: ResolvedProfile, plugins: Registry) -> Iterator[tuple[object, ...]]:
     for plugin in effective_plugins(profile):
         scores = ExtensionPoint.SCORE.implemented_by(plugins[plugin.name])
         weight = (0 if scores else "", "") if plugin.weight is None else plugin.weight
         points = ", ".join(point if origin is Origin.DEFAULT else f"{point} ({origin})" for point, origin in plugin.points.items())
-        made.add_row(*(plain(cell) for cell in (plugin.name, *weight, points)))
-    return made
+        yield plugin.name, *weight, points
 
 
-def _arguments(profile: ResolvedProfile) -> Table:
-    """Make a line for each plugin, and below it one for each of its arguments. Two columns of names would not fit."""
-    made = table("ARGUMENT", "VALUE", "FROM")
+def _arguments(profile: ResolvedProfile) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each plugin, and below it one for each of its arguments. Two columns of names would not fit."""
     for plugin in effective_plugins(profile):
         if plugin.args:
-            made.add_row(plain(plugin.name))
+            yield (plugin.name,)
         for name, (value, origin) in plugin.args.items():
-            for path, leaf in _leaves(value, name):
-                made.add_row(plain(f"  {path}"), plain(compact(leaf)), plain(origin))
-    return made
+            yield from ((f"  {path}", compact(leaf), origin) for path, leaf in _leaves(value, name))
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -143,9 +137,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from _leaves(each, f"{path}.{name}")
 
 
-def _extenders(profile: ResolvedProfile) -> Table:
-    made = table("EXTENDER", "SETTINGS")
+def _extenders(profile: ResolvedProfile) -> Iterator[tuple[object, ...]]:
     for extender in profile.extenders:
-        settings = {name: value for name, value in extender_fields(extender).items() if name != "urlPrefix"}
-        made.add_row(plain(extender.url_prefix), lines(f"{name}: {compact(value)}" for name, value in settings.items()))
-    return made
+        settings = (f"{name}: {compact(value)}" for name, value in extender_fields(extender).items() if name != "urlPrefix")
+        yield extender.url_prefix, lines(settings)

@@ -7,7 +7,7 @@ from typing import Final
 
 from placewright.api.objects import Pod
 from placewright.api.profile import SHADOW
-from placewright.cli.profiles.namedprofiles import active_generation
+from placewright.cli.profiles.namedprofiles import active_generation, condition
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore
@@ -60,9 +60,7 @@ def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
         name = spec.get("schedulerName")
         if spec.get("mode") == SHADOW or not isinstance(name, str):
             continue
-        conditions = (profile.get("status") or {}).get("conditions") or ()
-        stalled = any(each.get("type") == "Stalled" and each.get("status") == "True" for each in conditions)
-        if stalled and not active_generation(profile):
+        if condition(profile, "Stalled").get("status") == "True" and not active_generation(profile):
             refused[name] = str(profile["metadata"]["name"])
         else:
             live.add(name)
@@ -70,13 +68,9 @@ def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
 
 
 def _held(profiles: Iterable[Object]) -> dict[str, str]:
-    """Profiles with a plugin that did not return, with the message of their status."""
-    return {
-        str(profile["metadata"]["name"]): str(each.get("message"))
-        for profile in profiles
-        for each in (profile.get("status") or {}).get("conditions") or ()
-        if (each.get("type"), each.get("status")) == (PLUGIN_HANGING, "True")
-    }
+    """Return the message about each profile with a plugin that did not return."""
+    found = {str(profile["metadata"]["name"]): condition(profile, PLUGIN_HANGING) for profile in profiles}
+    return {name: str(each.get("message")) for name, each in found.items() if each.get("status") == "True"}
 
 
 async def _deleted(history: HistoryStore) -> Mapping[str, str]:

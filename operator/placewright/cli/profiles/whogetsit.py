@@ -21,7 +21,6 @@ from placewright.api.yamldocs import read_documents
 from placewright.cli.profiles.connection import add_operator_options, ask
 from placewright.cli.profiles.namedprofiles import profile_of
 from placewright.cli.profiles.output import console, print_data, print_table, say, table
-from placewright.cli.terminal import plain
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.profileadmission import assigns_profiles
@@ -180,10 +179,8 @@ def _print(name: str, answer: WhoGets, *, first: bool) -> None:
     say(to, *([] if first else [""]), f"pod {name}: {answer.said}")
     if not answer.verdicts:
         return
-    made = table("PROFILE", "PRIORITY", "GETS IT", "WHY", numbers=("PRIORITY",))
-    for profile, gets_it, why in answer.verdicts:
-        made.add_row(*map(plain, (profile.metadata.name, _priority(profile), "yes" if gets_it else "no", why)))
-    print_table(to, made)
+    rows = ((each.profile.metadata.name, _priority(each.profile), "yes" if each.gets_it else "no", each.why) for each in answer.verdicts)
+    print_table(to, table("PROFILE", "PRIORITY", "GETS IT", "WHY", numbers=("PRIORITY",), rows=rows))
 
 
 def _priority(profile: SchedulingProfile) -> str:
