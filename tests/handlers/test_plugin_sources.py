@@ -172,7 +172,7 @@ async def test_what_explain_and_snapshot_read_of_a_cluster_has_its_objects_or_sa
 
 
 async def test_the_doctor_asks_for_the_right_to_read_its_objects(at: Stage) -> None:
-    asked = [need for need in rights._needs() if need.plugin == "LoadAware"]
+    asked = [need for need in rights.declared() if need.plugin == "LoadAware"]
     assert [rule.manifest() for need in asked for rule in need.rules] == [
         {"apiGroups": ["metrics.k8s.io"], "resources": ["nodes"], "verbs": ["list"]}
     ]

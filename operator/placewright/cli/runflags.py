@@ -141,19 +141,7 @@ def log_options(args: argparse.Namespace) -> LogOptions:
     Returns:
         The options.
     """
-    return LogOptions(LogFormat(args.logging_format), log_level(args.v))
-
-
-def log_level(verbosity: int) -> int:
-    """Translate klog's `-v`.
-
-    Args:
-        verbosity: 0 to 10.
-
-    Returns:
-        A level of Python's logging.
-    """
-    return logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO
+    return LogOptions(LogFormat(args.logging_format), logging.DEBUG if args.v >= _DEBUG_FROM else logging.INFO)
 
 
 def _boolean(text: str) -> bool:

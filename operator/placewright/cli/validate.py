@@ -18,18 +18,15 @@ from placewright.api.profile import KIND, SchedulingProfile
 from placewright.cli.livecluster import NODES
 from placewright.cli.options import Subparsers, add_cluster_options
 from placewright.cli.profiles.connection import ask
-from placewright.cli.profiles.namedprofiles import profile_of
+from placewright.cli.profiles.namedprofiles import catalogue, profile_of
 from placewright.cli.reports import FORMATS
-from placewright.framework.registry import installed_plugins
 from placewright.kube.client import ApiClient
 from placewright.kube.listonce import list_once
 from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profileapi import list_profiles
 from placewright.kube.reflector import Source
-from placewright.plugins.catalog import in_tree
 from placewright.profiles.advice import UNKNOWN_SURROUNDINGS, Surroundings
 from placewright.profiles.config import CONFIG_KIND
-from placewright.profiles.defaults import Catalogue
 from placewright.profiles.validation import Checked, check_files
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
@@ -66,9 +63,8 @@ def main(args: argparse.Namespace) -> int:
     Raises:
         InputError: a file cannot be read, no file has a profile, or the cluster does not answer.
     """
-    catalogue: Catalogue = in_tree().with_installed(installed_plugins())
     beside, around = ask(args, _cluster) if args.cluster else ([], UNKNOWN_SURROUNDINGS)
-    checked = check_files(((text, name) for name, text in _texts(args.files)), catalogue, beside, around)
+    checked = check_files(((text, name) for name, text in _texts(args.files)), catalogue(), beside, around)
     findings = [finding for one in checked for finding in one.findings]
     sys.stdout.write(FORMATS[args.output](findings))
     if not args.quiet:

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.cli.profiles.connection import if_found
 from placewright.kube.client import NO_PARAMS, ApiClient, Params
-from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import FORBIDDEN, ApiError, RequestError
 from placewright.kube.listwatch import Malformed
 
 Object = dict[str, Any]
@@ -126,15 +127,12 @@ class Patient:
             RequestError: the server refused or did not answer.
             Malformed: the answer is no JSON.
         """
+        answer = await if_found(self.client.get(path, params))
         try:
-            found = msgspec.json.decode(await self.client.get(path, params))
-        except ApiError as problem:
-            if problem.status != NOT_FOUND:
-                raise
-            return None
+            found = {} if answer is None else msgspec.json.decode(answer)
         except msgspec.DecodeError as problem:
             raise Malformed(f"{path}: {problem}") from None
-        return found if isinstance(found, dict) else {}
+        return None if answer is None else found if isinstance(found, dict) else {}
 
 
 Check = Callable[[Patient], Awaitable[list[CheckResult]]]

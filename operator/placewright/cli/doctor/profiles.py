@@ -9,15 +9,14 @@ from placewright.api.objects import Pod
 from placewright.api.profile import SHADOW
 from placewright.cli.doctor.patient import CheckResult, Object, Patient, fail, moment, ok, warn
 from placewright.cli.livecluster import PODS
-from placewright.cli.profiles.namedprofiles import took
+from placewright.cli.profiles.connection import if_found
+from placewright.cli.profiles.namedprofiles import catalogue, took
 from placewright.cli.profiles.profilelist import UNKNOWN, state
 from placewright.cli.profiles.unclaimedpods import unclaimed_pods
-from placewright.framework.registry import installed_plugins
-from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore
 from placewright.kube.listwatch import Wire
 from placewright.kube.profileapi import list_profiles
-from placewright.plugins.catalog import in_tree
 from placewright.profiles.unclaimed import Why, placed_by_others
 
 _DEFAULT: Final = "default-scheduler"
@@ -37,13 +36,11 @@ async def profiles(patient: Patient) -> list[CheckResult]:
     Returns:
         The results.
     """
-    try:
-        found = patient.profiles = await list_profiles(patient.client)
-    except ApiError as problem:
-        if problem.status != NOT_FOUND:
-            raise
+    listed = await if_found(list_profiles(patient.client))
+    if listed is None:
         do = "apply the definitions: kubectl apply --server-side -k crds"
         return [fail("profiles", "the API server does not know SchedulingProfiles", do)]
+    found = patient.profiles = listed
     if not found:
         do = "kubectl apply -f manifests/base/profile.yaml, or one of manifests/samples"
         return [warn("profiles", "there is none: no pod is placed", do)]
@@ -98,7 +95,7 @@ async def packages(_: Patient) -> list[CheckResult]:
     Returns:
         The results.
     """
-    broken = in_tree().with_installed(installed_plugins()).broken
+    broken = catalogue().broken
     do = "mend or remove the package, here and in the operator's image; only profiles that name the plugin are refused"
     return [warn("packages", f"plugin {name} {problem}", do) for name, problem in broken.items()] or [
         ok("packages", "every plugin of an installed package loads")

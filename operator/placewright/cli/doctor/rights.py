@@ -54,25 +54,22 @@ async def rights(patient: Patient) -> list[CheckResult]:
     if patient.deployment is None and await patient.read(f"/api/v1/namespaces/{patient.namespace}/serviceaccounts/{account}") is None:
         said = f"there is no service account {account} in namespace {patient.namespace}: it has no rights to check"
         return [warn("rights", said, "none is needed by an operator that runs with a kubeconfig; otherwise apply manifests/base")]
-    wanted = [(need, right) for need in _needs() for right in _rights_of(need, patient.namespace)]
+    others = declared()
+    wanted = [(need, right) for need in (*needs(), *OWN_NEEDS, *others) for right in _rights_of(need, patient.namespace)]
     allowed = await _allowed(patient, account, [right for _, right in wanted])
     if allowed is None:
         said = "not checked: you may not create subjectaccessreviews.authorization.k8s.io"
         return [warn("rights", said, "ask a person who may, such as a cluster-admin")]
     lacking = [(need, right) for (need, right), granted in zip(wanted, allowed, strict=True) if not granted]
-    return list(_told(account, lacking)) or [ok("rights", f"service account {account} has the {len(wanted)} rights that it needs")]
+    return list(_told(account, lacking, {need.plugin for need in others})) or [
+        ok("rights", f"service account {account} has the {len(wanted)} rights that it needs")
+    ]
 
 
-def _needs() -> Iterator[Permission]:
-    yield from needs()
-    yield from OWN_NEEDS
-    yield from _declared()
-
-
-def _declared() -> tuple[Permission, ...]:
+def declared() -> list[Permission]:
     """Return the needs of installed plugins of other packages, which should be the same as where the operator runs."""
     installed = Registry(()).with_installed(installed_plugins())
-    return tuple(declared_needs(installed.sources.values(), installed.patches()))
+    return list(declared_needs(installed.sources.values(), installed.patches()))
 
 
 def _rights_of(need: Permission, namespace: str) -> Iterator[_Right]:
@@ -84,7 +81,7 @@ def _rights_of(need: Permission, namespace: str) -> Iterator[_Right]:
                     yield _Right(verb, rule.group, resource, name, where)
 
 
-def _told(account: str, lacking: list[tuple[Permission, _Right]]) -> Iterator[CheckResult]:
+def _told(account: str, lacking: list[tuple[Permission, _Right]], others: set[str]) -> Iterator[CheckResult]:
     """Report missing rights: a failure for rights that are always needed, a warning for one plugin's, which may be left out on purpose."""
     always = [right for need, right in lacking if not need.plugin]
     if always:
@@ -93,7 +90,6 @@ def _told(account: str, lacking: list[tuple[Permission, _Right]]) -> Iterator[Ch
     for need, right in lacking:
         if need.plugin:
             by_plugin.setdefault(need.plugin, []).append(right)
-    others = {need.plugin for need in _declared()}
     for plugin, missing in by_plugin.items():
         apply = _APPLY_OTHERS if plugin in others else _APPLY
         said = f"service account {account} may not {_some(missing)}: pods wait that need {plugin} for that"

@@ -17,13 +17,12 @@ from placewright.cli.explain.fromoperator import Subject, ask_at, ask_forwarded,
 from placewright.cli.explain.tables import show_explanation
 from placewright.cli.operatorport import CannotAsk, OperatorPlace, ReplicaOutOfReach, add_operator_port_options, operator_url, token_for
 from placewright.cli.options import Subparsers, add_cluster_options
-from placewright.cli.profiles.connection import in_words
+from placewright.cli.profiles.connection import ask
 from placewright.cli.profiles.output import console
 from placewright.cli.terminal import print_json
 from placewright.explain.explanation import Explanation
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
 
 
 def register(subparsers: Subparsers) -> None:
@@ -48,7 +47,8 @@ def main(args: argparse.Namespace) -> int:
     Returns:
         0.
     """
-    found = asyncio.run(_explained(args, _subject(args)))
+    pod = _subject(args)
+    found = _explained_at(args, pod) if args.server else ask(args, lambda client: _explained(args, client, pod))
     for note in found.notes:
         sys.stderr.write(f"placewright: {printable(note)}\n")
     if args.output == "json":
@@ -67,27 +67,20 @@ def _subject(args: argparse.Namespace) -> Subject:
     return Subject(namespace or args.namespace or current_namespace(args.kubeconfig, args.context), name, args.uid)
 
 
-async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
-    if args.server:
-        return await _explained_at(args, pod)
-    access = load_config(args.kubeconfig, args.context)
-    async with ApiClient(access, user_agent="placewright-cli") as client:
+async def _explained(args: argparse.Namespace, client: ApiClient, pod: Subject) -> Explanation:
+    why, leader = "no operator was asked", ""
+    # The operator first, because it alone knows past attempts and its queue.
+    if not args.here:
         try:
-            why, leader = "no operator was asked", ""
-            # The operator first: it alone knows past attempts and its queue.
-            if not args.here:
-                try:
-                    place = OperatorPlace(client, args.kubeconfig, args.context, args.operator_namespace)
-                    found = await ask_forwarded(place, pod, args.token)
-                    if found is not None:
-                        return found if found.node or found.queue is not None else await _looked_up(client, pod, found)
-                    why = "the operator knows nothing of this pod"
-                except CannotAsk as problem:
-                    why = f"no operator was asked: {problem}"
-                    leader = problem.replica if isinstance(problem, ReplicaOutOfReach) else ""
-            return await explained_here(client, pod, why, leader)
-        except RequestError as problem:
-            raise InputError(f"{access.server}: {in_words(problem)}") from None
+            place = OperatorPlace(client, args.kubeconfig, args.context, args.operator_namespace)
+            found = await ask_forwarded(place, pod, args.token)
+            if found is not None:
+                return found if found.node or found.queue is not None else await _looked_up(client, pod, found)
+            why = "the operator knows nothing of this pod"
+        except CannotAsk as problem:
+            why = f"no operator was asked: {problem}"
+            leader = problem.replica if isinstance(problem, ReplicaOutOfReach) else ""
+    return await explained_here(client, pod, why, leader)
 
 
 async def _looked_up(client: ApiClient, pod: Subject, found: Explanation) -> Explanation:
@@ -99,11 +92,11 @@ async def _looked_up(client: ApiClient, pod: Subject, found: Explanation) -> Exp
     return replace(here, tried=found.tried)
 
 
-async def _explained_at(args: argparse.Namespace, pod: Subject) -> Explanation:
+def _explained_at(args: argparse.Namespace, pod: Subject) -> Explanation:
     try:
         operator_url(args.server)  # what is no URL is told before the kubeconfig is read
         token = args.token or token_for(load_config(args.kubeconfig, args.context), None, args.server)
-        found = await ask_at(args.server, pod, token)
+        found = asyncio.run(ask_at(args.server, pod, token))
     except CannotAsk as problem:
         raise InputError(f"--server: {problem}") from None
     if found is None:

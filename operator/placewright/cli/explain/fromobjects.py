@@ -13,10 +13,10 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.explain.fromoperator import Subject
 from placewright.cli.livecluster import UNFINISHED, readable
+from placewright.cli.profiles.connection import read_pod
 from placewright.explain.explanation import Explanation
 from placewright.explain.observed import ObservedObjects, evaluated_once, with_company, with_decision
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.listonce import list_once
 
 
@@ -54,13 +54,7 @@ async def explained_here(client: ApiClient, subject: Subject, why: str, leader: 
 
 
 async def _pod(client: ApiClient, subject: Subject) -> PodInfo:
-    path = f"/api/v1/namespaces/{subject.namespace}/pods/{subject.name}"
-    try:
-        pod = PodInfo(await client.get_as(path, Pod))
-    except ApiError as problem:
-        if problem.status != NOT_FOUND:
-            raise
-        raise InputError(f"there is no pod {subject.key}") from None
+    pod = PodInfo(await read_pod(client, subject.namespace, subject.name))
     if subject.uid and subject.uid != pod.uid:
         raise InputError(f"there is no pod {subject.key} with uid {subject.uid}; the one that there is has {pod.uid}")
     return pod

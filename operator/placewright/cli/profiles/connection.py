@@ -6,13 +6,15 @@ import argparse
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+from urllib.parse import quote
 
 from placewright.api.bad_input import InputError
+from placewright.api.objects import Pod
 from placewright.cli.options import add_cluster_options
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError, RequestError
-from placewright.kube.history import DEFAULT_NAMESPACE, HistoryStore
+from placewright.kube.history import DEFAULT_NAMESPACE, HistoryStore, Revision
 
 T = TypeVar("T")
 
@@ -84,19 +86,33 @@ def history_of(client: ApiClient, args: argparse.Namespace) -> HistoryStore:
     return HistoryStore(client, args.namespace)
 
 
-def no_history(problem: RequestError, namespace: str) -> str:
-    """Explain why the history cannot be read, and what to do.
+async def revisions_of(client: ApiClient, args: argparse.Namespace) -> list[Revision]:
+    """Read the revisions of the profile `args.name`; raise `InputError` if the history cannot be read."""
+    try:
+        return await history_of(client, args).revisions(args.name)
+    except RequestError as problem:
+        status = problem.status if isinstance(problem, ApiError) else None
+        if status == NOT_FOUND:
+            raise InputError(f"there is no history in namespace {args.namespace}; --operator-namespace names the operator's") from None
+        why = in_words(problem)
+        if status == FORBIDDEN:
+            why = f"the right to list controllerrevisions.apps in namespace {args.namespace} is missing; Kubernetes' role view has it"
+        raise InputError(f"the history cannot be read: {why}") from None
 
-    Args:
-        problem: of the request.
-        namespace: the operator's.
 
-    Returns:
-        One line.
-    """
-    if isinstance(problem, ApiError) and problem.status == FORBIDDEN:
-        wanted = f"the right to list controllerrevisions.apps in namespace {namespace} is missing; Kubernetes' role view has it"
-        return f"the history cannot be read: {wanted}"
-    if isinstance(problem, ApiError) and problem.status == NOT_FOUND:
-        return f"there is no history in namespace {namespace}; --operator-namespace names the operator's"
-    return f"the history cannot be read: {in_words(problem)}"
+async def if_found(reading: Awaitable[T]) -> T | None:
+    """Await a read; return None if the API server has no such object."""
+    try:
+        return await reading
+    except ApiError as problem:
+        if problem.status != NOT_FOUND:
+            raise
+        return None
+
+
+async def read_pod(client: ApiClient, namespace: str, name: str) -> Pod:
+    """Read a pod; raise `InputError` if there is none of that name."""
+    pod = await if_found(client.get_as(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}", Pod))
+    if pod is None:
+        raise InputError(f"there is no pod {namespace}/{name}")
+    return pod

@@ -13,10 +13,11 @@ from placewright.api.bad_input import InputError, bad_field
 from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SchedulingProfile
+from placewright.cli.profiles.connection import if_found
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore, RecordedGeneration, Revision
 from placewright.kube.profileapi import Object, read_profile
 from placewright.plugins.catalog import in_tree
@@ -77,16 +78,12 @@ def names_file(text: str) -> bool:
     return text == "-" or os.sep in text or text.endswith(_FILES)
 
 
-def needs_cluster(text: str) -> bool:
-    """Whether a text names a profile of the cluster.
-
-    Args:
-        text: of the command line.
-
-    Returns:
-        True when it names no file.
-    """
-    return not names_file(text)
+def read_text(name: str) -> str:
+    """Read a file, or standard input for `-`; raise `InputError` if it cannot be read."""
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def from_file(text: str, wanted: str = "") -> NamedProfile:
@@ -102,11 +99,7 @@ def from_file(text: str, wanted: str = "") -> NamedProfile:
     Raises:
         InputError: it cannot be read, or the file has no or several such profiles.
     """
-    try:
-        content = sys.stdin.read() if text == "-" else Path(text).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{text}: {getattr(error, 'strerror', None) or error}") from None
-    profiles = {profile.metadata.name: profile for profile in read_profiles(content, text)}
+    profiles = {profile.metadata.name: profile for profile in read_profiles(read_text(text), text)}
     if wanted in profiles or len(profiles) == 1:
         return NamedProfile(text, profiles.get(wanted) or next(iter(profiles.values())))
     raise bad_field(f"{text}: profiles", ", ".join(profiles), f"one profile, or one of them called {wanted}" if wanted else "one profile")
@@ -150,12 +143,10 @@ async def existing(client: ApiClient, name: str) -> Object:
     # The name becomes a part of the request's path, so it must not contain a slash or a question mark.
     if not re.fullmatch(r"[a-z0-9][-a-z0-9.]*", name):
         raise bad_field("profile", name, f"a name; see placewright profiles list ({NAMED})")
-    try:
-        return await read_profile(client, name)
-    except ApiError as error:
-        if error.status != NOT_FOUND:
-            raise
-        raise InputError(f"there is no profile {name!r}; placewright profiles list shows all") from None
+    found = await if_found(read_profile(client, name))
+    if found is None:
+        raise InputError(f"there is no profile {name!r}; placewright profiles list shows all")
+    return found
 
 
 def profile_of(body: Object) -> SchedulingProfile:

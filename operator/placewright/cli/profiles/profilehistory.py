@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.bad_input import InputError
-from placewright.cli.profiles.connection import add_operator_options, ask, history_of, no_history
+from placewright.cli.profiles.connection import add_operator_options, ask, revisions_of
 from placewright.cli.profiles.namedprofiles import active_generation, catalogue, existing, recorded_profile, took
 from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
 from placewright.cli.terminal import lines, plain
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
 from placewright.kube.history import Revision
 from placewright.profiles.difference import Difference, differences
 from placewright.profiles.resolve import resolve
@@ -83,10 +82,7 @@ def _row(entry: Entry) -> Iterator[object]:
 
 async def _read(client: ApiClient, args: argparse.Namespace) -> tuple[list[Revision], tuple[str, int]]:
     """Read the revisions, and uid and generation of the one in effect."""
-    try:
-        revisions = await history_of(client, args).revisions(args.name)
-    except RequestError as problem:
-        raise InputError(no_history(problem, args.namespace)) from None
+    revisions = await revisions_of(client, args)
     try:
         body = await existing(client, args.name)
     except InputError:

@@ -19,7 +19,6 @@ from placewright.cli.profiles.namedprofiles import (
     from_file,
     in_effect,
     names_file,
-    needs_cluster,
     profile_of,
 )
 from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
@@ -63,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
         subject, note = ask(args, lambda client: _current(client, args))
     resolved = subject.resolved(plugins)
     if args.output == "table":
-        found = in_full(subject.profile.status.shadow) if resolved.shadows is not None and needs_cluster(args.profile) else ()
+        found = in_full(subject.profile.status.shadow) if resolved.shadows is not None and not names_file(args.profile) else ()
         _print(console(), subject.label, resolved, plugins, note, found)
     else:
         print_data(as_document(resolved), args.output)

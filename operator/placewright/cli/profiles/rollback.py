@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from placewright.api.bad_input import InputError
 from placewright.cli.options import whole_number
-from placewright.cli.profiles.connection import add_operator_options, ask, history_of, no_history
+from placewright.cli.profiles.connection import add_operator_options, ask, revisions_of
 from placewright.cli.profiles.namedprofiles import existing, find, took
 from placewright.cli.profiles.profilewrites import ProfileChange, add_change_options, to_apply, write
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
 from placewright.kube.history import Revision, with_keys_of
 from placewright.kube.profileapi import Object
 
@@ -42,11 +41,7 @@ def main(args: argparse.Namespace) -> int:
 
     async def change(client: ApiClient) -> int:
         body = await existing(client, args.name)
-        try:
-            revisions = await history_of(client, args).revisions(args.name)
-        except RequestError as problem:
-            raise InputError(no_history(problem, args.namespace)) from None
-        revision = _wanted(revisions, body, args)
+        revision = _wanted(await revisions_of(client, args), body, args)
         spec = _spec_of(revision, body)
         return await write(client, ProfileChange(body, spec, to_apply(body, spec), checked=True), args)
 

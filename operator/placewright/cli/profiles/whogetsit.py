@@ -18,11 +18,10 @@ from placewright.api.profile import SchedulingProfile
 from placewright.api.profileaccess import DEFAULTS_ON, NamespaceFacts, facts_of
 from placewright.api.workloads import Namespace
 from placewright.api.yamldocs import read_documents
-from placewright.cli.profiles.connection import add_operator_options, ask
-from placewright.cli.profiles.namedprofiles import profile_of
+from placewright.cli.profiles.connection import add_operator_options, ask, if_found, read_pod
+from placewright.cli.profiles.namedprofiles import profile_of, read_text
 from placewright.cli.profiles.output import console, print_data, print_table, say, table
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profileapi import Object, list_profiles
 from placewright.profiles.assignment import NEVER_IN, new_pod
@@ -92,19 +91,11 @@ async def _answers(client: ApiClient, args: argparse.Namespace, subjects: list[_
 
 async def _facts(client: ApiClient, name: str) -> NamespaceFacts:
     """Read the facts about a namespace; its name and the default alone for one that does not exist yet."""
-    found = {each: await _namespace(client, each) for each in dict.fromkeys((name, DEFAULTS_ON))}
+    paths = {each: f"/api/v1/namespaces/{quote(each, safe='')}" for each in (name, DEFAULTS_ON)}
+    found = {each: await if_found(client.get_as(path, Namespace)) for each, path in paths.items()}
     namespaces = {each: namespace for each, namespace in found.items() if namespace is not None}
     facts = facts_of(name, namespaces)
     return facts if name in namespaces else replace(facts, labels={"kubernetes.io/metadata.name": name})
-
-
-async def _namespace(client: ApiClient, name: str) -> Namespace | None:
-    try:
-        return await client.get_as(f"/api/v1/namespaces/{quote(name, safe='')}", Namespace)
-    except ApiError as problem:
-        if problem.status != NOT_FOUND:
-            raise
-        return None
 
 
 # --- whose pod -------------------------------------------------------------------------------------------------------------------
@@ -114,13 +105,7 @@ async def _from_cluster(client: ApiClient, text: str) -> _Subject:
     namespace, slash, name = text.rpartition("/")
     if not (namespace and slash and name) or "/" in namespace:
         raise bad_field("POD", text, "NAMESPACE/NAME of a pod, a file (a path, or a name that ends in .yaml, .yml or .json), or -")
-    try:
-        pod = await client.get_as(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}", Pod)
-    except ApiError as problem:
-        if problem.status != NOT_FOUND:
-            raise
-        raise InputError(f"there is no pod {text}") from None
-    return _Subject(text, namespace, pod)
+    return _Subject(text, namespace, await read_pod(client, namespace, name))
 
 
 def _names_manifests(text: str) -> bool:
@@ -129,12 +114,8 @@ def _names_manifests(text: str) -> bool:
 
 
 def _from_manifests(file: str, namespace: str) -> list[_Subject]:
-    try:
-        text = sys.stdin.read() if file == _STDIN else Path(file).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
     shown = "<stdin>" if file == _STDIN else file
-    found = [subject for document in read_documents(text, shown) for subject in _subjects(document.value, namespace, shown)]
+    found = [subject for document in read_documents(read_text(file), shown) for subject in _subjects(document.value, namespace, shown)]
     if not found:
         raise InputError(f"{shown}: found no pod; allowed a Pod, or a workload with a template of pods")
     return found
