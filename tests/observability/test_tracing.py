@@ -30,7 +30,7 @@ from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright.engine.companions import no_companions
 from placewright.observability import tracing, tracingexport
-from placewright.observability.tracing import RATE_FLAG, TracingOptions
+from placewright.observability.tracing import RATE_FLAG
 from placewright.observability.tracingexport import AttemptTraces, resource_of, sampler_of
 from ports import reserved_port
 from scheduler.makers import REFUSED, World, node, pod
@@ -406,7 +406,7 @@ async def test_the_end_does_not_wait_for_a_collector_that_does_not_answer(monkey
     ],
 )
 def test_the_flag_or_a_sampler_switches_it_on(rate: int | None, environ: dict[str, str], wanted: bool) -> None:
-    assert (tracing.tracing(TracingOptions(rate), environ) is not no_companions) == wanted
+    assert (tracing.tracing(rate, environ) is not no_companions) == wanted
 
 
 def test_without_a_flag_the_environment_s_sampler_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -435,7 +435,7 @@ def test_the_flag_without_the_extra_is_one_line_that_says_what_to_install(bare: 
 
 
 def test_an_environment_made_for_others_is_no_error_without_the_extra(bare: None, caplog: pytest.LogCaptureFixture) -> None:
-    assert tracing.tracing(TracingOptions(), {"OTEL_TRACES_SAMPLER": "always_on"}) is no_companions
+    assert tracing.tracing(None, {"OTEL_TRACES_SAMPLER": "always_on"}) is no_companions
     assert "nothing is traced: OpenTelemetry is not installed" in said(caplog)[0]
 
 
@@ -454,7 +454,7 @@ def test_a_rate_that_cannot_be_is_refused(number: str, capsys: pytest.CaptureFix
 )
 def test_what_is_not_spoken_is_refused(environ: dict[str, str], error: str) -> None:
     with pytest.raises(InputError) as refused:
-        tracing.tracing(TracingOptions(1), environ)
+        tracing.tracing(1, environ)
     assert str(refused.value).startswith(error)
 
 

@@ -81,10 +81,10 @@ def _companions(args: argparse.Namespace) -> MakeCompanions:
     # Here and not above: they load aiohttp, the engine and Kopf, which other commands, and the help, do without.
     from placewright.engine.companions import together  # noqa: PLC0415
     from placewright.observability.decisionlog import decision_log  # noqa: PLC0415
-    from placewright.observability.tracing import TracingOptions, tracing  # noqa: PLC0415
+    from placewright.observability.tracing import tracing  # noqa: PLC0415
     from placewright.serving.endpoints import endpoints  # noqa: PLC0415
 
-    traces = tracing(TracingOptions(args.tracing_sampling_rate_per_million))
+    traces = tracing(args.tracing_sampling_rate_per_million)
     return together(decision_log, traces, endpoints(serving_options(args)))
 
 

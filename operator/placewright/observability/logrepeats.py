@@ -97,8 +97,8 @@ class Repeats(logging.Filter):
             told += self._forgotten
             self._forgotten = []
             if self._uncounted:
-                told.append(_record_of_uncounted(self._uncounted))
-                self._uncounted = 0
+                told.append(_made(__name__, logging.WARNING, "lines of many kinds were left out as repeats"))
+                told[-1].left_out, self._uncounted = self._uncounted, 0
         return told
 
     def _passes(self, key: Hashable, record: logging.LogRecord, now: float) -> bool:
@@ -173,12 +173,6 @@ def _summary(kind: _Kind) -> logging.LogRecord | None:
     if summary is not None:
         summary.created, summary.left_out = time.time(), kind.left_out
     return summary
-
-
-def _record_of_uncounted(count: int) -> logging.LogRecord:
-    record = _made(__name__, logging.WARNING, "lines of many kinds were left out as repeats")
-    record.left_out = count
-    return record
 
 
 def _made(name: str, level: int, message: str) -> logging.LogRecord:

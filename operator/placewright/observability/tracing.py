@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
@@ -28,51 +27,37 @@ _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_P
 _SPOKEN: Final = "http/protobuf"
 
 
-@dataclass(frozen=True, slots=True)
-class TracingOptions:
-    """The options of traces.
-
-    Attributes:
-        rate_per_million: attempts that are traced of a million; 0: none; None: by OTEL_TRACES_SAMPLER, and none without it.
-    """
-
-    rate_per_million: int | None = None
-
-    def wanted(self, environ: Mapping[str, str]) -> bool:
-        """Whether any attempt is traced, by these options and the environment."""
-        if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or environ.get(_EXPORTER) == "none":
-            return False
-        return bool(environ.get(_SAMPLER)) if self.rate_per_million is None else self.rate_per_million > 0
-
-
-def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) -> MakeCompanions:
+def tracing(rate_per_million: int | None, environ: Mapping[str, str] = os.environ) -> MakeCompanions:
     """Make the companion that traces an engine's attempts.
 
+    If only the environment asks for traces and OpenTelemetry is not installed, log a warning: other programs may be meant.
+
     Args:
-        options: of traces.
+        rate_per_million: attempts in a million that are traced; 0 for none; None for the rate of OTEL_TRACES_SAMPLER, and none without it.
         environ: OpenTelemetry's own variables.
 
     Returns:
-        A maker of the companion; of none where no attempt is traced. Where only the environment asks for traces and OpenTelemetry is not
-        installed, a warning says so: the variables may be meant for other programs.
+        A maker of the companion; a maker of none if no attempt is traced.
 
     Raises:
         InputError: the flag asks for traces and OpenTelemetry is not installed, or the environment names a protocol that is not supported.
     """
-    if not options.wanted(environ):
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or environ.get(_EXPORTER) == "none":
+        return no_companions
+    if not (environ.get(_SAMPLER) if rate_per_million is None else rate_per_million):
         return no_companions
     if not installed():
-        if options.rate_per_million is None:
+        if rate_per_million is None:
             _log.warning("%s is set, but nothing is traced: OpenTelemetry is not installed; %s", _SAMPLER, _INSTALL)
             return no_companions
-        raise InputError(f"{RATE_FLAG}: found {options.rate_per_million}, but OpenTelemetry is not installed; allowed after {_INSTALL}")
+        raise InputError(f"{RATE_FLAG}: found {rate_per_million}, but OpenTelemetry is not installed; allowed after {_INSTALL}")
     _check(environ)
 
     def make(info: ReplicaInfo) -> Companions:
         # Here and not above: it imports OpenTelemetry.
         from placewright.observability.tracingexport import AttemptTraces  # noqa: PLC0415
 
-        traces = AttemptTraces.exporting(options.rate_per_million, info.replica.identity)
+        traces = AttemptTraces.exporting(rate_per_million, info.replica.identity)
         return Companions(Listeners(attempts=(traces,)), lambda _engine: traces)
 
     return make

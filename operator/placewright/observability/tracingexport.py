@@ -31,7 +31,7 @@ from placewright.api.bad_input import InputError, printable
 from placewright.observability.logformat import cut, message_of
 from placewright.observability.tracing import MILLION
 from placewright.observability.tracingspans import ROOT, export_spans
-from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.attempts import Attempt, Observer
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class _SampledAttempt(NamedTuple):
     context: SpanContext = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
-class AttemptTraces:
+class AttemptTraces(Observer):
     """An observer that traces some of the attempts, for as long as its context is open.
 
     The event loop only puts attempts into the queue of OpenTelemetry's batch thread. The exporter makes their spans in that thread.
@@ -98,7 +98,7 @@ class AttemptTraces:
         """Make traces that are exported by OTLP, set up by the flag and OpenTelemetry's environment variables.
 
         Args:
-            rate_per_million: as in `TracingOptions`.
+            rate_per_million: as of `tracing`.
             identity: of this replica.
 
         Returns:
@@ -142,14 +142,6 @@ class AttemptTraces:
         else:
             self._handed += 1
             self._batches.on_end(cast(Any, _SampledAttempt(attempt, time.time_ns() - time.monotonic_ns())))
-
-    def pod_entered(self, place: str, event: str) -> None:
-        """Do nothing: moves in the queue are not traced.
-
-        Args:
-            place: of the queue.
-            event: that moved the pod.
-        """
 
     def _waiting(self) -> int:
         return self._handed - self.exporter.taken
@@ -217,10 +209,6 @@ class WatchedExporter(SpanExporter):
     def shutdown(self) -> None:
         """End the other exporter."""
         self._exporter.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Return True: no span waits here."""
-        return True
 
     def _spans_of(self, attempts: Sequence[_SampledAttempt]) -> Sequence[ReadableSpan]:
         for attempt, offset, _ in attempts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -17,9 +17,8 @@ from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Resolv
 from placewright.framework.status import Code
 from placewright.framework.steps import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, WAIT_ON_PERMIT
 from placewright.observability.metrics import own, upstream
-from placewright.observability.metrics.series import Cell, CounterSeries, Floats, Histogram, Histograms, Series
+from placewright.observability.metrics.series import CounterSeries, Floats, Histogram, Histograms, Series
 from placewright.scheduler.attempts import Attempt, Result
-from placewright.scheduler.cycle import ScheduleResult
 
 #: What upstream calls the label of pods that took more attempts than it counts one by one.
 _MANY: Final = "15+"
@@ -86,7 +85,6 @@ class AttemptSeries:
         self._preemptions = CounterSeries(upstream.PREEMPTION_ATTEMPTS)
         self._victims = Histograms(upstream.PREEMPTION_VICTIMS)
         self._incoming = CounterSeries(upstream.INCOMING_PODS)
-        self._entered: dict[tuple[str, str], Cell] = {}
         self._profiles: dict[str, ProfileSeries] = {}
         # Those without labels are there from the first scrape on, so that rates begin at 0.
         self._chosen = self._algorithm.at()
@@ -115,10 +113,7 @@ class AttemptSeries:
             place: of the queue.
             event: that moved the pod.
         """
-        cell = self._entered.get((place, event))
-        if cell is None:
-            cell = self._entered[place, event] = self._incoming.at(place, event)
-        cell.value += 1
+        self._incoming.at(place, event).value += 1
 
     def placed(self, numbers: Floats, decided: Floats, since_ready: Floats) -> None:
         """Count bound pods. All arrays have the shape (pods,).
@@ -200,22 +195,9 @@ class AttemptSeries:
         )  # fmt: skip
 
 
-class _Shape(NamedTuple):
-    """The shape of placements that are counted in the same series, with their numbers.
-
-    Attributes:
-        steps: names of the steps, which were all successes.
-        skip_filter: plugins that skipped Filter.
-        skip_score: plugins that skipped Score.
-        scorers: plugins whose points make up the chosen node's score.
-        rows: for each placement `_OF_ALL` numbers, then the seconds of each step and the points of each scorer.
-    """
-
-    steps: tuple[str, ...]
-    skip_filter: frozenset[str]
-    skip_score: frozenset[str]
-    scorers: tuple[str, ...]
-    rows: array[float]
+#: What placements that are counted in the same series have in common: the names of their steps, which were all successes; the plugins that
+#: skipped Filter, and those that skipped Score; the plugins whose points make up the score of the chosen node.
+_Shape = tuple[tuple[str, ...], frozenset[str], frozenset[str], tuple[str, ...]]
 
 
 class ProfileSeries:
@@ -235,7 +217,8 @@ class ProfileSeries:
         self._all = all_of_them
         self._name = name
         self._attempts = {result: all_of_them.attempts.at(result.value, name) for result in Result}
-        self._shapes: dict[tuple[object, ...], _Shape] = {}
+        #: Rows of each shape: `_OF_ALL` numbers of a placement, then the seconds of each step and the points of each scorer.
+        self._noted: dict[_Shape, array[float]] = {}
         self._points: dict[str, int] = {}
 
     def adopt(self, profile: ResolvedProfile) -> None:
@@ -262,42 +245,38 @@ class ProfileSeries:
                 return False
             names.append(name)
             row.append(seconds)
-        key = (*names, frozenset(steps.skip_filter), frozenset(steps.skip_score), *result.plugins)
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._begin(key, names, result)
+        shape = (tuple(names), frozenset(steps.skip_filter), frozenset(steps.skip_score), tuple(result.plugins))
+        rows = self._noted.get(shape)
+        if rows is None:
+            if len(self._noted) >= _SHAPES:
+                self.settle()
+            rows = self._noted[shape] = array("d")
         row.extend(result.plugins.values())
-        shape.rows.extend(row)
-        if len(shape.rows) >= _ROWS * len(row):
-            self._settle(shape)
+        rows.extend(row)
+        if len(rows) >= _ROWS * len(row):
+            self._settle(shape, rows)
         return True
-
-    def _begin(self, key: tuple[object, ...], names: list[str], result: ScheduleResult) -> _Shape:
-        if len(self._shapes) >= _SHAPES:
-            self.settle()
-        skip_filter, skip_score = frozenset(result.state.skip_filter), frozenset(result.state.skip_score)
-        shape = self._shapes[key] = _Shape(tuple(names), skip_filter, skip_score, tuple(result.plugins), array("d"))
-        return shape
 
     def settle(self) -> None:
         """Count the noted placements."""
-        shapes, self._shapes = self._shapes, {}
-        for shape in shapes.values():
-            self._settle(shape)
+        noted, self._noted = self._noted, {}
+        for shape, rows in noted.items():
+            self._settle(shape, rows)
 
-    def _settle(self, shape: _Shape) -> None:
-        columns = np.array(shape.rows).reshape(-1, _OF_ALL + len(shape.steps) + len(shape.scorers)).T
-        del shape.rows[:]
+    def _settle(self, shape: _Shape, rows: array[float]) -> None:
+        steps, skip_filter, skip_score, scorers = shape
+        columns = np.array(rows).reshape(-1, _OF_ALL + len(steps) + len(scorers)).T
+        del rows[:]
         number, took, decided, since_ready = columns[:_OF_ALL]
         times = len(number)
         self._attempts[Result.SCHEDULED].value += times
         self._all.durations.at(Result.SCHEDULED.value, self._name).observe_all(took)
         self._placed(number, decided, since_ready)
-        for name, seconds in zip(shape.steps, columns[_OF_ALL:], strict=False):
+        for name, seconds in zip(steps, columns[_OF_ALL:], strict=False):
             self._all.step(name, Code.SUCCESS, self._name).observe_all(seconds)
-        for plugin, points in zip(shape.scorers, columns[_OF_ALL + len(shape.steps) :], strict=True):
+        for plugin, points in zip(scorers, columns[_OF_ALL + len(steps) :], strict=True):
             self._points[plugin] = self._points.get(plugin, 0) + int(points.sum())
-        self._evaluated(shape.steps, shape.skip_filter, shape.skip_score, times)
+        self._evaluated(steps, skip_filter, skip_score, times)
 
     def _count(self, attempt: Attempt) -> None:
         """Count one attempt in all of its series."""

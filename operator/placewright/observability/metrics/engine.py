@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Final
 
@@ -48,7 +48,7 @@ class EngineSeries:
             yield from part.series()
 
 
-class EngineMetrics:
+class EngineMetrics(Collector):
     """Exports the counted figures of an engine, and the figures that are read from it at each scrape.
 
     The metrics of two engines in one process share the metrics of the process only.
@@ -66,7 +66,7 @@ class EngineMetrics:
         self._object_sizes = ObjectSizes(engine.deciding, engine.reading)
         self._build = told(own.BUILD, (version("placewright"), platform.python_version()))
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Read(self._others))
+        self._registry.register(self)
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         GCCollector(registry=self._registry)
@@ -83,8 +83,8 @@ class EngineMetrics:
         histograms = "".join(one.text() for one in self._series if isinstance(one, Histograms))
         return histograms.encode() + encode(self._registry), content_type
 
-    def _others(self) -> Iterator[Metric]:
-        """All metrics but histograms, which write their own text."""
+    def collect(self) -> Iterator[Metric]:
+        """Read all metrics except histograms, which write their own text."""
         yield from (one.metric() for one in self._series if isinstance(one, CounterSeries))
         yield self._build
         yield from scrape.gauges(self._engine)
@@ -95,13 +95,3 @@ class EngineMetrics:
         yield from scrape.of_plugins((name, active.evaluator.runtime) for name, active in deciding.live.active.items())
         yield from shadows.compared(deciding.shadows.by_name)
         yield counted(own.SCORE_SHARE, self._series.attempts.shares())
-
-
-class _Read(Collector):
-    """A collector that calls a function."""
-
-    def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
-        self._collect = collect
-
-    def collect(self) -> Iterable[Metric]:
-        return self._collect()

@@ -11,7 +11,7 @@ from yarl import URL
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
 from placewright.observability.metrics import upstream
-from placewright.observability.metrics.series import Cell, CounterSeries, Histogram, Histograms, Series
+from placewright.observability.metrics.series import CounterSeries, Histograms, Series
 
 #: One call of a hint in so many is timed: a hint is called for thousands of pods in a row.
 HINT_SAMPLE: Final = 10
@@ -30,7 +30,6 @@ class EventTimes:
             clock: seconds.
         """
         self._events = Histograms(upstream.EVENT_DURATION)
-        self._known: dict[str, Histogram] = {}
         self._clock = clock
         self._began = 0.0
 
@@ -40,10 +39,7 @@ class EventTimes:
 
     def handled(self, event: str) -> None:
         """Count the time since `begin` for an event."""
-        found = self._known.get(event)
-        if found is None:
-            found = self._known[event] = self._events.at(event)
-        found.observe(self._clock() - self._began)
+        self._events.at(event).observe(self._clock() - self._began)
 
     def series(self) -> Iterable[Series]:
         """List the series, for export."""
@@ -89,8 +85,6 @@ class RequestTimes:
         self._requests = CounterSeries(upstream.REQUESTS)
         self._durations = Histograms(upstream.REQUEST_DURATION)
         self._waits = Histograms(upstream.RATE_LIMITER_DURATION)
-        self._answers: dict[tuple[str, int | None], Cell] = {}
-        self._times: dict[str, tuple[Histogram, Histogram]] = {}
 
     def answered(self, method: str, status: int | None) -> None:
         """Count a request when its answer begins, or when it fails.
@@ -99,11 +93,7 @@ class RequestTimes:
             method: of HTTP.
             status: of the answer; None where there is none.
         """
-        cell = self._answers.get((method, status))
-        if cell is None:
-            code = _NO_ANSWER if status is None else str(status)
-            cell = self._answers[method, status] = self._requests.at(code, method, self._host)
-        cell.value += 1
+        self._requests.at(_NO_ANSWER if status is None else str(status), method, self._host).value += 1
 
     def ended(self, method: str, waited: float, took: float) -> None:
         """Count the times of a request that has ended.
@@ -113,11 +103,8 @@ class RequestTimes:
             waited: seconds for its turn by the rate limit.
             took: seconds after that, to the end of its answer.
         """
-        known = self._times.get(method)
-        if known is None:
-            known = self._times[method] = (self._waits.at(method, self._host), self._durations.at(method, self._host))
-        known[0].observe(waited)
-        known[1].observe(took)
+        self._waits.at(method, self._host).observe(waited)
+        self._durations.at(method, self._host).observe(took)
 
     def series(self) -> Iterable[Series]:
         """List the series, for export."""
