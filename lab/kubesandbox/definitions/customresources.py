@@ -1,7 +1,7 @@
 """Custom resource definitions: checks them, and admits objects of their kinds.
 
-A definition gets its conditions from `establish`; a `CustomResource` made of it then admits objects: unknown fields
-are pruned, defaults filled in, and what is left is validated, by its schema and by the rules in CEL that stand there.
+A definition gets its conditions from `establish`. A `CustomResource` then admits the objects of the definition: it prunes unknown fields,
+fills in defaults, and validates the object by the schema and by the schema's rules in CEL.
 """
 
 from __future__ import annotations
@@ -14,20 +14,24 @@ from typing import Any, Final
 from kubesandbox.definitions.schemas import Fault, fill_defaults, prune, unknown_fields, validate
 from kubesandbox.definitions.validationrules import RuleTree, check_rules, faults_of_rules, grow
 from kubesandbox.edits.shapes import Object
+from kubesandbox.status import ApiError
 
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SIMPLE_TYPES: Final = ("object", "array", "string", "integer", "number", "boolean")
 
 
-class Invalid(Exception):
-    """An object that may not be stored: 422. `kind` is qualified (`CronTab.example.com`), `causes` as in a Status."""
+class Invalid(ApiError):
+    """The refusal of an object that may not be stored: 422.
 
-    def __init__(self, kind: str, name: str, causes: Sequence[Mapping[str, str]]) -> None:
-        shown = [f"{cause['field']}: {cause['message']}" for cause in causes]
-        super().__init__(f'{kind} "{name}" is invalid: {shown[0] if len(shown) == 1 else "[" + ", ".join(shown) + "]"}')
-        self.kind = kind
-        self.name = name
-        self.causes = list(causes)
+    Attributes:
+        causes: faults, as the details of a Status show them.
+    """
+
+    def __init__(self, group: str, kind: str, name: str, faults: Sequence[Fault]) -> None:
+        self.causes = [{"reason": fault.reason, "message": fault.message, "field": fault.path} for fault in faults]
+        shown = str(faults[0]) if len(faults) == 1 else f"[{', '.join(map(str, faults))}]"
+        details = {"name": name, "group": group, "kind": kind, "causes": self.causes}
+        super().__init__(422, "Invalid", f'{kind}.{group} "{name}" is invalid: {shown}', details)
 
 
 class CustomResource:
@@ -41,7 +45,7 @@ class CustomResource:
         self._rules: dict[str, RuleTree] = {name: grow(self.schema(name)) for name in self._versions}
 
     def schema(self, version: str) -> Mapping[str, Any]:
-        """Return the openAPIV3Schema of a version; one that prunes nothing when the definition has none."""
+        """Return the openAPIV3Schema of a version. If the definition has none, return a schema that prunes nothing."""
         found: Mapping[str, Any] = self._versions[version].get("schema", {}).get("openAPIV3Schema") or {
             "type": "object",
             "x-kubernetes-preserve-unknown-fields": True,
@@ -57,7 +61,7 @@ class CustomResource:
         return list(self._versions[version].get("additionalPrinterColumns") or [])
 
     def unknown_fields(self, new: Mapping[str, Any]) -> list[str]:
-        """Return the paths in `new` that its version's schema does not know: what strict clients want refused."""
+        """Return the paths in `new` that its version's schema does not know. Strict clients want such objects refused."""
         schema = self.schema(str(new.get("apiVersion", "")).rpartition("/")[2])
         return list(unknown_fields(new, schema, root=True))
 
@@ -76,24 +80,19 @@ class CustomResource:
         faults = list(validate(admitted, schema))
         faults += check_rules(admitted, old, self._rules[version], faults)
         if faults:
-            raise _invalid(f"{self.kind}.{self.group}", admitted["metadata"].get("name", ""), faults)
+            raise Invalid(self.group, self.kind, admitted["metadata"].get("name", ""), faults)
         return admitted
 
 
-def _invalid(kind: str, name: str, faults: Sequence[Fault]) -> Invalid:
-    causes = [{"reason": fault.reason, "message": fault.message, "field": fault.path} for fault in faults]
-    return Invalid(kind, name, causes)
-
-
 def establish(crd: Object, now: str = "") -> None:
-    """Check a definition and completes it in place: names, strategy, conditions `NamesAccepted` and `Established`.
+    """Check a definition and complete it in place: names, strategy, conditions `NamesAccepted` and `Established`.
 
     `now` is an RFC 3339 time for the conditions. Raises `Invalid` with every fault.
     """
     name = str(crd.get("metadata", {}).get("name", ""))
     faults = list(_faults_of_spec(crd.get("spec"), name))
     if faults:
-        raise _invalid("CustomResourceDefinition.apiextensions.k8s.io", name, faults)
+        raise Invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, faults)
     spec = crd["spec"]
     names = spec["names"]
     names.setdefault("singular", names["kind"].lower())

@@ -1,6 +1,6 @@
 """Custom resource definitions: read from a folder of files, and at work.
 
-Each one that is stored adds its types to the registry, a deleted one takes them away.
+A definition that is stored adds its types to the registry. A definition that is deleted takes them away.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import yaml
 
-from kubesandbox.definitions.customresources import CustomResource, Invalid, establish
+from kubesandbox.definitions.customresources import CustomResource, establish
 from kubesandbox.resources import GroupResource, ResourceRegistry, ResourceType
-from kubesandbox.status import ApiError, Object
+from kubesandbox.status import Object
 from kubesandbox.storage.store import Change, Store
 from placewright.api.yamldocs import documents
 
@@ -35,18 +35,12 @@ class Definitions:
     def establish(self, new: Object, now: str) -> Object:
         """Return a definition with defaults and conditions. Raises ApiError 422."""
         established: Object = {**new, "status": copy.deepcopy(new.get("status") or {})}
-        try:
-            establish(established, now)
-        except Invalid as refused:
-            raise _refusal(refused) from refused
+        establish(established, now)
         return established
 
     def admit(self, resource: ResourceType, new: Object, old: Object | None) -> Object:
         """Return a custom object, pruned, defaulted and checked. Raises ApiError 422."""
-        try:
-            return self._rules[resource.key].admit(new, old)
-        except Invalid as refused:
-            raise _refusal(refused) from refused
+        return self._rules[resource.key].admit(new, old)
 
     def unknown_fields(self, resource: ResourceType, new: Object) -> list[str]:
         """Return the fields of a custom object that its schema does not know; none for built-in types."""
@@ -119,16 +113,10 @@ def _type_of(spec: Object, version: Object, stored: str) -> ResourceType:
     )
 
 
-def _refusal(refused: Invalid) -> ApiError:
-    kind, _, group = refused.kind.partition(".")
-    details: Object = {"name": refused.name, "group": group, "kind": kind, "causes": refused.causes}
-    return ApiError(422, "Invalid", str(refused), details)
-
-
 def read_definitions(folder: Path) -> Iterator[Object]:
     """Yield the definitions in `*.yaml` and `*.yml`, in order of file name; objects of other kinds are skipped.
 
-    Raises ValueError, with file and reason, for what is no YAML or no Kubernetes object; OSError when unreadable.
+    Raises OSError if a file cannot be read. Raises ValueError, with file and reason, if it has no YAML or no Kubernetes objects.
     """
     for file in sorted(each for each in folder.iterdir() if each.suffix in (".yaml", ".yml")):
         try:
@@ -144,5 +132,5 @@ def read_definitions(folder: Path) -> Iterator[Object]:
 
 @lru_cache(maxsize=32)
 def _documents(text: str) -> tuple[Any, ...]:
-    """Parse a text once a process: all sandboxes share the documents. Callers copy a document before they change it."""
+    """Parse a text once a process, because all sandboxes share the documents. Callers copy a document before they change it."""
     return tuple(document.value for document in documents(text))

@@ -23,19 +23,12 @@ from kubesandbox.edits.fieldsets import (
     prefixes,
     text,
 )
+from kubesandbox.edits.patcherror import PatchError
 from kubesandbox.edits.shapes import Object, Shape, shape_of
 
 APPLY, UPDATE = "Apply", "Update"
 _IDENTITY: Final = ("manager", "operation", "apiVersion", "subresource")
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
-
-
-class ApplyConflict(Exception):
-    """Other managers own fields that were applied with other values; `causes` as in a Status' details."""
-
-    def __init__(self, message: str, causes: list[dict[str, str]]) -> None:
-        super().__init__(message)
-        self.causes = causes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +63,10 @@ def server_side_apply(
     now: str,
     subresource: str = "",
 ) -> Object:
-    """Return the live object after `applied`, `managedFields` brought up to date.
+    """Return the live object after `applied`, with new `managedFields`. Without a `current` object, create one.
 
-    `current` None creates. `now` is an RFC 3339 time. Raises `ApplyConflict`, and ValueError for a broken
-    `managedFields` on the live object. The result shares no container with `current` that it changes.
+    `now` is an RFC 3339 time. The result shares no container with `current` that it changes. Raises `PatchError` for a conflict, and
+    ValueError if the live object has invalid `managedFields`.
     """
     live = current or {}
     sent = _without_nulls(applied)
@@ -97,7 +90,7 @@ def track_update(
     subresource: str = "",
     schema: Mapping[str, Any] | None = None,
 ) -> None:
-    """Brings `new["metadata"]["managedFields"]` up to date after a write that is no apply (in place)."""
+    """Bring `new["metadata"]["managedFields"]` up to date in place, after a write that is no apply."""
     shape = shape_of(str(new.get("kind", "")), schema)
     manager = Manager(field_manager or "unknown", UPDATE, str(new.get("apiVersion", "")), subresource)
     owners = _owners_after(old or {}, new)
@@ -116,7 +109,7 @@ def track_update(
 
 
 def _owned_here(fields: FieldSet, subresource: str) -> FieldSet:
-    """Without the fields that this endpoint does not write: status here, all but status and metadata there."""
+    """Return the fields that this endpoint writes: status and metadata by the subresource `status`, else all but status."""
     if subresource == "status":
         return frozenset(path for path in fields if path[0] in ("f:status", "f:metadata"))
     return frozenset(path for path in fields if path[0] != "f:status")
@@ -135,7 +128,7 @@ def _take_over(owners: _Owners, manager: Manager, changed: FieldSet, force: bool
         _replace(owners, other, owners[other].fields - fields, owners[other].time)
 
 
-def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> ApplyConflict:
+def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> PatchError:
     causes: list[dict[str, str]] = []
     lines: list[str] = []
     for other in sorted(contested, key=str):
@@ -147,7 +140,7 @@ def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> ApplyConfl
         message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     else:
         message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
-    return ApplyConflict(message, causes)
+    return PatchError(message, code=409, causes=causes)
 
 
 def _prune(merged: Object, owners: _Owners, manager: Manager, mine: FieldSet, shape: Shape) -> None:

@@ -1,8 +1,10 @@
 """JSON Patch as API servers take it: a list of operations on a document, all applied or none.
 
-The library does RFC 6902. API servers take more, so each operation is first said in the standard's words: a key of an object may be
-replaced or copied that is not there, a value left out is null, a test for null passes where nothing is, and a negative index counts
-from the end of a list.
+The library implements RFC 6902. API servers accept more, so each operation is first translated to the standard's form:
+
+- A missing key of an object may be replaced or copied.
+- A missing value counts as null, and a test for null passes if the key is missing.
+- A negative index counts from the end of a list.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import Any, Final
 from jsonpatch import JsonPatch, JsonPatchException
 from jsonpointer import JsonPointer, JsonPointerException
 
+from kubesandbox.edits.patcherror import PatchError
+
 #: Operations that an API server accepts in one patch.
 MAX_OPERATIONS: Final = 10_000
 _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
@@ -23,22 +27,14 @@ _NEGATIVE: Final = re.compile(r"-[1-9][0-9]{0,17}")
 _Operation = dict[str, Any]
 
 
-class JsonPatchError(Exception):
-    """The patch is not one (`code` 400), has too many operations (413), or does not fit the document (422)."""
-
-    def __init__(self, message: str, *, code: int = 422) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 def apply_json_patch(document: Any, operations: object) -> Any:
-    """Return a patched deep copy of `document`; null is a list of none. Raises `JsonPatchError` and leaves `document` alone."""
+    """Return a patched deep copy of `document`; null counts as an empty list of operations. Raises `PatchError`."""
     operations = [] if operations is None else operations
     if not isinstance(operations, list):
-        raise JsonPatchError("a JSON patch is a list of operations", code=400)
+        raise PatchError("a JSON patch is a list of operations", code=400)
     if len(operations) > MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
-        raise JsonPatchError(message, code=413)
+        raise PatchError(message, code=413)
     result = copy.deepcopy(document)
     for operation in operations:
         result = _apply(result, operation)
@@ -47,31 +43,31 @@ def apply_json_patch(document: Any, operations: object) -> Any:
 
 def _apply(document: Any, operation: object) -> Any:
     if not isinstance(operation, dict):
-        raise JsonPatchError(f"not an operation: {operation!r}", code=400)
+        raise PatchError(f"not an operation: {operation!r}", code=400)
     if operation.get("op") not in _OPERATIONS:
-        raise JsonPatchError(f"Unexpected kind: {operation.get('op')}")
+        raise PatchError(f"Unexpected kind: {operation.get('op')}")
     for name in ("path", "from") if operation["op"] in ("move", "copy") else ("path",):
         if not isinstance(operation.get(name), str):
-            raise JsonPatchError(f"{operation['op']} operation needs {name!r}, a JSON pointer")
+            raise PatchError(f"{operation['op']} operation needs {name!r}, a JSON pointer")
     try:
         for step in _standard(document, copy.deepcopy(operation)):
             document = JsonPatch([step]).apply(document, in_place=True)
     except (JsonPatchException, JsonPointerException, TypeError, ValueError, LookupError) as error:
-        raise JsonPatchError(f"{operation['op']} {operation['path']}: {error}") from error
+        raise PatchError(f"{operation['op']} {operation['path']}: {error}") from error
     return document
 
 
 def _standard(document: Any, operation: _Operation) -> Iterator[_Operation]:
     """Yield the operation in the form of RFC 6902.
 
-    A move becomes two, because an index may count from the end of the list that the first one leaves.
+    A move becomes two operations, because an index may count from the end of the list that the removal leaves.
     """
     name, path = operation["op"], operation["path"]
     value = operation.get("value")
     if name in ("move", "copy"):
         source = _counted(document, operation["from"])
         if name == "move" and path.startswith(f"{operation['from']}/"):
-            raise JsonPatchError(f"cannot move {operation['from']} into itself")
+            raise PatchError(f"cannot move {operation['from']} into itself")
         value = None if name == "copy" and _is_free(document, source) else copy.deepcopy(JsonPointer(source).resolve(document))
         if name == "move":
             yield {"op": "remove", "path": source}
@@ -86,7 +82,7 @@ def _standard(document: Any, operation: _Operation) -> Iterator[_Operation]:
 
 
 def _counted(document: Any, path: str, *, inserts: bool = False) -> str:
-    """Return the path with indexes that count from the front; one that inserts may name the place after the last."""
+    """Return the path with indexes that count from the front. An operation that inserts may name the place after the last item."""
     parts, found = JsonPointer(path).parts, document
     for at, part in enumerate(parts):
         is_last = at == len(parts) - 1

@@ -8,22 +8,15 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from kubesandbox.edits.patcherror import PatchError
 from kubesandbox.edits.shapes import Object, Shape
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _DELETE_VALUES, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 
-class StrategicPatchError(Exception):
-    """The patch cannot be read as one; the message names the field. Real servers have a code for few of its faults: 500 is theirs."""
-
-    def __init__(self, message: str, *, code: int = 500) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
-    """Return a patched copy of `current` (parts that the patch does not touch are shared)."""
+    """Return a patched copy of `current`, which shares the parts that the patch does not touch. Raises `PatchError`."""
     directive = patch.get(_PATCH, "merge")
     if directive == "delete":
         return {}
@@ -31,7 +24,7 @@ def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
         replaced: Object = _without_directives({key: value for key, value in patch.items() if key != _PATCH})
         return replaced
     if directive != "merge":
-        raise StrategicPatchError(f"Unknown {_PATCH} value {directive!r}: delete, replace or merge are allowed")
+        raise PatchError(f"Unknown {_PATCH} value {directive!r}: delete, replace or merge are allowed", code=500)
     result = _retained(current, patch)
     for name, value in patch.items():
         if not name.startswith("$"):
@@ -51,11 +44,9 @@ def _retained(current: Object, patch: Object) -> Object:
     if _RETAIN not in patch:
         return dict(current)
     kept = patch[_RETAIN]
-    if not isinstance(kept, list):
-        raise StrategicPatchError("invalid patch format of retainKeys", code=400)
-    unlisted = [k for k, v in patch.items() if not k.startswith("$") and v is not None and k not in kept]
-    if unlisted:
-        raise StrategicPatchError("invalid patch format of retainKeys", code=400)
+    named = [key for key, value in patch.items() if not key.startswith("$") and value is not None]
+    if not isinstance(kept, list) or any(key not in kept for key in named):
+        raise PatchError("invalid patch format of retainKeys", code=400)
     return {key: value for key, value in current.items() if key in kept}
 
 
@@ -89,7 +80,7 @@ def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) ->
     result, key = list(found), shape.merge_key
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise StrategicPatchError(f"{name}: {item!r} does not contain declared merge key: {key}")
+            raise PatchError(f"{name}: {item!r} does not contain declared merge key: {key}", code=500)
         at = next((i for i, other in enumerate(result) if _identity(other, key) == item[key]), None)
         if item.get(_PATCH) == "delete":
             result = [other for other in result if _identity(other, key) != item[key]]
@@ -102,7 +93,7 @@ def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) ->
 
 
 def _reorder(result: Object, name: str, order: list[Any], before: list[Any], key: str) -> None:
-    """Sorts the elements of a list that `order` names into its order."""
+    """Sort the elements of a list that `order` names into that order."""
     if isinstance(result.get(name), list):
         result[name] = _in_order(result[name], order, before, key)
 
@@ -128,12 +119,12 @@ def _items(value: Any) -> list[Any]:
 
 
 def _identity(element: Any, key: str) -> Any:
-    """Return the identity of a list's element: its key, or itself where it is no object."""
+    """Return the key of a list's element, or the element itself if it is no object."""
     return element.get(key) if isinstance(element, dict) else element
 
 
 def _without_directives(value: Any) -> Any:
-    """`value` as it is stored: nulls and directives taken out, at any depth."""
+    """Return `value` as it is stored: without nulls and directives, at any depth."""
     if isinstance(value, dict):
         return {k: _without_directives(v) for k, v in value.items() if v is not None and not k.startswith("$")}
     if isinstance(value, list):
@@ -144,5 +135,5 @@ def _without_directives(value: Any) -> Any:
 
 def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise StrategicPatchError(f"{name}: a list is expected, found {type(value).__name__}")
+        raise PatchError(f"{name}: a list is expected, found {type(value).__name__}", code=500)
     return value

@@ -13,7 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from kubesandbox.definitions.definitions import DEFINITIONS
-from kubesandbox.edits.patches import PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
+from kubesandbox.edits.apply import track_update
+from kubesandbox.edits.patcherror import PatchError
+from kubesandbox.edits.patches import APPLY_PATCH, PatchTerms, apply_patch
 from kubesandbox.kinds.admission import Admission
 from kubesandbox.resources import ResourceRegistry, ResourceType, presented, to_stored
 from kubesandbox.status import (
@@ -48,7 +50,7 @@ _BUSY: Final = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", 
 _STATUS_ALONE: Final = frozenset({"resource.k8s.io"})
 
 Guard = Callable[[ResourceType, Object, Object], None]
-_REASONS: Final = {400: "BadRequest", 404: "NotFound", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType"}
+_REASONS: Final = {400: "BadRequest", 404: "NotFound", 409: "Conflict", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
 
 
@@ -140,7 +142,7 @@ class Writes:
         """Apply a patch to the current object; server-side apply creates it. Answers (object, whether created)."""
         options = options or WriteOptions()
         current = self.store.get(resource.key, namespace, name)
-        applying = request.content_type == "application/apply-patch+yaml"
+        applying = request.content_type == APPLY_PATCH
         if current is None:
             if not applying or options.subresource:
                 raise not_found(resource, name)
@@ -212,14 +214,11 @@ class Writes:
         )
         try:
             return apply_patch(current, request.content, request.content_type, terms)
-        except PatchConflict as refused:
-            details = details_of(resource, name, causes=refused.causes)
-            raise ApiError(409, "Conflict", str(refused), details) from refused
-        except PatchInvalid as refused:
+        except PatchError as refused:
             if refused.code == 500:
                 raise unspecific(str(refused)) from refused
-            reason = _REASONS.get(refused.code, "Invalid")
-            raise ApiError(refused.code, reason, str(refused), details_of(resource, name)) from refused
+            reason, details = _REASONS.get(refused.code, "Invalid"), details_of(resource, name, causes=refused.causes)
+            raise ApiError(refused.code, reason, str(refused), details) from refused
 
     def _update(self, resource: ResourceType, current: Stored, new: Object, options: WriteOptions) -> Stored:
         """Update an object after the metadata checks: keep status and the rest apart, and run admission."""

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesandbox.edits.apply import track_update
 from kubesandbox.edits.fieldsets import compare, decode, encode, fields_of, text
-from kubesandbox.edits.patches import APPLY_PATCH, PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
+from kubesandbox.edits.patcherror import PatchError
+from kubesandbox.edits.patches import APPLY_PATCH, PatchTerms, apply_patch
 from kubesandbox.edits.shapes import shape_of
 
 POD = shape_of("Pod")
@@ -180,7 +182,7 @@ def test_lists_of_a_custom_schema_merge_as_it_says() -> None:
 
     live = apply(None, box("a"), "one", schema=schema)
     live["spec"]["keyed"][0]["zone"] = "z"  # what defaulting does
-    with pytest.raises(PatchConflict) as refused:
+    with pytest.raises(PatchError) as refused:
         apply(live, box("b"), "two", schema=schema)
     assert [cause["field"] for cause in refused.value.causes] == [".spec.plain"]
     found = apply(live, box("b"), "two", schema=schema, force=True)["spec"]
@@ -219,7 +221,7 @@ def test_whoever_writes_plainly_owns_the_maps_and_elements_too() -> None:
 def test_an_object_without_records_belongs_to_before_first_apply() -> None:
     live = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostname": "a"}}
     sent = {**live, "spec": {"hostname": "b"}}
-    with pytest.raises(PatchConflict, match='conflict with "before-first-apply" using v1'):
+    with pytest.raises(PatchError, match='conflict with "before-first-apply" using v1'):
         apply(live, sent, "one")
 
 
@@ -227,7 +229,7 @@ def test_an_object_without_records_belongs_to_before_first_apply() -> None:
 def test_broken_records_are_refused_and_not_followed(broken: list[Any]) -> None:
     live = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "managedFields": broken}}
     sent = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
-    with pytest.raises(PatchInvalid, match="managedFields"):
+    with pytest.raises(PatchError, match="managedFields"):
         apply(live, sent, "one")
 
 
