@@ -1,8 +1,7 @@
 """Faults on demand: slow answers, refused or lost requests, broken watches, forgotten history.
 
-Tests set faults on the Python object. A server in another process is asked by `POST /sandbox/refuse-connections` (`seconds`, same token).
-Nothing is random
-but shares, and those come from a seeded generator.
+Tests set faults on the Python object. A server in another process takes `POST /sandbox/refuse-connections` (`seconds`, same token).
+Only shares of requests are random, and they come from a seeded generator.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ from typing import Final
 import msgspec
 
 from kubesandbox.status import ApiError, bad_request, method_not_allowed, no_such_path
+from kubesandbox.storage.store import Store
+from kubesandbox.storage.watches import Watches
 
 _REASONS: Final = {
     409: "Conflict",
@@ -40,9 +41,9 @@ class Rule:
         share: chance of each matching request, from 0 to 1.
         latency: seconds that the request waits first.
         code: status of an answer instead of the request's effect; 0 for none.
-        retry_after: seconds, with `code`.
-        lose_answer: carry the request out, and break the connection.
-        met: requests so far.
+        retry_after: seconds in the header `Retry-After` of such an answer.
+        lose_answer: True to carry the request out and break the connection.
+        met: number of requests that met the rule so far.
     """
 
     method: str = ""
@@ -57,30 +58,13 @@ class Rule:
     met: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class InjectedFault:
-    """The fate of one request."""
-
-    refusal: ApiError | None = None
-    lose_answer: bool = False
-
-
 class Faults:
-    """The faults of one server, which passes in the functions that break watches, compact and refuse connections."""
+    """The faults of one server. The server passes in the function that closes its port for a time."""
 
-    def __init__(
-        self,
-        *,
-        drop_watches: Callable[[str], int],
-        compact: Callable[[], None],
-        refuse: Callable[[float], None],
-        cut_watches: Callable[[int], None],
-        seed: int = 0,
-    ) -> None:
-        self._drop_watches = drop_watches
-        self._compact = compact
-        self._refuse = refuse
-        self._cut_watches = cut_watches
+    def __init__(self, store: Store, watches: Watches, refuse: Callable[[float], None], seed: int = 0) -> None:
+        self._store = store
+        self._watches = watches
+        self.refuse_connections = refuse
         self._random = random.Random(seed)
         self._rules: list[Rule] = []
         self._let_go = asyncio.Event()
@@ -90,23 +74,8 @@ class Faults:
         """Whether any rule is set."""
         return bool(self._rules)
 
-    @property
-    def rules(self) -> list[Rule]:
-        """The rules that are still in force, with how often each was met."""
-        return list(self._rules)
-
     def add(self, rule: Rule) -> Rule:
-        """Set a rule. It is removed after `times` requests.
-
-        Args:
-            rule: the rule.
-
-        Returns:
-            The rule.
-
-        Raises:
-            ValueError: a field is out of range.
-        """
+        """Set a rule, and return it. It is removed after `times` requests. Raises ValueError if a field is out of range."""
         if not 0 <= rule.share <= 1 or rule.latency < 0 or rule.times < 0:
             raise ValueError("share must be within 0 and 1, latency and times 0 or more")
         if rule.code and not 400 <= rule.code <= 599:
@@ -124,47 +93,19 @@ class Faults:
         self._let_go = asyncio.Event()
 
     def drop_watches(self, resource: str = "") -> int:
-        """Break open watches off.
-
-        Args:
-            resource: plural of a type; empty for all.
-
-        Returns:
-            The number of watches.
-        """
-        return self._drop_watches(resource)
+        """Break open watches off: those of a type, given its plural, or all. Return their number."""
+        return self._watches.abort_all(resource)
 
     def cut_watches_after(self, lines: int) -> None:
-        """Break every watch that starts from now on after so many lines.
-
-        Args:
-            lines: 0 ends this.
-        """
-        self._cut_watches(lines)
+        """Break every watch that starts from now on after so many lines; 0 ends this."""
+        self._watches.cut_after = lines
 
     def compact(self) -> None:
         """Forget history: watches that resume and lists that continue get 410."""
-        self._compact()
+        self._store.compact()
 
-    def refuse_connections(self, seconds: float) -> None:
-        """Close every connection and the listening socket, for a time.
-
-        Args:
-            seconds: until it opens again.
-        """
-        self._refuse(seconds)
-
-    async def meet(self, method: str, path: str, query: dict[str, str]) -> InjectedFault | None:
-        """Wait for a request's latency, and decide its fate.
-
-        Args:
-            method: HTTP method.
-            path: of the request.
-            query: of the request.
-
-        Returns:
-            The fate; None when no rule matches.
-        """
+    async def meet(self, method: str, path: str, query: dict[str, str]) -> Rule | None:
+        """Wait for the latency of the first rule that a request meets, and return the rule; None without one. Raises ApiError."""
         watching = query.get("watch", "") in ("1", "true")
         for rule in tuple(self._rules):
             if self._applies(rule, method, path, watching):
@@ -172,16 +113,7 @@ class Faults:
         return None
 
     def command(self, method: str, path: str, body: bytes) -> None:
-        """Carry out a request to `/sandbox/...`.
-
-        Args:
-            method: HTTP method.
-            path: of the request.
-            body: JSON text.
-
-        Raises:
-            ApiError: 400, 404 or 405.
-        """
+        """Carry out a request to `/sandbox/...`, whose body is JSON. Raises ApiError 400, 404 and 405."""
         if path != "/sandbox/refuse-connections":
             raise no_such_path()
         if method != "POST":
@@ -198,7 +130,7 @@ class Faults:
             return False
         return rule.share >= 1 or self._random.random() < rule.share
 
-    async def _inflict(self, rule: Rule) -> InjectedFault:
+    async def _inflict(self, rule: Rule) -> Rule:
         rule.met += 1
         if rule.met == rule.times:
             self._rules.remove(rule)
@@ -206,8 +138,7 @@ class Faults:
             with suppress(TimeoutError):
                 async with asyncio.timeout(rule.latency):
                     await self._let_go.wait()
-        refusal = None
         if rule.code:
             reason = _REASONS.get(rule.code, "InternalError")
-            refusal = ApiError(rule.code, reason, f"injected fault: {reason}", retry_after=rule.retry_after)
-        return InjectedFault(refusal, rule.lose_answer)
+            raise ApiError(rule.code, reason, f"injected fault: {reason}", retry_after=rule.retry_after)
+        return rule

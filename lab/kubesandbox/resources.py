@@ -15,6 +15,18 @@ from kubesandbox.edits.shapes import Object
 #: Storage key of a type: (group, plural). All versions of a type share one storage.
 GroupResource = tuple[str, str]
 
+NAMESPACES: Final[GroupResource] = ("", "namespaces")
+NODES: Final[GroupResource] = ("", "nodes")
+PODS: Final[GroupResource] = ("", "pods")
+EVENTS: Final[GroupResource] = ("", "events")
+SERVICE_ACCOUNTS: Final[GroupResource] = ("", "serviceaccounts")
+VOLUME_CLAIMS: Final[GroupResource] = ("", "persistentvolumeclaims")
+STORAGE_CLASSES: Final[GroupResource] = ("storage.k8s.io", "storageclasses")
+PRIORITY_CLASSES: Final[GroupResource] = ("scheduling.k8s.io", "priorityclasses")
+BUDGETS: Final[GroupResource] = ("policy", "poddisruptionbudgets")
+RESOURCE_CLAIMS: Final[GroupResource] = ("resource.k8s.io", "resourceclaims")
+DEFINITIONS: Final[GroupResource] = ("apiextensions.k8s.io", "customresourcedefinitions")
+
 ALL_VERBS: Final[tuple[str, ...]] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY: Final[tuple[str, ...]] = ("create",)
 _ONE_BY_ONE: Final[tuple[str, ...]] = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
@@ -30,7 +42,6 @@ _WITHOUT_GENERATION: Final = frozenset(
 
 
 _ONLY_CREATED: Final = frozenset({"Binding", "SelfSubjectAccessReview", "SubjectAccessReview", "TokenReview"})
-_EVENTS: Final[GroupResource] = ("", "events")
 #: A type a line: apiVersion, plural, kind, scope, short names, subresources, and the category that it is in.
 _BUILTIN: Final = """\
 v1 namespaces Namespace cluster ns status
@@ -218,7 +229,7 @@ def _type(api_version: str, plural: str, kind: str, scope: str, short: str, subr
         categories=(category,) if category else (),
         verbs=CREATE_ONLY if kind in _ONLY_CREATED else _ONE_BY_ONE if kind == "Namespace" else ALL_VERBS,
         subresources=_listed(subresources),
-        storage=_EVENTS if (group, plural) == ("events.k8s.io", "events") else None,
+        storage=EVENTS if (group, plural) == ("events.k8s.io", "events") else None,
     )
 
 
@@ -243,7 +254,7 @@ _EVENTS_TO_CORE: Final = {shown: stored for stored, shown in _CORE_TO_EVENTS.ite
 
 def to_stored(resource: ResourceType, sent: Object) -> Object:
     """`sent`, an object of `resource`, in the version in which its type is stored."""
-    if resource.key == _EVENTS and resource.group:
+    if resource.key == EVENTS and resource.group:
         return {**_renamed(sent, _EVENTS_TO_CORE), "apiVersion": "v1"}
     if resource.custom and sent["apiVersion"] != resource.stored_version:
         return {**sent, "apiVersion": resource.stored_version}
@@ -254,7 +265,7 @@ def presented(resource: ResourceType, stored: Object) -> Object:
     """Return `stored` as `resource` shows it. If nothing differs, return the same dict."""
     if stored.get("apiVersion") == resource.api_version:
         return stored
-    if resource.key == _EVENTS and resource.group:
+    if resource.key == EVENTS and resource.group:
         return {**_renamed(stored, _CORE_TO_EVENTS), "apiVersion": resource.api_version}
     return {**stored, "apiVersion": resource.api_version}
 

@@ -35,15 +35,24 @@ from kubesandbox.kinds.admission import Admission
 from kubesandbox.kinds.podrules import SYSTEM_CLASSES
 from kubesandbox.kinds.pods import PodOperations
 from kubesandbox.kinds.webhooks import Webhooks
-from kubesandbox.resources import ResourceRegistry, ResourceType
-from kubesandbox.status import ApiError
+from kubesandbox.resources import (
+    DEFINITIONS,
+    NAMESPACES,
+    NODES,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    GroupResource,
+    ResourceRegistry,
+    ResourceType,
+)
+from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.metadata import Identity
 from kubesandbox.storage.reads import Reads
 from kubesandbox.storage.store import Store
 from kubesandbox.storage.watches import Watches
 from kubesandbox.storage.writes import Writes
 from kubesandbox.web.discovery import Discovery
-from kubesandbox.web.endpoint import Endpoint, Reply
+from kubesandbox.web.endpoint import Endpoint
 from kubesandbox.web.objects import ObjectRequests
 from kubesandbox.web.views import Views
 
@@ -100,13 +109,7 @@ class Sandbox:
         self.access = Access(self.credentials.token, self.store, self.registry, self.writes.identity)
         self.discovery = Discovery(self.registry, self.definitions.schema)
         self.reads = Reads(self.store, self.registry, self.watches)
-        self.faults = Faults(
-            drop_watches=self.watches.abort_all,
-            compact=self.store.compact,
-            refuse=self._refuse_connections,
-            cut_watches=self._cut_watches,
-            seed=self._options.seed or 0,
-        )
+        self.faults = Faults(self.store, self.watches, self._refuse_connections, self._options.seed or 0)
         self.driver: SimulatedDriver | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -174,9 +177,7 @@ class Sandbox:
         return found
 
     def _assemble(self) -> None:
-        pods = self.resource("", "v1", "pods")
-        disruptions = Disruptions(self.writes, self.resource("policy", "v1", "poddisruptionbudgets"))
-        operations = PodOperations(self.writes, pods, disruptions)
+        operations = PodOperations(self.writes, Disruptions(self.writes))
         views = Views(self.reads, self.definitions, self.writes.identity.clock)
         webhooks, selectable = Webhooks(self.store), self.definitions.selectable
         objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, selectable, self.access, webhooks)
@@ -186,8 +187,8 @@ class Sandbox:
             self.driver = SimulatedDriver(self.writes, self._options.devices)
         if self._options.volumes:
             VolumeController(self.writes)
-            EphemeralClaims(self.writes, pods, self.resource("", "v1", "persistentvolumeclaims"))
-        endpoint = Endpoint(self.access, self._document, objects.answer, self.faults, self.watches)
+            EphemeralClaims(self.writes)
+        endpoint = Endpoint(self.access, self.discovery.answer, objects.answer, self.faults, self.watches)
         self._http = web.Server(
             endpoint.handle,
             request_factory=_make_request,
@@ -195,34 +196,26 @@ class Sandbox:
             access_log=None,
             keepalive_timeout=600.0,
         )
-        self._spawn(Kubelets(self.writes, pods, self._options.kubelets).run())
+        self._spawn(Kubelets(self.writes, self._options.kubelets).run())
 
     def _fill(self) -> None:
-        namespaces, nodes = self.resource("", "v1", "namespaces"), self.resource("", "v1", "nodes")
         for name in _FIRST_NAMESPACES:
-            self.writes.create(namespaces, "", {"metadata": {"name": name}})
-        classes = self.resource("scheduling.k8s.io", "v1", "priorityclasses")
+            self._create(NAMESPACES, {"metadata": {"name": name}})
         for name, value in SYSTEM_CLASSES.items():
-            self.writes.create(classes, "", {"metadata": {"name": name}, "value": value})
+            self._create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
         if self._options.default_class:
-            storage_classes = self.resource("storage.k8s.io", "v1", "storageclasses")
-            self.writes.create(storage_classes, "", simulated_class(self._options.default_class))
+            self._create(STORAGE_CLASSES, simulated_class(self._options.default_class))
         for number in range(self._options.nodes):
-            self.writes.create(nodes, "", simulated_node(number, self.writes.identity.now()))
+            self._create(NODES, simulated_node(number, self.writes.identity.now()))
         for folder in self._options.crds:
-            self._define(folder)
+            for content in read_definitions(folder):
+                try:
+                    self._create(DEFINITIONS, content)
+                except ApiError as refused:
+                    raise ValueError(f"{folder}: {refused.message}") from refused
 
-    def _define(self, folder: Path) -> None:
-        definitions = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        for content in read_definitions(folder):
-            try:
-                self.writes.create(definitions, "", content)
-            except ApiError as refused:
-                raise ValueError(f"{folder}: {refused.message}") from refused
-
-    def _document(self, path: str, accept: str) -> Reply | None:
-        found = self.discovery.answer(path, accept)
-        return Reply(found.body, content_type=found.content_type) if found else None
+    def _create(self, key: GroupResource, content: Object) -> None:
+        self.writes.create(self.registry.served(key), "", content)
 
     async def _listen(self) -> None:
         assert self._http is not None
@@ -250,14 +243,12 @@ class Sandbox:
             self.watches.bookmark_all()
 
     def _refuse_connections(self, seconds: float) -> None:
+        """Close every connection and the listening socket, and open the socket again after so many seconds."""
         assert self._listening is not None and self._http is not None
         self._listening.close()
         for connection in self._http.connections:
             connection.force_close()
         self._spawn(self._reopen(seconds))
-
-    def _cut_watches(self, lines: int) -> None:
-        self.watches.cut_after = lines
 
     async def _reopen(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

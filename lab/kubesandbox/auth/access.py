@@ -16,14 +16,13 @@ from typing import Final
 from kubesandbox.auth.impersonation import impersonated
 from kubesandbox.auth.rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
 from kubesandbox.edits.patches import APPLY_PATCH
-from kubesandbox.resources import GroupResource, ResourceRegistry
+from kubesandbox.resources import SERVICE_ACCOUNTS, ResourceRegistry
 from kubesandbox.status import Object, bad_request, not_found, unauthorized
 from kubesandbox.storage.metadata import Identity
 from kubesandbox.storage.store import Store
 from kubesandbox.web.routes import Route, route
 
 ADMINISTRATOR: Final = User("placewright-sandbox", (MASTERS, AUTHENTICATED))
-ACCOUNTS: Final[GroupResource] = ("", "serviceaccounts")
 #: Seconds; a request for more gets this.
 LONGEST_TOKEN: Final = 24 * 3600
 
@@ -74,18 +73,16 @@ class Access:
         token = self._tokens.get(text)
         if token is None or token.until < self._identity.clock():
             return None
-        account = self._store.get(ACCOUNTS, token.namespace, token.name)
+        account = self._store.get(SERVICE_ACCOUNTS, token.namespace, token.name)
         if account is None or account.uid != token.uid:
             return None
         return User.service_account(token.namespace, token.name), token.uid
 
     def new_token(self, namespace: str, name: str, seconds: int = _DEFAULT_TOKEN) -> str:
         """Return a token of a ServiceAccount that is there. Raises ApiError 404."""
-        account = self._store.get(ACCOUNTS, namespace, name)
+        account = self._store.get(SERVICE_ACCOUNTS, namespace, name)
         if account is None:
-            resource = self._registry.find("", "v1", "serviceaccounts")
-            assert resource is not None
-            raise not_found(resource, name)
+            raise not_found(self._registry.served(SERVICE_ACCOUNTS), name)
         text = secrets.token_urlsafe(32)
         self._tokens[text] = _Token(namespace, name, account.uid, self._identity.clock() + min(seconds, LONGEST_TOKEN))
         return text

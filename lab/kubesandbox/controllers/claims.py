@@ -14,7 +14,6 @@ from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.selectors import label_selector
 from placewright.api.quantity import QuantityError, nano
 
-STORAGE_CLASSES: Final = ("storage.k8s.io", "storageclasses")
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"

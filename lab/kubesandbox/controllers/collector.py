@@ -10,10 +10,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 
-from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.resources import NAMESPACES, GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Stored
-from kubesandbox.storage.writes import NAMESPACES, DeleteOptions, Writes
+from kubesandbox.storage.writes import DeleteOptions, Writes
 
 _Place = tuple[GroupResource, str, str]
 

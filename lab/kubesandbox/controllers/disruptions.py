@@ -10,13 +10,12 @@ import asyncio
 import math
 from typing import Final
 
-from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.resources import BUDGETS, PODS, GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.selectors import LabelTest, label_selector
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
 
-PODS: Final[GroupResource] = ("", "pods")
 _SCALABLE: Final[dict[str, GroupResource]] = {
     "ReplicaSet": ("apps", "replicasets"),
     "StatefulSet": ("apps", "statefulsets"),
@@ -28,26 +27,26 @@ _SCALABLE: Final[dict[str, GroupResource]] = {
 class Disruptions:
     """Keeps `status.disruptionsAllowed` of every budget true, a moment after each change of pods or budgets."""
 
-    def __init__(self, writes: Writes, budgets: ResourceType) -> None:
+    def __init__(self, writes: Writes) -> None:
         self._writes = writes
         self._store = writes.store
-        self._budgets = budgets
+        self._budgets = writes.registry.served(BUDGETS)
         self._outdated: set[str] = set()
         self._store.collection(PODS).listeners.append(self._on_change)
-        self._store.collection(budgets.key).listeners.append(self._on_change)
+        self._store.collection(BUDGETS).listeners.append(self._on_change)
 
     def covering(self, namespace: str, pod: Object) -> list[Stored]:
         """Return the budgets whose selector matches the pod, with a status of this very moment."""
         labels = pod["metadata"].get("labels") or {}
         if namespace in self._outdated:
             self._refresh(namespace)
-        return [budget for budget in self._store.listed(self._budgets.key, namespace) if _covers(budget.object)(labels)]
+        return [budget for budget in self._store.listed(BUDGETS, namespace) if _covers(budget.object)(labels)]
 
     def _on_change(self, change: Change) -> None:
         subject = change.current or change.previous
         assert subject is not None
         namespace = subject.namespace
-        if namespace in self._outdated or namespace not in self._store.collection(self._budgets.key).namespaces:
+        if namespace in self._outdated or namespace not in self._store.collection(BUDGETS).namespaces:
             return
         self._outdated.add(namespace)
         asyncio.get_running_loop().call_soon(self._refresh, namespace)
@@ -56,7 +55,7 @@ class Disruptions:
         if namespace not in self._outdated:
             return
         pods = self._store.listed(PODS, namespace)
-        for budget in self._store.listed(self._budgets.key, namespace):
+        for budget in self._store.listed(BUDGETS, namespace):
             status = self._status(budget.object, pods)
             name = budget.object["metadata"]["name"]
             self._writes.modify(self._budgets, namespace, name, lambda found, new=status: found.update(status=new))  # type: ignore[misc]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from kubesandbox.resources import ResourceType
+from kubesandbox.resources import PODS, VOLUME_CLAIMS
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
@@ -16,10 +16,10 @@ _logger = logging.getLogger(__name__)
 class EphemeralClaims:
     """Listens to pods; acts a moment later, when the write that caused it has been answered."""
 
-    def __init__(self, writes: Writes, pods: ResourceType, claims: ResourceType) -> None:
+    def __init__(self, writes: Writes) -> None:
         self._writes = writes
-        self._claims = claims
-        writes.store.collection(pods.key).listeners.append(self._on_pod)
+        self._claims = writes.registry.served(VOLUME_CLAIMS)
+        writes.store.collection(PODS).listeners.append(self._on_pod)
 
     def _on_pod(self, change: Change) -> None:
         pod = change.current

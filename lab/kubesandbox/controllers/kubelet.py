@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesandbox.devices.preparation import Preparation
-from kubesandbox.resources import ResourceType
+from kubesandbox.resources import NODES, PODS
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import DeleteOptions, Writes
@@ -24,7 +24,6 @@ from kubesandbox.storage.writes import DeleteOptions, Writes
 RUN_SECONDS: Final = "sandbox.placewright.dev/run-seconds"
 START_SECONDS: Final = "sandbox.placewright.dev/start-seconds"
 TURNS_AWAY: Final = "sandbox.placewright.dev/turns-away"
-NODES: Final = ("", "nodes")
 #: Pods handled in one go, before requests get their turn again.
 BATCH: Final = 200
 ZONES: Final = 3
@@ -41,9 +40,9 @@ class KubeletTimes:
 class Kubelets:
     """Watches pods inside the process and moves them along. `run` is its task."""
 
-    def __init__(self, writes: Writes, pods: ResourceType, times: KubeletTimes) -> None:
+    def __init__(self, writes: Writes, times: KubeletTimes) -> None:
         self._writes = writes
-        self._pods = pods
+        self._pods = writes.registry.served(PODS)
         self._times = times
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -51,7 +50,7 @@ class Kubelets:
         self._wake = asyncio.Event()
         self._homeless: dict[str, list[Stored]] = {}
         self._devices = Preparation(writes, lambda pod: self._later(0, lambda: self._start(pod)))
-        writes.store.collection(pods.key).listeners.append(self._on_pod)
+        writes.store.collection(PODS).listeners.append(self._on_pod)
         writes.store.collection(NODES).listeners.append(self._on_node)
 
     async def run(self) -> None:
@@ -117,7 +116,7 @@ class Kubelets:
 
     def _current(self, pod: Stored) -> Stored | None:
         """Return the pod as it is now, unless it is gone or another took its name."""
-        found = self._writes.store.get(self._pods.key, pod.namespace, pod.name)
+        found = self._writes.store.get(PODS, pod.namespace, pod.name)
         return found if found is not None and found.uid == pod.uid else None
 
     def _start(self, pod: Stored) -> None:
@@ -128,7 +127,7 @@ class Kubelets:
         if status.get("phase", "Pending") != "Pending" or not self._devices.is_ready(found):
             return
         running = _with_status(found.object, running_status(found.object, self._writes.identity.now(), self._next_address()))
-        self._writes.store.put(self._pods.key, pod.namespace, pod.name, running)
+        self._writes.store.put(PODS, pod.namespace, pod.name, running)
         seconds = _annotations(found.object).get(RUN_SECONDS)
         if seconds is not None and (duration := run_seconds(seconds)) is not None:
             self._later(duration, lambda: self._complete(pod))
@@ -137,13 +136,13 @@ class Kubelets:
         found = self._current(pod)
         if found is not None and "deletionTimestamp" not in found.object["metadata"]:
             failed = _with_status(found.object, turned_away_status(found.object, self._writes.identity.now(), reason))
-            self._writes.store.put(self._pods.key, pod.namespace, pod.name, failed)
+            self._writes.store.put(PODS, pod.namespace, pod.name, failed)
 
     def _complete(self, pod: Stored) -> None:
         found = self._current(pod)
         if found is not None and "deletionTimestamp" not in found.object["metadata"]:
             completed = _with_status(found.object, completed_status(found.object, self._writes.identity.now()))
-            self._writes.store.put(self._pods.key, pod.namespace, pod.name, completed)
+            self._writes.store.put(PODS, pod.namespace, pod.name, completed)
 
     def _finish(self, pod: Stored) -> None:
         if self._current(pod) is None:

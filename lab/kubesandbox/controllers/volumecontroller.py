@@ -16,7 +16,6 @@ from kubesandbox.controllers.claims import (
     BIND_COMPLETED,
     NO_PROVISIONER,
     SELECTED_NODE,
-    STORAGE_CLASSES,
     annotate,
     annotations_of,
     best_volume,
@@ -31,14 +30,12 @@ from kubesandbox.controllers.claims import (
     waits_for_consumer,
 )
 from kubesandbox.controllers.provisioner import Place, made_volume, place_for_anybody, place_on_node, topology_keys
-from kubesandbox.resources import GroupResource
+from kubesandbox.resources import NODES, STORAGE_CLASSES, VOLUME_CLAIMS, GroupResource
 from kubesandbox.status import Object
 from kubesandbox.storage.store import Change
 from kubesandbox.storage.writes import DeleteOptions, Writes
 
 VOLUMES: Final[GroupResource] = ("", "persistentvolumes")
-CLAIMS: Final[GroupResource] = ("", "persistentvolumeclaims")
-NODES: Final[GroupResource] = ("", "nodes")
 CSI_NODES: Final[GroupResource] = ("storage.k8s.io", "csinodes")
 _STORAGE_PROVISIONERS: Final = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
 
@@ -49,14 +46,14 @@ class VolumeController:
     def __init__(self, writes: Writes) -> None:
         self._writes = writes
         self._store = writes.store
-        self._claims = writes.registry.served(CLAIMS)
+        self._claims = writes.registry.served(VOLUME_CLAIMS)
         self._volumes = writes.registry.served(VOLUMES)
         self._waiting = _Waiting()
         #: Volumes that name a claim, by that claim, and free volumes, by class.
         self._named: defaultdict[Key, set[str]] = defaultdict(set)
         self._free: defaultdict[str, set[str]] = defaultdict(set)
-        self._backlog = Backlog(self._store, {CLAIMS: self._sync_claim, VOLUMES: self._sync_volume})
-        self._store.collection(CLAIMS).listeners.append(self._on_claim)
+        self._backlog = Backlog(self._store, {VOLUME_CLAIMS: self._sync_claim, VOLUMES: self._sync_volume})
+        self._store.collection(VOLUME_CLAIMS).listeners.append(self._on_claim)
         self._store.collection(VOLUMES).listeners.append(self._on_volume)
         self._store.collection(STORAGE_CLASSES).listeners.append(self._on_class)
 
@@ -101,7 +98,7 @@ class VolumeController:
             self._look_at(self._waiting.for_class(change.current.name) + self._waiting.for_class(""), [])
 
     def _look_at(self, claims: Iterable[Key], volumes: Iterable[str]) -> None:
-        self._backlog.add(CLAIMS, claims)
+        self._backlog.add(VOLUME_CLAIMS, claims)
         self._backlog.add(VOLUMES, (("", name) for name in volumes))
 
     # --- claims ---
@@ -212,7 +209,7 @@ class VolumeController:
     # --- look-ups ---
 
     def _claim(self, key: Key) -> Object | None:
-        found = self._store.get(CLAIMS, *key)
+        found = self._store.get(VOLUME_CLAIMS, *key)
         return found.object if found is not None else None
 
     def _volume(self, name: str) -> Object | None:

@@ -9,17 +9,15 @@ import copy
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
 from kubesandbox.definitions.customresources import CustomResource, establish
-from kubesandbox.resources import GroupResource, ResourceRegistry, ResourceType
+from kubesandbox.resources import DEFINITIONS, GroupResource, ResourceRegistry, ResourceType
 from kubesandbox.status import Object
 from kubesandbox.storage.store import Change, Store
 from placewright.api.yamldocs import documents
-
-DEFINITIONS: Final[GroupResource] = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 class Definitions:

@@ -1,6 +1,6 @@
 """Structural schemas: pruning, defaulting and validation of one value against the schema of a custom resource.
 
-Faults are worded as an API server words them, since people search for those sentences.
+Faults have the words of an API server, because users search for those sentences.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: Final[tuple[tuple[type, str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a value: where, Kubernetes' reason (`FieldValueInvalid`) and the sentence."""
+    """A fault of a value: the path, Kubernetes' reason (`FieldValueInvalid`) and the sentence."""
 
     path: str
     reason: str
@@ -43,44 +43,33 @@ class Fault:
 
 def prune(value: Any, schema: Schema, *, root: bool = False) -> None:
     """Remove in place the fields that the schema does not have; `root` keeps apiVersion, kind and metadata."""
-    if isinstance(value, list):
-        for item in value:
-            prune(item, schema.get("items", {}))
-    elif isinstance(value, dict):
-        _prune_object(value, schema, kept=root or bool(schema.get(_EMBEDDED)))
+    for holder, name, _ in list(_unknown(value, schema, "", root=root)):
+        holder.pop(name, None)  # YAML anchors may put one object into several places
 
 
-def _prune_object(value: dict[str, Any], schema: Schema, *, kept: bool) -> None:
-    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-    for name in list(value):
-        if kept and name in _RESOURCE_FIELDS:
-            continue
-        if name in properties:
-            prune(value[name], properties[name])
-        elif isinstance(others, dict):
-            prune(value[name], others)
-        elif not others and not schema.get(_PRESERVE):
-            del value[name]
+def unknown_fields(value: Any, schema: Schema, *, root: bool = False) -> Iterator[str]:
+    """Iterate over the paths of the fields that `prune` would remove."""
+    return (path for _, _, path in _unknown(value, schema, "", root=root))
 
 
-def unknown_fields(value: Any, schema: Schema, path: str = "", *, root: bool = False) -> Iterator[str]:
-    """Yield the paths of what `prune` would remove."""
+def _unknown(value: Any, schema: Schema, path: str, *, root: bool = False) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Find the fields that a schema does not have: the object, the name and the path of each."""
     if isinstance(value, list):
         for at, item in enumerate(value):
-            yield from unknown_fields(item, schema.get("items", {}), f"{path}[{at}]")
+            yield from _unknown(item, schema.get("items", {}), f"{path}[{at}]")
     elif isinstance(value, dict):
         properties, others = schema.get("properties", {}), schema.get("additionalProperties")
         for name, below in value.items():
             if (root or schema.get(_EMBEDDED)) and name in _RESOURCE_FIELDS:
                 continue
             if name in properties or isinstance(others, dict):
-                yield from unknown_fields(below, properties.get(name, others), _join(path, name))
+                yield from _unknown(below, properties.get(name, others), _join(path, name))
             elif not others and not schema.get(_PRESERVE):
-                yield _join(path, name)
+                yield value, name, _join(path, name)
 
 
 def fill_defaults(value: Any, schema: Schema) -> None:
-    """Put in place the defaults of missing fields; a null where none is allowed counts as missing, and goes."""
+    """Add the defaults of missing fields in place. A null that is not allowed counts as missing, and is removed."""
     if isinstance(value, list):
         for item in value:
             fill_defaults(item, schema.get("items", {}))

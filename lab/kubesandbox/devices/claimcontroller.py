@@ -26,13 +26,11 @@ from kubesandbox.devices.podclaims import (
     pod_claims,
 )
 from kubesandbox.devices.podevents import PodEvents
-from kubesandbox.resources import GroupResource
+from kubesandbox.resources import PODS, RESOURCE_CLAIMS, GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change
 from kubesandbox.storage.writes import Writes
 
-PODS: Final[GroupResource] = ("", "pods")
-CLAIMS: Final[GroupResource] = ("resource.k8s.io", "resourceclaims")
 TEMPLATES: Final[GroupResource] = ("resource.k8s.io", "resourceclaimtemplates")
 _K = TypeVar("_K", Key, str)
 
@@ -46,16 +44,16 @@ class ClaimController:
     def __init__(self, writes: Writes) -> None:
         self._writes = writes
         self._store = writes.store
-        self._pods, self._claims = writes.registry.served(PODS), writes.registry.served(CLAIMS)
+        self._pods, self._claims = writes.registry.served(PODS), writes.registry.served(RESOURCE_CLAIMS)
         self._events = PodEvents(writes, "resource_claim")
         #: Pods by a claim that they name, claims by the uid of the pod that owns them, pods by a template that is not there yet.
         self._users: defaultdict[Key, set[Key]] = defaultdict(set)
         self._owned: defaultdict[str, set[Key]] = defaultdict(set)
         self._wanting: defaultdict[Key, set[Key]] = defaultdict(set)
-        self._backlog = Backlog(self._store, {PODS: self._sync_pod, CLAIMS: self._sync_claim})
-        for key, listener in ((PODS, self._on_pod), (CLAIMS, self._on_claim), (TEMPLATES, self._on_template)):
+        self._backlog = Backlog(self._store, {PODS: self._sync_pod, RESOURCE_CLAIMS: self._sync_claim})
+        for key, listener in ((PODS, self._on_pod), (RESOURCE_CLAIMS, self._on_claim), (TEMPLATES, self._on_template)):
             self._store.collection(key).listeners.append(listener)
-        for key, listener in ((CLAIMS, self._on_claim), (PODS, self._on_pod)):
+        for key, listener in ((RESOURCE_CLAIMS, self._on_claim), (PODS, self._on_pod)):
             for stored in self._store.listed(key):
                 listener(Change(stored.version, None, stored))
 
@@ -97,7 +95,7 @@ class ClaimController:
 
     def _look_at(self, pods: Iterable[Key], claims: Iterable[Key]) -> None:
         self._backlog.add(PODS, pods)
-        self._backlog.add(CLAIMS, claims)
+        self._backlog.add(RESOURCE_CLAIMS, claims)
 
     # --- pods ---
 
@@ -119,13 +117,13 @@ class ClaimController:
             self._reserve_all(pod)
 
     def _is_made(self, pod: Object, wanted: PodClaim) -> bool:
-        stored = self._store.get(CLAIMS, pod["metadata"]["namespace"], wanted.claim)
+        stored = self._store.get(RESOURCE_CLAIMS, pod["metadata"]["namespace"], wanted.claim)
         return stored is not None and owner(stored.object)[1] == pod["metadata"]["uid"]
 
     def _find_or_make(self, pod: Object, wanted: PodClaim) -> str:
         """Return the claim's name. It may be there already, if only the pod's status could not be told of it."""
         for place in sorted(self._owned.get(pod["metadata"]["uid"], ())):
-            stored = self._store.get(CLAIMS, *place)
+            stored = self._store.get(RESOURCE_CLAIMS, *place)
             if stored is not None and (stored.object["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == wanted.name:
                 return stored.name
         namespace = pod["metadata"]["namespace"]
@@ -148,7 +146,7 @@ class ClaimController:
     def _reserve_all(self, pod: Object) -> None:
         """For a pod that got its node from elsewhere; schedulers reserve claims themselves."""
         for each in pod_claims(pod):
-            stored = self._store.get(CLAIMS, pod["metadata"]["namespace"], each.claim)
+            stored = self._store.get(RESOURCE_CLAIMS, pod["metadata"]["namespace"], each.claim)
             if stored is None or (each.owned and owner(stored.object)[1] != pod["metadata"]["uid"]):
                 return
             claim = stored.object
@@ -181,7 +179,7 @@ class ClaimController:
         """Delete the claim if its pod is done or replaced. If the pod is gone, owner references delete the claim."""
         name, uid = owner(claim)
         pod = self._store.get(PODS, claim["metadata"]["namespace"], name) if name else None
-        found = self._store.get(CLAIMS, claim["metadata"]["namespace"], claim["metadata"]["name"])
+        found = self._store.get(RESOURCE_CLAIMS, claim["metadata"]["namespace"], claim["metadata"]["name"])
         if pod is not None and found is not None and (pod.uid != uid or is_done(pod.object)):
             self._writes.delete(self._claims, found.namespace, found.name)
 

@@ -24,15 +24,13 @@ from kubesandbox.devices.layouts import (
     devices_of,
 )
 from kubesandbox.devices.podclaims import allocation
-from kubesandbox.resources import GroupResource
+from kubesandbox.resources import NODES, RESOURCE_CLAIMS, GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
 
-NODES: Final[GroupResource] = ("", "nodes")
 SLICES: Final[GroupResource] = ("resource.k8s.io", "resourceslices")
 CLASSES: Final[GroupResource] = ("resource.k8s.io", "deviceclasses")
-CLAIMS: Final[GroupResource] = ("resource.k8s.io", "resourceclaims")
 _logger = logging.getLogger(__name__)
 
 
@@ -49,7 +47,7 @@ class SimulatedDriver:
         self.attaches = True
         self._writes = writes
         self._store = writes.store
-        self._slices, self._claims = writes.registry.served(SLICES), writes.registry.served(CLAIMS)
+        self._slices, self._claims = writes.registry.served(SLICES), writes.registry.served(RESOURCE_CLAIMS)
         self._devices: dict[str, list[Object]] = {}
         #: The names of our slices, by node.
         self._names: defaultdict[str, set[str]] = defaultdict(set)
@@ -57,7 +55,7 @@ class SimulatedDriver:
             self._writes.create(writes.registry.served(CLASSES), "", device_class(layout))
         self._store.collection(SLICES).listeners.append(self._on_slice)
         self._store.collection(NODES).listeners.append(self._on_node)
-        self._store.collection(CLAIMS).listeners.append(self._on_claim)
+        self._store.collection(RESOURCE_CLAIMS).listeners.append(self._on_claim)
         for each in self._store.listed(SLICES):
             self._on_slice(Change(each.version, None, each))
         for node in self._store.listed(NODES):
@@ -178,7 +176,7 @@ class SimulatedDriver:
             devices = [{part: each[part] for part in _DEVICE if part in each} for each in _unattached(content, self.layout.driver)]
             status["devices"] = [*(status.get("devices") or ()), *({**each, "conditions": [condition]} for each in devices)]
 
-        found = self._store.get(CLAIMS, claim.namespace, claim.name)
+        found = self._store.get(RESOURCE_CLAIMS, claim.namespace, claim.name)
         if found is not None and found.uid == claim.uid and _unattached(found.object, self.layout.driver):
             self._writes.modify(self._claims, claim.namespace, claim.name, attach)
 

@@ -6,11 +6,10 @@ import logging
 from hashlib import blake2b
 from typing import Final
 
-from kubesandbox.resources import GroupResource
+from kubesandbox.resources import EVENTS
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.writes import Writes
 
-EVENTS: Final[GroupResource] = ("", "events")
 LONGEST_MESSAGE: Final = 1024
 _logger = logging.getLogger(__name__)
 
@@ -21,9 +20,7 @@ class PodEvents:
     def __init__(self, writes: Writes, component: str) -> None:
         self._writes = writes
         self._component = component
-        events = writes.registry.find("", "v1", "events")
-        assert events is not None
-        self._events = events
+        self._events = writes.registry.served(EVENTS)
 
     def warn(self, pod: Object, reason: str, message: str) -> None:
         """Write a warning about a pod; a repeated one is counted."""

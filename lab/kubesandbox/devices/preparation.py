@@ -8,12 +8,11 @@ from typing import Final
 
 from kubesandbox.devices.podclaims import PodClaim, allocation, is_reserved_for, owner, pod_claims
 from kubesandbox.devices.podevents import PodEvents
-from kubesandbox.resources import GroupResource
+from kubesandbox.resources import RESOURCE_CLAIMS
 from kubesandbox.status import Object
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
 
-CLAIMS: Final[GroupResource] = ("resource.k8s.io", "resourceclaims")
 REASON: Final = "FailedPrepareDynamicResources"
 _Key = tuple[str, str]
 
@@ -27,7 +26,7 @@ class Preparation:
         self._start = start
         self._events = PodEvents(writes, "kubelet")
         self._waiting: defaultdict[_Key, dict[str, Stored]] = defaultdict(dict)
-        self._store.collection(CLAIMS).listeners.append(self._on_claim)
+        self._store.collection(RESOURCE_CLAIMS).listeners.append(self._on_claim)
 
     def is_ready(self, pod: Stored) -> bool:
         """Whether the pod may start; where not, an event says why, and the pod waits for its claims."""
@@ -52,7 +51,7 @@ class Preparation:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         if not wanted.claim:
             return f'no ResourceClaim was made for claim "{wanted.name}" of pod {namespace}/{name}'
-        stored = self._store.get(CLAIMS, namespace, wanted.claim)
+        stored = self._store.get(RESOURCE_CLAIMS, namespace, wanted.claim)
         if stored is None:
             return f'fetch ResourceClaim {wanted.claim}: resourceclaims.resource.k8s.io "{wanted.claim}" not found'
         if wanted.owned and owner(stored.object)[1] != pod["metadata"]["uid"]:

@@ -7,15 +7,12 @@ Source of the rules: `pkg/registry/resource` (DRAResourceClaimGranularStatusAuth
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from kubesandbox.auth.rbac import Asked, Authorizer, User
 from kubesandbox.devices.defaults import GROUP
 from kubesandbox.devices.fields import forbidden
-from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object, invalid
-
-CLAIMS: Final[GroupResource] = (GROUP, "resourceclaims")
 
 
 @dataclass(frozen=True)

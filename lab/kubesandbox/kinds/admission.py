@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kubesandbox.controllers.claims import STORAGE_CLASSES, class_of, default_class
-from kubesandbox.definitions.definitions import DEFINITIONS, Definitions
+from kubesandbox.controllers.claims import class_of, default_class
+from kubesandbox.definitions.definitions import Definitions
 from kubesandbox.devices.claimrules import check_pod_claims
 from kubesandbox.devices.defaults import GROUP as DEVICES
 from kubesandbox.devices.defaults import default_devices
@@ -23,13 +23,10 @@ from kubesandbox.kinds.podrules import (
     check_tolerations,
     topology_of,
 )
-from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.resources import DEFINITIONS, NAMESPACES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, ResourceType
 from kubesandbox.status import Object, forbidden, invalid
 from kubesandbox.storage.store import Store
 
-PODS: Final[GroupResource] = ("", "pods")
-NAMESPACES: Final[GroupResource] = ("", "namespaces")
-PRIORITY_CLASSES: Final[GroupResource] = ("scheduling.k8s.io", "priorityclasses")
 _PERMANENT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
 #: Built-in types whose creators set status (kubelets register nodes with it); it is dropped elsewhere.
 _STATUS_AT_CREATION: Final = frozenset({("", "nodes"), ("storage.k8s.io", "volumeattachments")})

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kubesandbox.devices.fields import Faults, invalid, label_key, label_value, unsupported
-from kubesandbox.resources import GroupResource
+from kubesandbox.resources import NODES
 from kubesandbox.status import Object
 from kubesandbox.storage.store import Store
 from placewright.api.tolerations import integer
@@ -19,7 +19,6 @@ SYSTEM_CLASSES: Final[Mapping[str, int]] = MappingProxyType(
 )
 PREEMPT_LOWER_PRIORITY: Final = "PreemptLowerPriority"
 TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
-_NODES: Final[GroupResource] = ("", "nodes")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _WHOLE: Final = re.compile("-?[1-9][0-9]*")
 _COMPARISONS: Final = ("Gt", "Lt")
@@ -78,7 +77,7 @@ def _resolve(name: str, priority_classes: Mapping[str, Mapping[str, Any]]) -> tu
 
 def topology_of(store: Store, node: str) -> dict[str, str]:
     """Return the zone and region labels of a node, as far as it has them; none for a node that is not there."""
-    found = store.get(_NODES, "", node)
+    found = store.get(NODES, "", node)
     labels = (found.object["metadata"].get("labels") or {}) if found is not None else {}
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 

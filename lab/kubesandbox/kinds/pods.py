@@ -10,7 +10,7 @@ from typing import Any, Final
 from kubesandbox.controllers.disruptions import Disruptions
 from kubesandbox.kinds.podrules import topology_of
 from kubesandbox.kinds.structure import check_structure
-from kubesandbox.resources import ResourceType
+from kubesandbox.resources import PODS
 from kubesandbox.status import ApiError, Object, bad_request, conflict, too_many_requests, unspecific
 from kubesandbox.storage.metadata import NAMESPACE_MISMATCH, check_preconditions
 from kubesandbox.storage.store import Stored
@@ -22,9 +22,9 @@ _FINISHED: Final = ("Succeeded", "Failed")
 class PodOperations:
     """Binding and evicting, on top of `Writes`."""
 
-    def __init__(self, writes: Writes, pods: ResourceType, disruptions: Disruptions) -> None:
+    def __init__(self, writes: Writes, disruptions: Disruptions) -> None:
         self._writes = writes
-        self._pods = pods
+        self._pods = writes.registry.served(PODS)
         self._disruptions = disruptions
 
     def bind(self, namespace: str, name: str, binding: object, *, through_pod: bool = True, dry_run: bool = False) -> None:

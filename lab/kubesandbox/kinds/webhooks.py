@@ -19,7 +19,7 @@ import aiohttp
 
 from kubesandbox.edits.jsonpatch import apply_json_patch
 from kubesandbox.edits.patcherror import PatchError
-from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.resources import NAMESPACES, GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Store
 from placewright.api.decode import convert
@@ -29,7 +29,6 @@ from placewright.api.selectors import compile_label_selector
 _GROUP: Final = "admissionregistration.k8s.io"
 VALIDATING: Final[GroupResource] = (_GROUP, "validatingwebhookconfigurations")
 MUTATING: Final[GroupResource] = (_GROUP, "mutatingwebhookconfigurations")
-_NAMESPACES: Final[GroupResource] = ("", "namespaces")
 #: Seconds, where a webhook does not say.
 _LONGEST_WAIT: Final = 10
 
@@ -80,7 +79,7 @@ class Webhooks:
     def _selects(self, hook: Object, write: Write) -> bool:
         """Whether the hook's selectors select the object and its namespace; absent ones select all."""
         metadata = write.new["metadata"]
-        namespace = self.store.get(_NAMESPACES, "", metadata.get("namespace", ""))
+        namespace = self.store.get(NAMESPACES, "", metadata.get("namespace", ""))
         labels = {} if namespace is None else namespace.object["metadata"].get("labels") or {}
         selectors = ((hook.get("objectSelector"), metadata.get("labels") or {}), (hook.get("namespaceSelector"), labels))
         return all(compile_label_selector(convert(each or {}, LabelSelector)).matches(found) for each, found in selectors)

@@ -1,7 +1,7 @@
 """Label and field selectors: text from a query to a predicate over objects.
 
 Label selectors take equality (`a=b`, `a==b`, `a!=b`), sets (`a in (x,y)`, `a notin (x)`) and existence (`a`, `!a`).
-Field selectors take `=`, `==` and `!=` on the fields that the real server knows for the type. Everything else is a 400.
+Field selectors take `=`, `==` and `!=` on the fields that the real server knows for the type. All other text is refused with 400.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Final
 
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import Object, bad_request
+from placewright.api.decode import DecodeError, convert
+from placewright.api.objects import LabelSelector
+from placewright.api.selectors import CompiledRequirement, Selector, SelectorError, compile_label_selector
 
 Predicate = Callable[[Object], bool]
 LabelTest = Callable[[Mapping[str, str]], bool]
@@ -81,73 +84,35 @@ def selection(resource: ResourceType, labels: str, fields: str, extra_fields: tu
 
 def parse_labels(text: str) -> LabelTest:
     """Return the test of a label selector in its text form. Raises ApiError 400."""
-    tests = [_label_requirement(part.strip(), text) for part in _OUTSIDE_PARENTHESES.split(text)]
-    return lambda labels: all(test(labels) for test in tests)
+    return Selector(tuple(_requirement(part.strip(), text) for part in _OUTSIDE_PARENTHESES.split(text))).matches
 
 
 def label_selector(selector: Object | None) -> LabelTest:
-    """Return the test of a LabelSelector object (`matchLabels`, `matchExpressions`); None selects nothing, {} everything."""
+    """Return the test of a LabelSelector object: None selects nothing, {} everything. Raises ApiError 400."""
     if selector is None:
         return lambda _labels: False
-    tests = [_equals(key, value) for key, value in (selector.get("matchLabels") or {}).items()]
-    tests += [_expression(each) for each in selector.get("matchExpressions") or []]
-    return lambda labels: all(test(labels) for test in tests)
+    try:
+        return compile_label_selector(convert(selector, LabelSelector)).matches
+    except (DecodeError, SelectorError) as error:
+        raise bad_request(str(error)) from error
 
 
 def _on_labels(test: LabelTest) -> Predicate:
     return lambda found: test(found["metadata"].get("labels") or {})
 
 
-def _label_requirement(part: str, whole: str) -> LabelTest:
+def _requirement(part: str, whole: str) -> CompiledRequirement:
     if match := _SET.fullmatch(part):
         values = frozenset(value.strip() for value in match[3].split(","))
-        return _membership(match[1], values, inside=match[2] == "in")
+        return CompiledRequirement(match[1], "In" if match[2] == "in" else "NotIn", values)
     if match := _EQUAL.fullmatch(part):
-        test = _equals(match[1], match[3])
-        return _negated(test) if match[2] == "!=" else test
+        return CompiledRequirement(match[1], "NotIn" if match[2] == "!=" else "In", frozenset({match[3]}))
     if match := _COMPARE.fullmatch(part):
-        return _compares(match[1], match[2], int(match[3]))
+        return CompiledRequirement(match[1], "Gt" if match[2] == ">" else "Lt", frozenset(), int(match[3]))
     if match := _EXISTS.fullmatch(part):
-        return _exists(match[2], present=not match[1])
+        return CompiledRequirement(match[2], "DoesNotExist" if match[1] else "Exists", frozenset())
     message = f"unable to parse requirement: {part!r} in label selector {whole!r}: allowed are k=v, k!=v, k in (v,w), k notin (v), k, !k"
     raise bad_request(message)
-
-
-def _expression(each: Object) -> LabelTest:
-    key, operator = str(each.get("key")), each.get("operator")
-    values = frozenset(each.get("values") or ())
-    if operator in ("In", "NotIn"):
-        return _membership(key, values, inside=operator == "In")
-    if operator in ("Exists", "DoesNotExist"):
-        return _exists(key, present=operator == "Exists")
-    raise bad_request(f"{operator!r} is not a valid label selector operator")
-
-
-def _equals(key: str, value: str) -> LabelTest:
-    return lambda labels: labels.get(key) == value
-
-
-def _negated(test: LabelTest) -> LabelTest:
-    return lambda labels: not test(labels)
-
-
-def _membership(key: str, values: frozenset[str], *, inside: bool) -> LabelTest:
-    return lambda labels: (labels.get(key) in values) is inside
-
-
-def _exists(key: str, *, present: bool) -> LabelTest:
-    return lambda labels: (key in labels) is present
-
-
-def _compares(key: str, operator: str, bound: int) -> LabelTest:
-    def test(labels: Mapping[str, str]) -> bool:
-        try:
-            value = int(labels.get(key, ""))
-        except ValueError:
-            return False
-        return value > bound if operator == ">" else value < bound
-
-    return test
 
 
 def _parse_fields(resource: ResourceType, text: str, extra: tuple[str, ...]) -> list[Predicate]:
@@ -180,7 +145,7 @@ def _reader(resource: ResourceType, field: str, extra: tuple[str, ...]) -> Calla
 
 
 def _stored_field(resource: ResourceType, field: str) -> str:
-    """events.k8s.io names some fields otherwise than the core events it shows."""
+    """Return the field of the stored core event. The group events.k8s.io has other names for some fields."""
     if resource.group != "events.k8s.io":
         return field
     renamed = re.sub(r"^regarding\.", "involvedObject.", field)

@@ -12,12 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesandbox.definitions.definitions import DEFINITIONS
 from kubesandbox.edits.apply import track_update
 from kubesandbox.edits.patcherror import PatchError
 from kubesandbox.edits.patches import APPLY_PATCH, PatchTerms, apply_patch
 from kubesandbox.kinds.admission import Admission
-from kubesandbox.resources import ResourceRegistry, ResourceType, presented, to_stored
+from kubesandbox.resources import DEFINITIONS, NAMESPACES, ResourceRegistry, ResourceType, presented, to_stored
 from kubesandbox.status import (
     ApiError,
     Object,
@@ -32,7 +31,6 @@ from kubesandbox.status import (
 from kubesandbox.storage import metadata as meta
 from kubesandbox.storage.store import Store, Stored
 
-NAMESPACES: Final = ("", "namespaces")
 #: Types that, like custom ones, are replaced only with the resourceVersion that the writer has read.
 _VERSION_REQUIRED: Final = frozenset(
     {
@@ -290,9 +288,7 @@ class Writes:
             raise bad_request(f"{resource.kind}: an object of a namespaced type must be created in a namespace")
         found = self.store.get(NAMESPACES, "", namespace)
         if found is None:
-            namespaces = self.registry.find("", "v1", "namespaces")
-            assert namespaces is not None
-            raise not_found(namespaces, namespace)
+            raise not_found(self.registry.served(NAMESPACES), namespace)
         if "deletionTimestamp" in found.object["metadata"]:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             cause: dict[str, Any] = {"reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace"}

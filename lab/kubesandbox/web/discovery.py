@@ -7,57 +7,40 @@ requests) by their `Accept` header; kubectl up to 1.26 knows the older ones only
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from kubesandbox.edits.shapes import Object
 from kubesandbox.resources import ResourceRegistry, ResourceType
-from kubesandbox.web.openapi import document_v2, document_v3, index_v3
+from kubesandbox.web.endpoint import Reply
+from kubesandbox.web.openapi import SchemaSource, document_v2, document_v3, index_v3
 from kubesandbox.web.openapi_proto import ANSWERED_AS, ASKED_AS, encode_document
+from kubesandbox.web.queries import JSON
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _AGGREGATED_KIND: Final = "APIGroupDiscoveryList"
 
-#: Gives the openAPIV3Schema of a custom type; None where there is none.
-SchemaSource = Callable[[ResourceType], Mapping[str, Any] | None]
 
-
-@dataclass(frozen=True, slots=True)
-class ServerVersion:
-    """The Kubernetes version that the server claims to be."""
-
-    major: str = "1"
-    minor: str = "36"
-    git_version: str = "v1.36.0-sandbox"
-
-    def document(self) -> Object:
-        """Return the body of `/version`."""
-        return {
-            "major": self.major,
-            "minor": self.minor,
-            "gitVersion": self.git_version,
-            "gitCommit": "",
-            "gitTreeState": "clean",
-            "buildDate": "1970-01-01T00:00:00Z",
-            "goVersion": "none",
-            "compiler": "none",
-            "platform": "sandbox",
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A document ready to be sent."""
-
-    body: bytes
-    content_type: str
+_GIT_VERSION: Final = "v1.36.0-sandbox"
+#: The Kubernetes version that the server claims to be.
+_VERSION: Final[Object] = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": _GIT_VERSION,
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "none",
+    "compiler": "none",
+    "platform": "sandbox",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Sub:
-    """How discovery shows a subresource; an empty kind is that of its parent."""
+    """The entry of a subresource in discovery. An empty kind stands for the kind of the parent."""
 
     verbs: tuple[str, ...]
     group: str = ""
@@ -77,22 +60,17 @@ _SUBRESOURCES: Final[Mapping[str, _Sub]] = MappingProxyType(
 )
 
 
-def _no_schema(_resource: ResourceType) -> Mapping[str, Any] | None:
-    return None
-
-
 class Discovery:
-    """The documents about one registry; encoded ones are kept until the registry changes."""
+    """The documents about one registry. Encoded documents are kept until the registry changes."""
 
-    def __init__(self, registry: ResourceRegistry, schemas: SchemaSource = _no_schema, version: ServerVersion | None = None) -> None:
+    def __init__(self, registry: ResourceRegistry, schemas: SchemaSource) -> None:
         self._registry = registry
         self._schemas = schemas
-        self._version = version or ServerVersion()
-        self._answers: dict[tuple[str, str], Answer | None] = {}
+        self._answers: dict[tuple[str, str], Reply | None] = {}
         self._answers_of = -1
 
-    def answer(self, path: str, accept: str) -> Answer | None:
-        """Return the encoded document at `path` for a client that sends this `Accept` header; None where nothing is."""
+    def answer(self, path: str, accept: str) -> Reply | None:
+        """Return the encoded document at `path` for a client that sends this `Accept` header; None without a document."""
         if self._answers_of != self._registry.generation:
             self._answers, self._answers_of = {}, self._registry.generation
         key = (path.rstrip("/"), accept)
@@ -106,20 +84,20 @@ class Discovery:
         """Drop the cached documents: a schema has changed, and no type was added or removed."""
         self._answers_of = -1
 
-    def _encode(self, path: str, accept: str) -> Answer | None:
+    def _encode(self, path: str, accept: str) -> Reply | None:
         document = self.document(path, accept)
         if document is None:
             return None
         if path == "/openapi/v2" and any(form in accept for form in ASKED_AS):
-            return Answer(encode_document(document), ANSWERED_AS)
+            return Reply(encode_document(document), content_type=ANSWERED_AS)
         aggregated = document.get("kind") == _AGGREGATED_KIND
-        return Answer(json.dumps(document).encode(), AGGREGATED if aggregated else "application/json")
+        return Reply(json.dumps(document).encode(), content_type=AGGREGATED if aggregated else JSON)
 
     def document(self, path: str, accept: str = "") -> Object | None:
         """Return the document at `path` (`/api`, `/apis/apps/v1`, `/openapi/v3/api/v1`, `/version`), or None."""
         root, *rest = path.strip("/").split("/")
         if root == "version" and not rest:
-            return self._version.document()
+            return _VERSION
         if root == "openapi":
             return self._openapi(rest)
         if root in ("api", "apis"):
@@ -136,7 +114,7 @@ class Discovery:
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def _below(self, root: str, rest: list[str]) -> Object | None:
-        """One group, or the types of one group and version."""
+        """Return one group, or the types of one group and version."""
         match [root, *rest]:
             case ["api", version]:
                 return self._types("", version)
@@ -182,7 +160,7 @@ class Discovery:
     def _openapi(self, rest: list[str]) -> Object | None:
         match rest:
             case ["v2"]:
-                return document_v2(self._registry, self._schemas, self._version.git_version)
+                return document_v2(self._registry, self._schemas, _GIT_VERSION)
             case ["v3"]:
                 return index_v3(self._registry)
             case ["v3", "api", version]:
@@ -191,14 +169,14 @@ class Discovery:
                 types = self._registry.in_group_version(group, version)
             case _:
                 return None
-        return document_v3(types, self._schemas, self._version.git_version) if types else None
+        return document_v3(types, self._schemas, _GIT_VERSION) if types else None
 
 
 _ADDRESSES: Final[Mapping[str, Any]] = MappingProxyType({"serverAddressByClientCIDRs": []})
 
 
 def _wants_aggregated(accept: str) -> bool:
-    """Whether the header offers the aggregated form in the version that we speak."""
+    """Return whether the header offers the aggregated form in the version that is served here."""
     ranges = (set(offer.replace(" ", "").split(";")) for offer in accept.split(","))
     return any({"g=apidiscovery.k8s.io", "v=v2", f"as={_AGGREGATED_KIND}"} <= offer for offer in ranges)
 

@@ -1,7 +1,7 @@
 """The HTTP side: one request in, one answer out, or a stream of watch lines.
 
-`Endpoint.handle` is aiohttp's low-level handler: who asks and whether he may, injected faults, then objects, then
-documents (discovery, health). Refusals are raised as ApiError anywhere below and become Status bodies here, and only here.
+`Endpoint.handle` is aiohttp's low-level handler. It finds the user, checks the user's rights, injects faults, and then serves objects or
+documents (discovery, health). Code below raises refusals as ApiError. Only this module turns them into Status bodies.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -28,15 +29,13 @@ _encode = msgspec.json.Encoder().encode
 _OPEN_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz"})
 
 
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """A finished answer: JSON bytes unless `content_type` says otherwise."""
+    """A finished answer."""
 
-    __slots__ = ("body", "code", "content_type")
-
-    def __init__(self, body: bytes, code: int = 200, content_type: str = JSON) -> None:
-        self.body = body
-        self.code = code
-        self.content_type = content_type
+    body: bytes
+    code: int = 200
+    content_type: str = JSON
 
 
 Answer = Reply | Watch
@@ -47,7 +46,7 @@ Objects = Callable[[web.BaseRequest, str, dict[str, str], User], Awaitable[Answe
 class Endpoint:
     """Answers every request of one server.
 
-    `objects` answers what names an object or a collection, `documents` the rest; each says None for "no such path".
+    `objects` answers requests on objects and collections, and `documents` all other GET requests. Each returns None for an unknown path.
     """
 
     def __init__(self, access: Access, documents: Documents, objects: Objects, faults: Faults, watches: Watches) -> None:
@@ -85,8 +84,6 @@ class Endpoint:
         fault = None
         if self._faults.armed:
             fault = await self._faults.meet(request.method, path, query)
-        if fault is not None and fault.refusal is not None:
-            raise fault.refusal
         found = await self._objects(request, path, query, user)
         if found is None and request.method == "GET":
             found = self._documents(path, request.headers.get("Accept", ""))
@@ -103,7 +100,7 @@ class Endpoint:
             self._access.authorizer.refuse(user, Asked(method.lower(), path=path))
 
     def _lose(self, request: web.BaseRequest, answer: Answer) -> web.Response:
-        """Drop the answer of a request that was carried out; it is returned for form's sake, and never arrives."""
+        """Break the connection of a request that was carried out, so that its answer never arrives."""
         if isinstance(answer, Watch):
             self._watches.forget(answer)
         if request.transport is not None:
@@ -133,7 +130,7 @@ class Endpoint:
 
 
 def _at_timeout(query: dict[str, str], act: Callable[[], None]) -> asyncio.TimerHandle | None:
-    """Acts when the time that the client gave its watch is over."""
+    """Call `act` when the time that the client gave its watch is over."""
     text = query.get("timeoutSeconds", "")
     if not text.isdigit() or int(text) == 0:
         return None

@@ -13,11 +13,11 @@ from kubesandbox.auth.access import Access
 from kubesandbox.auth.rbac import MASTERS, User
 from kubesandbox.auth.reviews import GROUPS as REVIEW_GROUPS
 from kubesandbox.auth.reviews import Reviews
-from kubesandbox.devices.statusrights import CLAIMS, StatusRights
+from kubesandbox.devices.statusrights import StatusRights
 from kubesandbox.edits.patches import APPLY_PATCH
 from kubesandbox.kinds.pods import PodOperations
 from kubesandbox.kinds.webhooks import MUTATING, Webhooks, Write
-from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.resources import RESOURCE_CLAIMS, ResourceRegistry, ResourceType
 from kubesandbox.status import bad_request, method_not_allowed
 from kubesandbox.storage.reads import Reads
 from kubesandbox.storage.selectors import Predicate, selection
@@ -155,7 +155,7 @@ class ObjectRequests:
 
     def _guarded(self, found: Route, options: WriteOptions, user: User, verb: str) -> WriteOptions:
         """Only the status of claims is guarded, and not from administrators."""
-        if found.resource.key != CLAIMS or found.subresource != "status" or MASTERS in user.groups:
+        if found.resource.key != RESOURCE_CLAIMS or found.subresource != "status" or MASTERS in user.groups:
             return options
         return replace(options, guard=StatusRights(self.access.authorizer, user, verb).check)
 

@@ -1,7 +1,7 @@
 """OpenAPI documents, as far as kubectl reads them: which parameters a patch takes, and the schemas of custom types.
 
-Built-in types have no schemas here. kubectl has their types built in and falls back to them; a schema without merge
-keys would make its client-side apply compute wrong patches, so none is better than a thin one.
+Built-in types have no schemas here, because kubectl falls back to the types that are built into it. A schema without merge keys would
+make its client-side apply compute wrong patches.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _QUERY: Final = (
 _V2_UNKNOWN: Final = ("nullable", "oneOf", "anyOf", "not", "x-kubernetes-int-or-string", "default")
 _METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
+#: Returns the openAPIV3Schema of a custom type; None for a type without one.
 SchemaSource = Callable[[ResourceType], Mapping[str, Any] | None]
 
 

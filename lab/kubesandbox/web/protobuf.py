@@ -1,9 +1,8 @@
 """Bodies in Kubernetes' protobuf form, as typed Go clients (kubectl since 1.32) send them for built-in kinds.
 
-Only what kubectl itself sends this way is known: evictions, deletions, access reviews, requests for tokens, and the
-kinds of `kubectl create`. A field with content that is not known is refused: dropping it would store something else
-than was sent. Answers stay JSON, which the same clients accept. Field numbers are those of the published
-`generated.proto` files.
+It knows the messages that kubectl itself sends: evictions, deletions, access reviews, requests for tokens, and the kinds of
+`kubectl create`. An unknown field with content is refused, because the stored object would differ from the sent one. Answers are JSON,
+which the same clients accept. Field numbers are those of the published `generated.proto` files.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class ProtobufError(ValueError):
-    """The body is not of this form, or of a kind that is not known here."""
+    """The body does not have this form, or has an unknown kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ def decode_protobuf(body: bytes) -> dict[str, Any]:
 def _decode_envelope(envelope: dict[str, Any]) -> dict[str, Any]:
     kind = envelope.get("typeMeta", {})
     name = str(kind.get("kind", ""))
-    if name not in _KINDS:
+    if name not in _MESSAGES or not name[0].isupper():
         raise ProtobufError(f"kind {name!r} is not read as protobuf here: send JSON")
     return {**kind, **_decode(base64.b64decode(envelope.get("raw", "")), _MESSAGES[name])}
 
@@ -114,19 +113,14 @@ def _value(value: int | bytes, kind: str) -> Any:
     return _SCALARS[kind](value) if kind in _SCALARS else _decode(value, _MESSAGES[kind])
 
 
-def _entry(value: bytes) -> dict[str, str]:
-    entry = _decode(value, _ENTRY)
-    return {entry.get("key", ""): entry.get("value", "")}
+def _entry(message: _Message) -> Callable[[bytes], dict[str, str]]:
+    """Return the decoder of an entry of a map, whose message has a key and a value."""
 
+    def decode(value: bytes) -> dict[str, str]:
+        entry = _decode(value, message)
+        return {entry.get("key", ""): entry.get("value", "")}
 
-def _bytes_entry(value: bytes) -> dict[str, str]:
-    entry = _decode(value, _BYTES_ENTRY)
-    return {entry.get("key", ""): entry.get("value", "")}
-
-
-def _quantity_entry(value: bytes) -> dict[str, str]:
-    entry = _decode(value, _QUANTITY_ENTRY)
-    return {entry.get("key", ""): entry.get("value", {}).get("text", "0")}
+    return decode
 
 
 def _moment(value: bytes) -> str | None:
@@ -140,21 +134,8 @@ def _int_or_string(value: bytes) -> int | str:
     return either
 
 
-_SCALARS: Final[Mapping[str, Callable[[bytes], Any]]] = MappingProxyType(
-    {
-        "text": bytes.decode,
-        "bytes": lambda value: base64.b64encode(value).decode(),
-        "map": _entry,
-        "bytesMap": _bytes_entry,
-        "quantityMap": _quantity_entry,
-        "time": _moment,
-        "intOrString": _int_or_string,
-    }
-)
-
-
 def _message(fields: str) -> _Message:
-    """Fields as `name=number` for text, `name=number:type` for others; `type[]` is repeated."""
+    """Parse the fields of a message: `name=number` for text, `name=number:type` for other types, `type[]` for repeated fields."""
     result = {}
     for each in fields.split():
         name, _, described = each.partition("=")
@@ -163,22 +144,25 @@ def _message(fields: str) -> _Message:
     return MappingProxyType(result)
 
 
-_ENTRY: Final = _message("key=1 value=2")
-_BYTES_ENTRY: Final = _message("key=1 value=2:bytes")
-_QUANTITY_ENTRY: Final = _message("key=1 value=2:quantity")
 _TIME: Final = _message("seconds=1:int nanos=2:int")
 _INT_OR_STRING: Final = _message("type=1:int number=2:int text=3")
-_ENVELOPE: Final = _message("typeMeta=1:typeMeta raw=2:bytes contentEncoding=3 contentType=4")
-_KINDS: Final = frozenset(
+_QUANTITY: Final = _message("text=1")
+_SCALARS: Final[Mapping[str, Callable[[bytes], Any]]] = MappingProxyType(
     {
-        *("Namespace", "Eviction", "DeleteOptions", "Binding", "SelfSubjectAccessReview", "TokenRequest", "ConfigMap"),
-        *("ServiceAccount", "PriorityClass", "PodDisruptionBudget", "Deployment", "Job", "Secret"),
+        "text": bytes.decode,
+        "bytes": lambda value: base64.b64encode(value).decode(),
+        "quantity": lambda value: _decode(value, _QUANTITY).get("text", "0"),
+        "map": _entry(_message("key=1 value=2")),
+        "bytesMap": _entry(_message("key=1 value=2:bytes")),
+        "quantityMap": _entry(_message("key=1 value=2:quantity")),
+        "time": _moment,
+        "intOrString": _int_or_string,
     }
 )
-# The status of a new object is ignored, as the server decides it.
+_ENVELOPE: Final = _message("typeMeta=1:typeMeta raw=2:bytes contentEncoding=3 contentType=4")
+#: Messages by name; the names of kinds begin with a capital. The server ignores the status of a new object.
 _MESSAGES: Final[Mapping[str, _Message]] = MappingProxyType(
     {
-        "quantity": _message("text=1"),
         "typeMeta": _message("apiVersion=1 kind=2"),
         "objectMeta": _message(
             "name=1 generateName=2 namespace=3 uid=5 resourceVersion=6 generation=7:int creationTimestamp=8:time "

@@ -1,8 +1,8 @@
-"""How objects are shown: as they are, as rows of a Table (kubectl get), or as metadata only."""
+"""The presentations of objects: as they are, as rows of a Table (kubectl get), or as metadata only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +23,7 @@ _ACCEPTABLE: Final = frozenset({"", "*/*", "application/*", "application/json", 
 
 
 class Views:
-    """The views of one server; plain ones are made once a type."""
+    """The views of one server. It makes the plain view of a type once."""
 
     def __init__(self, reads: Reads, definitions: Definitions, clock: Callable[[], float]) -> None:
         self._reads = reads
@@ -32,7 +32,7 @@ class Views:
         self._plain: dict[ResourceType, View] = {}
 
     def plain(self, resource: ResourceType) -> View:
-        """Objects as they are."""
+        """Return the view that shows objects of a type as they are."""
         view = self._plain.get(resource)
         if view is None:
             view = self._plain[resource] = plain_view(resource)
@@ -67,34 +67,21 @@ class Views:
 
         def encode(stored: Stored) -> bytes:
             nonlocal said
-            version = {"resourceVersion": str(stored.version)}
-            shown = self._table(resource, [stored], query, version, with_definitions=not said)
+            shown = self._table(resource, [stored], query, {"resourceVersion": str(stored.version)})
+            if said:
+                shown["columnDefinitions"] = None
             said = True
             return _encode(shown)
 
         return encode
 
-    def _table(
-        self,
-        resource: ResourceType,
-        objects: list[Stored],
-        query: Query,
-        metadata: Object,
-        *,
-        with_definitions: bool = True,
-    ) -> Object:
+    def _table(self, resource: ResourceType, objects: Iterable[Stored], query: Query, metadata: Object) -> Object:
         include = query.get("includeObject", "")
         if include not in _INCLUDES:
             raise bad_request(f"includeObject={include!r}: allowed are None, Metadata and Object")
-        return table(
-            resource.kind,
-            [presented(resource, each.object) for each in objects],
-            columns=self._definitions.columns(resource),
-            include_object=include or "Metadata",
-            now=self._clock(),
-            metadata=metadata,
-            with_definitions=with_definitions,
-        )
+        shown = [presented(resource, each.object) for each in objects]
+        columns = columns_of(resource.kind, self._definitions.columns(resource))
+        return table(columns, shown, include_object=include, now=self._clock(), metadata=metadata)
 
 
 def _require_acceptable(accept: str) -> None:
@@ -105,36 +92,23 @@ def _require_acceptable(accept: str) -> None:
 # --- tables ------------------------------------------------------------------------------------------------------------------
 
 
-def table(
-    kind: str,
-    objects: Iterable[Object],
-    *,
-    columns: Sequence[Mapping[str, Any]] | None,
-    include_object: str,
-    now: float,
-    metadata: Mapping[str, Any],
-    with_definitions: bool = True,
-) -> Object:
-    """Make a Table of `objects`, all of `kind`.
+def table(columns: Sequence[Column], objects: Iterable[Object], *, include_object: str, now: float, metadata: Object) -> Object:
+    """Return a Table of objects of one kind.
 
-    `columns` are the additionalPrinterColumns of a custom resource, None for a built-in kind. `include_object` is
-    None, Metadata or Object, as the query parameter says (anything else counts as Metadata, the default). `now` is in
-    seconds since the epoch. `metadata` is that of the list (resourceVersion, continue). In a watch only the first event
-    carries the column definitions: `with_definitions` False leaves them out of the later ones.
+    `include_object` is None, Metadata or Object, as in the query, and Metadata by default. `now` is in seconds since the epoch. `metadata`
+    is the metadata of the list.
     """
-    shown = columns_of(kind, columns)
-    rows = [{"cells": [_cell(column, obj, now) for column in shown], "object": _included(obj, include_object)} for obj in objects]
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
-        "metadata": dict(metadata),
-        "columnDefinitions": [column.definition() for column in shown] if with_definitions else None,
-        "rows": rows,
+        "metadata": metadata,
+        "columnDefinitions": [column.definition() for column in columns],
+        "rows": [{"cells": [_cell(column, obj, now) for column in columns], "object": _included(obj, include_object)} for obj in objects],
     }
 
 
 def _cell(column: Column, obj: Object, now: float) -> Any:
-    """One cell; an object with values of unheard-of types spoils its own cells, not the whole list."""
+    """Return one cell. An object with values of unknown types spoils its own cells, and not the whole list."""
     try:
         return column.cell(obj, now)
     except (AttributeError, KeyError, TypeError, ValueError):

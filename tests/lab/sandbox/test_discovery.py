@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubesandbox.resources import ResourceRegistry, ResourceType
-from kubesandbox.web.discovery import AGGREGATED, Discovery, ServerVersion
+from kubesandbox.web.discovery import AGGREGATED, Discovery
 from kubesandbox.web.openapi_proto import ANSWERED_AS, ASKED_AS
 
 BOX = ResourceType("example.com", "v1", "boxes", "box", "Box", True, short_names=("bx",), custom=True)
@@ -104,13 +104,6 @@ def test_the_aggregated_form_is_only_for_those_who_ask_for_this_version_of_it() 
 @pytest.mark.parametrize("path", ["", "/", "/ap", "/apis/apps/v9", "/api/v1/pods", "/openapi/v4", "/openapi/v3/x", "/version/x"])
 def test_other_paths_have_no_document(path: str) -> None:
     assert with_box().document(path) is None
-
-
-def test_the_version_is_a_parameter() -> None:
-    old = Discovery(ResourceRegistry(), version=ServerVersion("1", "20", "v1.20.2-sandbox"))
-    document = old.document("/version")
-    assert document is not None
-    assert (document["minor"], document["gitVersion"]) == ("20", "v1.20.2-sandbox")
 
 
 def test_a_custom_type_has_its_schema_in_both_openapi_documents() -> None:

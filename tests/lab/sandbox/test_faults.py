@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import aiohttp
 import pytest
@@ -11,6 +11,8 @@ import pytest
 from kubesandbox.faults import Faults, Rule
 from kubesandbox.server import Sandbox
 from kubesandbox.status import ApiError
+from kubesandbox.storage.store import Store
+from kubesandbox.storage.watches import Watches
 from lab.sandbox.claims import claim_spec
 from lab.sandbox.http import Client, client_of
 from lab.sandbox.makers import config_map
@@ -18,47 +20,29 @@ from lab.sandbox.makers import config_map
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-@dataclass
-class Server:
-    """What faults act on, recorded."""
-
-    dropped: list[str] = field(default_factory=list)
-    refused: list[float] = field(default_factory=list)
-    cut: list[int] = field(default_factory=list)
-    compactions: int = 0
-
-    def drop(self, resource: str) -> int:
-        self.dropped.append(resource)
-        return 3
-
-    def compact(self) -> None:
-        self.compactions += 1
-
-    def faults(self, seed: int = 0) -> Faults:
-        return Faults(
-            drop_watches=self.drop,
-            compact=self.compact,
-            refuse=self.refused.append,
-            cut_watches=self.cut.append,
-            seed=seed,
-        )
+def some_faults(seed: int = 0, refuse: Callable[[float], None] = lambda _: None) -> Faults:
+    store = Store()
+    return Faults(store, Watches(store), refuse, seed)
 
 
 async def met(faults: Faults, method: str = "GET", path: str = MAPS, query: dict[str, str] | None = None) -> int:
     """The code that a request is refused with; 0 when it goes through."""
-    fault = await faults.meet(method, path, query or {})
-    return fault.refusal.code if fault and fault.refusal else 0
+    try:
+        await faults.meet(method, path, query or {})
+    except ApiError as refused:
+        return refused.code
+    return 0
 
 
 async def test_a_rule_goes_after_as_many_requests_as_it_was_set_for() -> None:
-    faults = Server().faults()
+    faults = some_faults()
     faults.add(Rule(code=503, times=2))
     assert [await met(faults) for _ in range(3)] == [503, 503, 0]
     assert not faults.armed
 
 
 async def test_a_rule_without_end_stays_until_cleared() -> None:
-    faults = Server().faults()
+    faults = some_faults()
     faults.add(Rule(code=429, retry_after=1))
     assert [await met(faults) for _ in range(5)] == [429] * 5
     faults.clear()
@@ -66,7 +50,7 @@ async def test_a_rule_without_end_stays_until_cleared() -> None:
 
 
 async def test_who_waits_for_a_slow_answer_is_let_go_and_who_comes_later_waits() -> None:
-    faults = Server().faults()
+    faults = some_faults()
     faults.add(Rule(code=503, latency=3600.0))
     waiting = [asyncio.create_task(met(faults)) for _ in range(2)]
     await asyncio.sleep(0)
@@ -80,7 +64,7 @@ async def test_who_waits_for_a_slow_answer_is_let_go_and_who_comes_later_waits()
 
 
 async def test_a_rule_meets_only_its_method_path_and_kind_of_request() -> None:
-    faults = Server().faults()
+    faults = some_faults()
     faults.add(Rule(method="POST", path="/pods/", code=409))
     assert await met(faults, "POST", "/api/v1/namespaces/x/pods/a/binding") == 409
     assert await met(faults, "POST", MAPS) == 0
@@ -94,7 +78,7 @@ async def test_a_rule_meets_only_its_method_path_and_kind_of_request() -> None:
 async def test_a_share_is_met_about_as_often_and_the_same_way_for_one_seed() -> None:
     outcomes = []
     for _ in range(2):
-        faults = Server().faults(seed=7)
+        faults = some_faults(seed=7)
         faults.add(Rule(code=500, share=0.25))
         outcomes.append([await met(faults) for _ in range(400)])
     assert outcomes[0] == outcomes[1]
@@ -103,16 +87,16 @@ async def test_a_share_is_met_about_as_often_and_the_same_way_for_one_seed() -> 
 
 @pytest.mark.parametrize("rule", [Rule(share=2), Rule(share=-1), Rule(latency=-1), Rule(times=-1), Rule(code=200)])
 def test_a_rule_that_makes_no_sense_is_refused(rule: Rule) -> None:
-    faults = Server().faults()
+    faults = some_faults()
     with pytest.raises(ValueError, match="must be"):
         faults.add(rule)
     assert not faults.armed
 
 
 def test_another_process_may_have_connections_refused() -> None:
-    server = Server()
-    server.faults().command("POST", "/sandbox/refuse-connections", b'{"seconds":0.5}')
-    assert server.refused == [0.5]
+    refused: list[float] = []
+    some_faults(refuse=refused.append).command("POST", "/sandbox/refuse-connections", b'{"seconds":0.5}')
+    assert refused == [0.5]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +109,7 @@ def test_another_process_may_have_connections_refused() -> None:
 )
 def test_a_command_that_cannot_be_read_is_refused(method: str, path: str, body: bytes, code: int) -> None:
     with pytest.raises(ApiError) as caught:
-        Server().faults().command(method, path, body)
+        some_faults().command(method, path, body)
     assert caught.value.code == code
 
 

@@ -24,7 +24,7 @@ NEVER = KubeletTimes(start=3600.0, end=3600.0)
 
 @asynccontextmanager
 async def kubelets(core: Core, times: KubeletTimes = AT_ONCE) -> AsyncIterator[None]:
-    task = asyncio.create_task(Kubelets(core.writes, core.type("pods"), times).run())
+    task = asyncio.create_task(Kubelets(core.writes, times).run())
     core.create("nodes", simulated_node(0, "2023-11-14T22:13:20Z"))
     try:
         yield

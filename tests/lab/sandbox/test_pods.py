@@ -14,8 +14,7 @@ from lab.sandbox.makers import Core, Object, a_pod
 
 
 def operations(core: Core) -> PodOperations:
-    budgets = core.type("poddisruptionbudgets")
-    return PodOperations(core.writes, core.type("pods"), Disruptions(core.writes, budgets))
+    return PodOperations(core.writes, Disruptions(core.writes))
 
 
 def running(core: Core, name: str, node: str = "node-a") -> None:
@@ -43,7 +42,7 @@ def budget(core: Core, name: str = "web", **spec: Any) -> None:
 )
 async def test_a_budget_allows(spec: Object, allowed: int) -> None:
     core = Core()
-    disruptions = Disruptions(core.writes, core.type("poddisruptionbudgets"))
+    disruptions = Disruptions(core.writes)
     for name in ("a", "b", "c"):
         running(core, name)
     budget(core, **spec)
@@ -70,7 +69,7 @@ async def test_a_budget_that_nobody_can_read_keeps_no_other_from_its_pods() -> N
 
 async def test_a_budget_counts_the_replicas_that_the_owner_wants() -> None:
     core = Core()
-    disruptions = Disruptions(core.writes, core.type("poddisruptionbudgets"))
+    disruptions = Disruptions(core.writes)
     owner = core.create("replicasets", {"metadata": {"name": "web"}, "spec": {"replicas": 5}})
     reference = {"kind": "ReplicaSet", "name": "web", "uid": owner["metadata"]["uid"], "controller": True}
     running(core, "a")

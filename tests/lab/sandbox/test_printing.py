@@ -29,7 +29,7 @@ KINDS = [
 
 
 def row(kind: str, obj: dict[str, Any], columns: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    found = table(kind, [obj], columns=columns, include_object="None", now=NOW, metadata={"resourceVersion": "1"})
+    found = table(columns_of(kind, columns), [obj], include_object="None", now=NOW, metadata={"resourceVersion": "1"})
     names = [column["name"] for column in found["columnDefinitions"]]
     return dict(zip(names, found["rows"][0]["cells"], strict=True))
 

@@ -26,7 +26,7 @@ class Cluster:
     def __init__(self) -> None:
         self.core = Core()
         VolumeController(self.core.writes)
-        EphemeralClaims(self.core.writes, self.core.type("pods"), self.core.type("persistentvolumeclaims"))
+        EphemeralClaims(self.core.writes)
 
     def storage_class(self, name: str = "disks", provisioner: str = "example.test/maker", *, waits: bool = False, **fields: Any) -> None:
         mode = "WaitForFirstConsumer" if waits else "Immediate"
