@@ -66,6 +66,7 @@ def reference(catalogue: Catalogue) -> str:
         "## Plugins\n\nThe weight is that of a plugin that scores, where the profile says nothing.\n\n" + _plugins(catalogue),
         "## Arguments of plugins\n\nIn `spec.pluginConfig`, as `args`. Plugins that are not here have none.\n",
         *(_arguments(catalogue[name]) for name in catalogue if has_arguments(catalogue[name])),
+        "Next: [profiles-command](profiles-command.md), [plugins](plugins.md).\n",
     ]
     return "\n".join(parts)
 
@@ -196,4 +197,4 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{reference(in_tree())}\nNext: [profiles-command](profiles-command.md), [plugins](plugins.md).\n")
+    sys.stdout.write(reference(in_tree()))

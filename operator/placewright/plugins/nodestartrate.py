@@ -207,7 +207,7 @@ class _Domains(NamedTuple):
 
     @property
     def missing(self) -> Status:
-        """The same rejection, as with `denied`: nodes without the label are never rejected."""
+        """Rejection of nodes without the label, which is never used."""
         return self.limit.status
 
     def allows(self, rows: Rows) -> BoolColumn:

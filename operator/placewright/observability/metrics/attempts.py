@@ -196,7 +196,7 @@ class AttemptSeries:
 
 
 #: What placements that are counted in the same series have in common: the names of their steps, which were all successes; the plugins that
-#: skipped Filter, and those that skipped Score; the plugins whose points make up the score of the chosen node.
+#: skipped Filter, and plugins that skipped Score; the plugins whose points make up the score of the chosen node.
 _Shape = tuple[tuple[str, ...], frozenset[str], frozenset[str], tuple[str, ...]]
 
 
