@@ -19,7 +19,7 @@ from placewright.handlers import lifecycle
 from placewright.handlers import operator as module
 from placewright.handlers.operator import EngineBroken, run_engine
 from placewright.kube.auth.login import ClusterAccess, load_config
-from placewright.leadership.peering import PeeringMissing
+from placewright.leadership.leaseobject import CannotElect
 
 from .stage import DEADLINE, FAST, HELD, Stage, operator
 
@@ -260,7 +260,7 @@ async def test_an_api_server_that_goes_away_amid_bindings_loses_no_pod(stage: St
 async def test_an_api_server_without_the_peering_definition_is_refused_in_one_sentence() -> None:
     async with Sandbox(SandboxOptions()) as sandbox:
         engine = build_engine(load_config(str(sandbox.kubeconfig)), FAST)
-        with pytest.raises(PeeringMissing, match="apply crds/ first"):
+        with pytest.raises(CannotElect, match="apply crds/ first"):
             await run_engine(engine, asyncio.Event())
         assert engine.writing.client._session.closed
 

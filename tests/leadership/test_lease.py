@@ -430,14 +430,14 @@ async def us(sandbox: Sandbox) -> AsyncIterator[Replica]:
 
 
 async def test_looking_for_rights_stores_nothing(sandbox: Sandbox, us: Replica) -> None:
-    await us.fence.require_rights()
+    await us.fence.store.require_rights()
     assert lease(sandbox) == {}
 
 
 async def test_rights_are_looked_for_beside_a_lease_that_is_held(sandbox: Sandbox, us: Replica) -> None:
     async with replica(sandbox, "older") as older:
         await older.holds()
-        await us.fence.require_rights()
+        await us.fence.store.require_rights()
         assert lease(sandbox)["spec"]["holderIdentity"] == "older"
 
 
@@ -445,15 +445,15 @@ async def test_rights_are_looked_for_beside_a_lease_that_is_held(sandbox: Sandbo
 async def test_without_a_right_it_is_said_which_and_what_to_apply(sandbox: Sandbox, us: Replica, method: str, verb: str) -> None:
     sandbox.faults.add(Rule(method=method, path="/leases/placewright" if verb == "get" else LEASES, code=403))
     with pytest.raises(CannotElect, match=f"may not be used .{verb} leases.*apply manifests/base") as told:
-        await us.fence.require_rights()
+        await us.fence.store.require_rights()
     assert "\n" not in str(told.value) and "--leader-elect=false" in str(told.value)
 
 
 async def test_outside_of_a_cluster_the_namespace_is_made(us: Replica) -> None:
     async with Sandbox() as bare, ApiClient(load_config(str(bare.kubeconfig))) as client:
         fence = LeaseFence(client, NAMESPACE, "us", TIMING)
-        await fence.require_rights()
-        await fence.require_rights()
+        await fence.store.require_rights()
+        await fence.store.require_rights()
         assert bare.store.get(bare.resource("", "v1", "namespaces").key, "", NAMESPACE) is not None
 
 
@@ -461,4 +461,4 @@ async def test_a_namespace_that_may_not_be_made_is_said_to_be_missing() -> None:
     async with Sandbox() as bare, ApiClient(load_config(str(bare.kubeconfig))) as client:
         bare.faults.add(Rule(method="POST", path="/api/v1/namespaces", code=403))
         with pytest.raises(CannotElect, match="namespace 'placewright-system', which does not exist and could not be created"):
-            await LeaseFence(client, NAMESPACE, "us", TIMING).require_rights()
+            await LeaseFence(client, NAMESPACE, "us", TIMING).store.require_rights()

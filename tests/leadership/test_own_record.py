@@ -18,6 +18,8 @@ from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_pee
 from placewright.leadership.peers import Replica, priority_of
 from placewright.leadership.recordkeeper import RecordPace
 
+from .nofence import no_fence
+
 CRDS = Path(__file__).parents[2] / "crds"
 PEERING = f"{PEERINGS_PATH}/placewright"
 US = Replica("us", priority_of(1_900_000_000_000, 1))
@@ -64,7 +66,7 @@ class Watched:
 
     def __init__(self, client: ApiClient, replica: Replica) -> None:
         self.client = client
-        self.leadership = Leadership(client, replica, keeps_record=True)
+        self.leadership = Leadership(client, replica, no_fence(), keeps_record=True)
         self.told: list[bool] = []
         self.leadership.on_change(self.told.append)
         self._news = asyncio.Event()

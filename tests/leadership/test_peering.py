@@ -16,8 +16,11 @@ from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.objects import ObjectMeta
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.leadership.peering import PEERINGS_PATH, Leadership, Peering, PeeringMissing, Unfenced, ensure_peering
+from placewright.leadership.leaseobject import CannotElect
+from placewright.leadership.peering import PEERINGS_PATH, Leadership, Peering, ensure_peering
 from placewright.leadership.peers import Replica, priority_of
+
+from .nofence import NoFence, no_fence
 
 CRDS = Path(__file__).parents[2] / "crds"
 OLDER = Replica("older", priority_of(1_900_000_000_000, 1))
@@ -39,7 +42,7 @@ async def client(sandbox: Sandbox) -> AsyncIterator[ApiClient]:
 
 @asynccontextmanager
 async def watching(client: ApiClient, replica: Replica, **options: Any) -> AsyncIterator[Leadership]:
-    leadership = Leadership(client, replica, **options)
+    leadership = Leadership(client, replica, no_fence(), **options)
     leadership.start()
     try:
         yield leadership
@@ -137,19 +140,21 @@ async def test_after_stopping_we_are_not_active(client: ApiClient) -> None:
 
 
 async def test_the_object_is_created_once(client: ApiClient) -> None:
-    assert await ensure_peering(client)
-    assert not await ensure_peering(client)
+    await ensure_peering(client)
+    first = await client.get(PEERING)
+    await ensure_peering(client)
+    assert json.loads(first)["metadata"]["uid"] == json.loads(await client.get(PEERING))["metadata"]["uid"]
 
 
 async def test_without_the_crd_it_is_said_what_to_apply() -> None:
     async with Sandbox() as bare, ApiClient(load_config(str(bare.kubeconfig))) as client:
-        with pytest.raises(PeeringMissing, match="apply crds/ first"):
+        with pytest.raises(CannotElect, match="apply crds/ first"):
             await ensure_peering(client)
 
 
 async def test_without_permission_to_create_it_is_said_what_to_apply(client: ApiClient, sandbox: Sandbox) -> None:
     sandbox.faults.add(Rule(method="POST", path="clusterkopfpeerings", code=403))
-    with pytest.raises(PeeringMissing, match="'placewright' does not exist and could not be created"):
+    with pytest.raises(CannotElect, match="'placewright' does not exist and could not be created"):
         await ensure_peering(client)
 
 
@@ -161,9 +166,9 @@ class Hand:
 
     def __init__(self, replica: Replica) -> None:
         self.now = 1000.0
-        self.fence = Unfenced()
+        self.fence: Any = NoFence()
         # Never started, so the client is never used.
-        self.leadership = Leadership(None, replica, fence=self.fence, clock=lambda: self.now)  # type: ignore[arg-type]
+        self.leadership = Leadership(None, replica, self.fence, clock=lambda: self.now)  # type: ignore[arg-type]
 
     def show(self, name: str = "placewright", **status: tuple[int, str]) -> None:
         records = {

@@ -80,12 +80,12 @@ def test_our_record_withdrawn_by_somebody_is_lost_and_our_turn_goes_on_for_as_lo
     peers.observe({"us": record(OURS, lifetime=15)}, 100)
     for now in (101.0, 102.5):  # seen once more without it: the time does not begin anew
         peers.observe({"them": record(BELOW, int(now))}, now)
-    assert peers.lost is not None and peers.lost.identity == "us"
+    assert peers.lost_until == 103
     assert peers.missing and peers.own == "us"
     assert peers.verdict(102.9).active and peers.verdict(102.9).until == 103
     assert not peers.verdict(103).active
     peers.observe({"us": record(OURS, 7, lifetime=15)}, 104)
-    assert peers.lost is None and not peers.missing
+    assert peers.lost_until is None and not peers.missing
     assert peers.verdict(104).until == 119
 
 
@@ -99,13 +99,13 @@ def test_a_lost_record_keeps_nobody_active_beyond_its_own_lifetime_or_against_pr
     run_out = Peers(OURS, grace=2)
     run_out.observe({"us": record(OURS, lifetime=3)}, 100)
     run_out.observe({}, 103)
-    assert run_out.lost is None and not run_out.verdict(103).active
+    assert run_out.lost_until is None and not run_out.verdict(103).active
     assert run_out.missing, "it is put back all the same: Kopf does not"
     gone = Peers(OURS, grace=2)
     gone.observe({"us": record(OURS)}, 100)
     gone.forget()
     gone.observe({}, 101)
-    assert gone.lost is None and gone.missing, "and so it is when the object was deleted and is there again"
+    assert gone.lost_until is None and gone.missing, "and so it is when the object was deleted and is there again"
 
 
 def test_before_kopf_enrolled_us_nothing_of_ours_is_missing() -> None:

@@ -22,6 +22,7 @@ from placewright.leadership.peerrecord import ENROLLED_SECONDS, renewal
 from placewright.leadership.peers import Replica, priority_of
 
 from .hastyloop import HastyLoop
+from .nofence import no_fence
 
 #: Lifetimes are of seconds, which nobody here waits for.
 LOOP = HastyLoop
@@ -94,7 +95,7 @@ class Scene:
 
     @asynccontextmanager
     async def at_work(self, replica: Replica) -> AsyncIterator[Leadership]:
-        leadership = Leadership(self.client, replica, keeps_record=True, lifetime=LIFETIME, clock=now)
+        leadership = Leadership(self.client, replica, no_fence(), keeps_record=True, lifetime=LIFETIME, clock=now)
         leadership.start()
         try:
             yield leadership
@@ -194,7 +195,7 @@ async def test_a_peering_object_that_was_deleted_and_made_again_has_our_record_a
 async def test_a_newcomer_whose_clock_is_behind_stands_behind_who_is_there(scene: Scene) -> None:
     early = Replica("early", priority_of(1_000_000_000_000, 3))
     await scene.enrol(US)
-    newcomer = Leadership(scene.client, early)
+    newcomer = Leadership(scene.client, early, no_fence())
     assert (await newcomer.stand_behind_others()).priority < US.priority
     assert newcomer.replica.identity == "early"
-    assert (await Leadership(scene.client, THEM).stand_behind_others()) == THEM
+    assert (await Leadership(scene.client, THEM, no_fence()).stand_behind_others()) == THEM

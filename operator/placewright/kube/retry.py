@@ -7,12 +7,13 @@ A server's `Retry-After` is a lower bound of the delay.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from placewright.kube.errors import ApiError, RequestError
@@ -65,11 +66,13 @@ class AwayNotice:
         server: its address, for the message.
         clock: monotonic seconds.
         away_since: time of the first of the current failures; None while the server answers.
+        level: of the log lines; `logging.NOTSET` logs none.
     """
 
     server: str
     clock: Callable[[], float] = time.monotonic
-    away_since: float | None = field(default=None)
+    away_since: float | None = None
+    level: int = logging.WARNING
 
     def failed(self, error: RequestError) -> None:
         """Note that a request got no answer, or a status that only a failing server gives (502, 503, 504).
@@ -79,7 +82,8 @@ class AwayNotice:
         """
         if self.away_since is None:
             self.away_since = self.clock()
-            _log.warning("API server %s is away: %s; it is asked again, nothing is lost", self.server, error, extra={"about": self.server})
+            words = "API server %s is away: %s; it is asked again, nothing is lost"
+            _log.log(self.level, words, self.server, error, extra={"about": self.server})
 
     def answered(self, asked: float | None = None) -> None:
         """Note that a request was answered.
@@ -90,7 +94,7 @@ class AwayNotice:
         """
         if self.away_since is not None and (asked is None or asked > self.away_since):
             away = self.clock() - self.away_since
-            _log.warning("API server %s is back after %.1f s", self.server, away, extra={"about": self.server})
+            _log.log(self.level, "API server %s is back after %.1f s", self.server, away, extra={"about": self.server})
             self.away_since = None
 
 
@@ -136,3 +140,16 @@ async def with_retries(call: Callable[[], Awaitable[T]], attempts: int, backoff:
                 raise
             await sleep(backoff.delay(attempt, error))
     return await call()
+
+
+async def until_set(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait for an event, but no longer than so many seconds.
+
+    Args:
+        event: to wait for.
+        seconds: None for ever.
+    """
+    # Not `wait_for`: until Python 3.12 it can swallow a cancellation that comes together with the event.
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -28,18 +28,6 @@ _GOODBYE_SECONDS: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
-class _Quiet(AwayNotice):
-    """Does not log that the API server is away: the client of all other requests logs that, and the Lease logs the effect on the lead."""
-
-    def failed(self, error: RequestError) -> None:
-        if self.away_since is None:
-            self.away_since = self.clock()
-
-    def answered(self, asked: float | None = None) -> None:
-        if self.away_since is not None and (asked is None or asked > self.away_since):
-            self.away_since = None
-
-
 class Election(Leadership):
     """`Leadership` of a replica among others.
 
@@ -63,10 +51,12 @@ class Election(Leadership):
                 outranks us.
         """
         timing = Timing.of(lifetime)
+        # The client of all other requests logs that the API server is away, and the Lease logs the effect on the lead.
+        quiet = AwayNotice(access.server, level=logging.NOTSET)
         # Half the renew deadline: a request that hangs leaves time for a second one.
-        self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election", away=_Quiet(access.server))
+        self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election", away=quiet)
         self.lease = LeaseFence(self._client, namespace, replica.identity, timing, finished)
-        super().__init__(self._client, replica, fence=self.lease, keeps_record=True, lifetime=lifetime)
+        super().__init__(self._client, replica, self.lease, keeps_record=True, lifetime=lifetime)
         self._events: set[asyncio.Task[None]] = set()
         self.on_change(self._announce)
 
@@ -76,9 +66,8 @@ class Election(Leadership):
         Raises:
             CannotElect: an object or a right is missing; the message names the manifests to apply.
         """
-        await until_answered(lambda: ensure_peering(self._client), RetryBackoff())
-        await until_answered(self.stand_behind_others, RetryBackoff())
-        await until_answered(self.lease.require_rights, RetryBackoff())
+        for step in (lambda: ensure_peering(self._client), self.stand_behind_others, self.lease.store.require_rights):
+            await until_answered(step, RetryBackoff())
 
     async def stop(self) -> None:
         """Give the lead back, write an event about it, and close the connections."""
@@ -117,9 +106,6 @@ class Election(Leadership):
         }
         note = f"{self.replica.identity} {what}"
         return core_event(store.namespace, about, ("Normal", "LeaderElection", note), USER_AGENT, self.replica.identity, datetime.now(UTC))
-
-
-_log = logging.getLogger(__name__)
 
 
 class Alone:

@@ -8,7 +8,6 @@ nothing depends on it: after a refused write the Lease is read.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -18,7 +17,9 @@ from placewright.api.decode import DecodeError
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
-from placewright.leadership.leaseobject import Lease, LeaseStore, micro_stamp, older, sight_of
+from placewright.kube.retry import until_set
+from placewright.kube.writers.events import micro_time
+from placewright.leadership.leaseobject import Lease, LeaseStore, older, sight_of
 from placewright.leadership.leaserule import LeaseRecord, Moment, Sight, Tenure, Timing, real_seconds
 
 #: Seconds that giving the Lease back may take, at the end.
@@ -40,6 +41,7 @@ class LeaseFence:
 
     Attributes:
         store: reads and writes the Lease.
+        tasks: the running tasks; none ends before `stop`.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class LeaseFence:
         self._due: Moment = 0.0
         self._news = asyncio.Event()
         self._complaint = ""
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []
         source = Source(self.store.collection, Lease, field_selector=self.store.selector)
         self._reflector = Reflector(client, source, self)
 
@@ -123,14 +125,6 @@ class LeaseFence:
 
     # --- life ---
 
-    async def require_rights(self) -> None:
-        """Check that this replica may use the Lease.
-
-        Raises:
-            CannotElect: a right is missing; the message names the manifests to apply.
-        """
-        await self.store.require_rights()
-
     def on_change(self, listener: Callable[[], None]) -> None:
         """Have the listener called when the Lease was taken, lost or given back.
 
@@ -141,15 +135,10 @@ class LeaseFence:
 
     def start(self) -> None:
         """Watch and keep the Lease; needs a running event loop."""
-        self._tasks = [
+        self.tasks = [
             asyncio.create_task(self._reflector.run(), name="Lease watch"),
             asyncio.create_task(self._keep(), name="Lease"),
         ]
-
-    @property
-    def tasks(self) -> tuple[asyncio.Task[None], ...]:
-        """The running tasks; none ends before `stop`."""
-        return tuple(self._tasks)
 
     def elected(self, elected: bool) -> None:
         """Take in peering's answer. The Lease is taken only while peering elects us, and given back when it no longer does.
@@ -168,7 +157,7 @@ class LeaseFence:
         Args:
             give_back: give the Lease back, so that another replica takes it at once; else its time runs out.
         """
-        tasks, self._tasks = self._tasks, []
+        tasks, self.tasks = self.tasks, []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -202,10 +191,7 @@ class LeaseFence:
                 due = await self._step()
             except (RequestError, DecodeError) as problem:
                 due = self._after(problem)
-            # Not `wait_for`: until Python 3.12 it can swallow a cancellation that comes together with news.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if due is None else max(due - self._clock(), 0.0) + 0.001):
-                    await self._news.wait()
+            await until_set(self._news, None if due is None else due - self._clock() + 0.001)
 
     async def _step(self) -> Moment | None:
         """Do what is due now. Returns the time of the next step, None when only news can make one due."""
@@ -315,7 +301,7 @@ class LeaseFence:
         return self._due
 
     def _stamp(self) -> str:
-        return micro_stamp(self._now())
+        return micro_time(self._now())
 
     # --- observations ---
 

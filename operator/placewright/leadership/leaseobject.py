@@ -17,6 +17,7 @@ from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.api.writers import Writer
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError
+from placewright.kube.writers.events import micro_time
 from placewright.leadership.leaserule import LeaseRecord, Sight
 
 LEASE_NAME: Final = "placewright"
@@ -84,18 +85,6 @@ def older(version: str, other: str) -> bool:
         True when `version` is known to be older. Versions that are no numbers have no known order, and either may be news.
     """
     return version.isdecimal() and other.isdecimal() and int(version) < int(other)
-
-
-def micro_stamp(moment: datetime) -> str:
-    """Write a time as a MicroTime, always with six digits.
-
-    Args:
-        moment: with a time zone.
-
-    Returns:
-        Such as `2026-01-31T12:00:00.000000Z`.
-    """
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class LeaseStore:
@@ -171,7 +160,8 @@ class LeaseStore:
             CannotElect: a right or the namespace is missing; the message names the manifests to apply.
             RequestError: the server did not answer.
         """
-        probe = LeaseRecord(duration=1, acquired=micro_stamp(datetime.now(UTC)), renewed=micro_stamp(datetime.now(UTC)))
+        now = micro_time(datetime.now(UTC))
+        probe = LeaseRecord(duration=1, acquired=now, renewed=now)
         # With a version that no Lease has, even a server that ignores the dry run changes nothing.
         absent = self._body(probe, {"resourceVersion": "1"})
         await self._may("list", lambda: self._client.get(self.collection, {"fieldSelector": self.selector, "limit": "1"}))
@@ -211,9 +201,10 @@ class LeaseStore:
 
 
 def _kept(metadata: ObjectMeta) -> dict[str, Any]:
-    kept: dict[str, Any] = {"resourceVersion": metadata.resource_version, "uid": metadata.uid}
-    if metadata.labels:
-        kept["labels"] = dict(metadata.labels)
-    if metadata.annotations:
-        kept["annotations"] = dict(metadata.annotations)
-    return kept
+    kept = {
+        "resourceVersion": metadata.resource_version,
+        "uid": metadata.uid,
+        "labels": metadata.labels,
+        "annotations": metadata.annotations,
+    }
+    return {name: value for name, value in kept.items() if value}

@@ -128,6 +128,9 @@ class Tenure:
         sight: the Lease as last seen; None when there is none.
         known: whether the Lease was looked for at all.
         term: number of times that we took it.
+        until: when we must stop acting without another renewal; None when we may not act.
+        free_at: when we may try to take a Lease that is not ours.
+        renounced: True when we gave the Lease up, or never claimed it.
     """
 
     def __init__(self, identity: str, timing: Timing) -> None:
@@ -136,12 +139,12 @@ class Tenure:
         self.term = 0
         self._identity = identity
         self._timing = timing
-        self._free_at: Moment = _NEVER
+        self.free_at: Moment = _NEVER
         #: Records that we wrote since the last confirmed one, and when each was sent.
         self._written: dict[LeaseRecord, Moment] = {}
         self._confirmed: LeaseRecord | None = None
-        self._renounced = True
-        self._until: Moment | None = None
+        self.renounced = True
+        self.until: Moment | None = None
         self._acquired = ""
         self._stamped = ""
 
@@ -162,27 +165,12 @@ class Tenure:
             True when we may.
         """
         genuine = self.sight is not None and self.sight.record == self._confirmed
-        return genuine or self.held(now) or self._free_at <= now
-
-    @property
-    def until(self) -> Moment | None:
-        """When we must stop acting without another renewal; None when we may not act."""
-        return self._until
-
-    @property
-    def free_at(self) -> Moment:
-        """When we may try to take a Lease that is not ours."""
-        return self._free_at
+        return genuine or self.held(now) or self.free_at <= now
 
     @property
     def doubtful(self) -> bool:
         """True when a record was written whose outcome is unknown."""
         return bool(self._written)
-
-    @property
-    def renounced(self) -> bool:
-        """True when we gave the Lease up, or never claimed it."""
-        return self._renounced
 
     def held(self, now: Moment) -> bool:
         """Whether we may act. Cheap, because it is asked before every request.
@@ -193,7 +181,7 @@ class Tenure:
         Returns:
             True until the renew deadline after the last confirmed renewal.
         """
-        return self._until is not None and now < self._until
+        return self.until is not None and now < self.until
 
     # --- observations ---
 
@@ -212,20 +200,20 @@ class Tenure:
         if record is not None and record in self._written:
             self._take(record)
         elif not self.ours:
-            self._until = None
+            self.until = None
 
     def _changed(self, before: Sight | None, record: LeaseRecord | None, now: Moment) -> None:
         named = record is not None and record.holder != ""
         if record is not None and record.released:
-            self._free_at = now
+            self.free_at = now
         elif record is None and not self.known:
-            self._free_at = _NEVER  # no replica can have held a Lease that never existed
+            self.free_at = _NEVER  # no replica can have held a Lease that never existed
         elif self.held(now) and not named:
-            self._free_at = now  # spoiled while we held it: no other replica can have taken it since
+            self.free_at = now  # spoiled while we held it: no other replica can have taken it since
         else:
             said = 0 if record is None else min(record.duration, LONGEST)
             earlier = 0 if before is None else min(before.record.duration, _MORE_PATIENT * self._timing.lease)
-            self._free_at = now + max(self._timing.lease, said, earlier)
+            self.free_at = now + max(self._timing.lease, said, earlier)
 
     # --- writes ---
 
@@ -239,7 +227,7 @@ class Tenure:
         Returns:
             The record.
         """
-        if self._until is None:
+        if self.until is None:
             self._acquired = stamp
         # Two claims must differ, even after the wall clock was set back: other replicas judge by the change alone.
         self._stamped = stamp if stamp > self._stamped else _later(self._stamped)
@@ -247,7 +235,7 @@ class Tenure:
         if len(self._written) >= _REMEMBERED:
             del self._written[next(iter(self._written))]
         self._written[record] = now
-        self._renounced = False
+        self.renounced = False
         return record
 
     def _transitions(self) -> int:
@@ -279,11 +267,11 @@ class Tenure:
         sent = self._written[record]
         self._written.clear()
         self._confirmed = record
-        if self._renounced:
+        if self.renounced:
             return
-        if self._until is None:
+        if self.until is None:
             self.term += 1
-        self._until = sent + self._timing.renew
+        self.until = sent + self._timing.renew
 
     def renounce(self, stamp: str) -> LeaseRecord:
         """Stop acting, and build the record that gives the Lease back.
@@ -294,8 +282,8 @@ class Tenure:
         Returns:
             The record.
         """
-        self._until = None
-        self._renounced = True
+        self.until = None
+        self.renounced = True
         transitions = 0 if self.sight is None else self.sight.record.transitions
         return LeaseRecord("", _RELEASED_SECONDS, stamp, stamp, max(0, min(transitions, _LARGEST_INT32)))
 

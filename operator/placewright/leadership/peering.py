@@ -8,7 +8,6 @@ object itself and judges by its own monotonic clock (`peers`). Peering elects bu
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,21 +20,19 @@ from placewright.api.writers import Writer
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.kube.reflector import Reflector, Source
+from placewright.kube.retry import until_set
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaseobject import CannotElect
-from placewright.leadership.leaserule import real_seconds
+from placewright.leadership.leaserule import Moment, real_seconds
 from placewright.leadership.peerrecord import DEFAULT_LIFETIME
-from placewright.leadership.peers import Moment, Peers, Replica, Verdict, junior_to, priorities_in
+from placewright.leadership.peers import Peers, Replica, Verdict, junior_to, priorities_in
 from placewright.leadership.recordkeeper import GRACE_SECONDS, RecordKeeper
 
 PEERING_NAME: Final = "placewright"
 PEERINGS_PATH: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
+_PATH: Final = f"{PEERINGS_PATH}/{PEERING_NAME}"
 
 _log = logging.getLogger(__name__)
-
-
-class PeeringMissing(CannotElect):
-    """The peering object is missing. The message names the manifests to apply."""
 
 
 class Peering(KubeObject, frozen=True):
@@ -47,28 +44,6 @@ class Peering(KubeObject, frozen=True):
 
 #: Called with True when this replica becomes active, with False when it ceases to be.
 Listener = Callable[[bool], None]
-
-
-class Unfenced:
-    """No second condition, for tests and for peering alone."""
-
-    held = True
-    until: Moment | None = None
-    term = 0
-    why = "there is no fence"
-    tasks: tuple[asyncio.Task[None], ...] = ()
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Do nothing: nothing changes."""
-
-    def elected(self, elected: bool) -> None:
-        """Do nothing: nothing depends on it."""
-
-    def start(self) -> None:
-        """Do nothing: nothing runs."""
-
-    async def stop(self, *, give_back: bool = True) -> None:
-        """Do nothing: nothing runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +80,8 @@ class Leadership:
         self,
         client: ApiClient,
         replica: Replica,
+        fence: LeaseFence,
         *,
-        name: str = PEERING_NAME,
-        fence: LeaseFence | Unfenced | None = None,
         clock: Callable[[], float] = real_seconds,
         keeps_record: bool = False,
         lifetime: float = DEFAULT_LIFETIME,
@@ -117,23 +91,20 @@ class Leadership:
         Args:
             client: of the API server.
             replica: this process.
-            name: of the peering object.
             fence: a second condition, asked each time.
             clock: monotonic seconds.
             keeps_record: renew our record, write it again when it is dropped, and remove records of dead replicas.
             lifetime: seconds that a replica counts as alive without a renewal.
         """
-        self.fence: LeaseFence | Unfenced = Unfenced() if fence is None else fence
+        self.fence = fence
         self.fence.on_change(self.review)
         self._clock = clock
         self._keeps_record = keeps_record
         self._lifetime = lifetime
         self._client = client
-        self._name = name
-        self._path = f"{PEERINGS_PATH}/{name}"
         self._take_place(replica)
         self._keeping: asyncio.Task[None] | None = None
-        source = Source(PEERINGS_PATH, Peering, field_selector=f"metadata.name={name}")
+        source = Source(PEERINGS_PATH, Peering, field_selector=f"metadata.name={PEERING_NAME}")
         self._reflector = Reflector(client, source, self)
         self._listeners: list[Listener] = []
         self._told = False
@@ -144,7 +115,7 @@ class Leadership:
     def _take_place(self, replica: Replica) -> None:
         self.replica = replica
         self._peers = Peers(replica.priority, GRACE_SECONDS if self._keeps_record else 0.0, self._lifetime)
-        self._keeper = RecordKeeper(self._client, self._path, replica.priority, self._lifetime, self._clock, lambda: self._peers)
+        self._keeper = RecordKeeper(self._client, _PATH, replica.priority, self._lifetime, self._clock, lambda: self._peers)
 
     async def stand_behind_others(self) -> Replica:
         """Take a priority below every replica that is there, however late our clock is. Call it before `start`.
@@ -155,7 +126,7 @@ class Leadership:
         Raises:
             RequestError: the server refused or did not answer.
         """
-        found = await self._client.get_as(self._path, Peering)
+        found = await self._client.get_as(_PATH, Peering)
         self._take_place(junior_to(self.replica, priorities_in(found.status or {})))
         return self.replica
 
@@ -175,11 +146,14 @@ class Leadership:
         Returns:
             The standing.
         """
-        verdict, held = self.verdict, self.fence.held
-        ends = [end for end in (verdict.until, self.fence.until) if end is not None]
+        verdict = self.verdict
         why = verdict.why if not verdict.active else f"{verdict.why}, and {self.fence.why}"
-        active = verdict.active and held
-        return Position(self.replica.identity, active, why, min(ends, default=None) if active else None, self.term)
+        active = verdict.active and self.fence.held
+        return Position(self.replica.identity, active, why, self._until() if active else None, self.term)
+
+    def _until(self) -> Moment | None:
+        """Return when time alone may change the answer."""
+        return min((end for end in (self.verdict.until, self.fence.until) if end is not None), default=None)
 
     @property
     def verdict(self) -> Verdict:
@@ -250,13 +224,13 @@ class Leadership:
             old: as last shown.
             new: as shown now.
         """
-        if new.metadata.name != self._name:
+        if new.metadata.name != PEERING_NAME:
             return
         before = self._peers.unreadable
         self._peers.observe(new.status or {}, self._clock())
         strange = self._peers.unreadable - before
         if strange:
-            _log.warning("peering %s: records ignored, not of Kopf's shape: %s", self._name, ", ".join(sorted(strange)))
+            _log.warning("peering %s: records ignored, not of Kopf's shape: %s", PEERING_NAME, ", ".join(sorted(strange)))
         self._keeper.shown(new.metadata.resource_version)
         self._news.set()
         self.review()
@@ -267,7 +241,7 @@ class Leadership:
         Args:
             old: as last shown.
         """
-        _log.error("peering object %s was deleted: no replica is active until it exists again", self._name)
+        _log.error("peering object %s was deleted: no replica is active until it exists again", PEERING_NAME)
         self._peers.forget()
         self._keeper.shown("")
         self._news.set()
@@ -303,46 +277,37 @@ class Leadership:
         while True:
             self._news.clear()
             self.review()
-            ends = [end for end in (self.verdict.until, self.fence.until) if end is not None]
-            until = min(ends, default=None)
-            # Not `wait_for`: until Python 3.12 it can swallow a cancellation that comes together with news.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if until is None else max(until - self._clock(), 0.0) + 0.001):
-                    await self._news.wait()
+            until = self._until()
+            await until_set(self._news, None if until is None else until - self._clock() + 0.001)
 
 
-async def ensure_peering(client: ApiClient, name: str = PEERING_NAME) -> bool:
+async def ensure_peering(client: ApiClient) -> None:
     """Create the peering object if it is missing.
 
     Args:
         client: of the API server.
-        name: of the object.
-
-    Returns:
-        True when it was created now.
 
     Raises:
-        PeeringMissing: the CRD is missing, or we may not create the object; the message names the manifests to apply.
+        CannotElect: the CRD is missing, or we may not create the object; the message names the manifests to apply.
         RequestError: the server refused or did not answer.
     """
     try:
-        await client.get(f"{PEERINGS_PATH}/{name}")
+        await client.get(_PATH)
     except ApiError as error:
         if error.status != NOT_FOUND:
             raise
     else:
-        return False
+        return
     try:
-        await client.post(PEERINGS_PATH, {"apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": {"name": name}})
+        await client.post(PEERINGS_PATH, {"apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": {"name": PEERING_NAME}})
     except ApiError as error:
         if error.status == CONFLICT:
-            return False
+            return
         if error.status == NOT_FOUND:
-            raise PeeringMissing(
+            raise CannotElect(
                 "the API server does not know ClusterKopfPeering (kopf.dev/v1), which replicas need to elect one; apply crds/ first,"
                 " or run the only replica with --leader-elect=false"
             ) from None
-        raise PeeringMissing(
-            f"ClusterKopfPeering {name!r} does not exist and could not be created ({error}); apply one of that name, see manifests/"
+        raise CannotElect(
+            f"ClusterKopfPeering {PEERING_NAME!r} does not exist and could not be created ({error}); apply one of that name, see manifests/"
         ) from None
-    return True

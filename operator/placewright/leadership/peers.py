@@ -25,6 +25,7 @@ from typing import Final
 import msgspec
 
 from placewright.api.decode import DECODE_ERRORS
+from placewright.leadership.leaserule import Moment
 from placewright.leadership.peerrecord import DEFAULT_LIFETIME, PeerRecord, record_of
 
 #: Random bits below the start time in milliseconds, so that two replicas that start in the same millisecond almost surely differ.
@@ -120,9 +121,6 @@ def priorities_in(status: Mapping[str, msgspec.Raw]) -> list[int]:
     return found
 
 
-#: Seconds on our monotonic clock.
-Moment = float
-
 #: Longest lifetime that is believed, seconds: a record with a larger one must not lock all replicas out for ever.
 _LONGEST_LIFETIME: Final = 3600.0
 
@@ -157,19 +155,6 @@ class _Sighting:
         return self.changed + (min(max(lifetime, 0.0), _LONGEST_LIFETIME) if not math.isnan(lifetime) else 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """Our own record, which another writer dropped while it was fresh.
-
-    Attributes:
-        identity: its key.
-        until: when our turn ends without it.
-    """
-
-    identity: str
-    until: Moment
-
-
 class Peers:
     """The observed records of the peering object, and the verdict that follows.
 
@@ -179,7 +164,7 @@ class Peers:
 
     Attributes:
         unreadable: identities whose record cannot be read; they do not count, as with Kopf.
-        lost: our own record, if it was dropped while it was fresh; our turn goes on for a moment.
+        lost_until: when our turn ends, if our own record was dropped while it was fresh; else None.
         own: the identity under which Kopf enrolled us, remembered for good; empty before.
     """
 
@@ -192,7 +177,7 @@ class Peers:
             lifetime: seconds that a record holds which Kopf has just written for a replica.
         """
         self.unreadable: frozenset[str] = frozenset()
-        self.lost: Lost | None = None
+        self.lost_until: Moment | None = None
         self.own = ""
         self._grace = grace
         self._lifetime = lifetime
@@ -227,11 +212,11 @@ class Peers:
     def _note_loss(self, seen: Mapping[str, _Sighting], now: Moment) -> None:
         for identity, one in seen.items():
             if self._is_ours(one):
-                self.lost, self.own = None, identity
+                self.lost_until, self.own = None, identity
                 return
-        for identity, one in self._seen.items():
+        for one in self._seen.values():
             if self._is_ours(one) and one.expires > now:
-                self.lost = Lost(identity, min(one.expires, now + self._grace))
+                self.lost_until = min(one.expires, now + self._grace)
 
     def _is_ours(self, one: _Sighting) -> bool:
         """Return whether a record has our priority: no other replica has it, under any identity that Kopf gave the record."""
@@ -268,7 +253,7 @@ class Peers:
 
     def forget(self) -> None:
         """Forget all records: the object is gone."""
-        self._seen, self._kept, self.lost = {}, None, None
+        self._seen, self._kept, self.lost_until = {}, None, None
 
     def verdict(self, now: Moment) -> Verdict:
         """Judge whether we may act: our own record is fresh, and no live peer has a priority above ours or equal to it.
@@ -292,8 +277,8 @@ class Peers:
             return Verdict(False, min(one.expires for one in above.values()), f"{_first(above)} has precedence")
         own = [one.expires for one in self._seen.values() if self._is_ours(one)]
         confirmed = max(own, default=None)
-        if confirmed is None and self.lost is not None and self.lost.until > now:
-            return Verdict(True, self.lost.until, "no live peer has precedence, and our record is being written again")
+        if confirmed is None and self.lost_until is not None and self.lost_until > now:
+            return Verdict(True, self.lost_until, "no live peer has precedence, and our record is being written again")
         if confirmed is None:
             return Verdict(False, None, "our record is not in the peering object")
         if confirmed <= now:

@@ -17,8 +17,10 @@ from typing import Final
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
+from placewright.kube.retry import until_set
+from placewright.leadership.leaserule import Moment
 from placewright.leadership.peerrecord import removal, renewal
-from placewright.leadership.peers import Moment, Peers
+from placewright.leadership.peers import Peers
 
 #: Seconds that our turn goes on while our record is being written again: one answer of a slow API server. The Lease excludes meanwhile.
 GRACE_SECONDS: Final = 2.0
@@ -113,11 +115,9 @@ class RecordKeeper:
             now = self._clock()
             due = self._due(now)
             if due is None or due > now:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(None if due is None else due - now):
-                        await self._news.wait()
-                continue
-            await self._write()
+                await until_set(self._news, None if due is None else due - now)
+            else:
+                await self._write()
 
     def _due(self, now: Moment) -> Moment | None:
         peers = self._peers()
@@ -157,9 +157,7 @@ class RecordKeeper:
         while True:
             self._seen.clear()
             next_expiry = self._peers().next_expiry()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if next_expiry is None else max(next_expiry - self._clock(), 0.0) + 0.001):
-                    await self._seen.wait()
+            await until_set(self._seen, None if next_expiry is None else next_expiry - self._clock() + 0.001)
             if (gone := self._peers().expired(self._clock())) and self._version:
                 await self._take_out(gone)
 

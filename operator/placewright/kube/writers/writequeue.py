@@ -22,6 +22,7 @@ from placewright.api.bytecount import estimate_bytes
 from placewright.api.fairshares import FairShares
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
+from placewright.kube.retry import until_set
 from placewright.kube.writers.writer import ApiWriter, WriterTiming, always
 
 _log = logging.getLogger(__name__)
@@ -126,9 +127,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         Args:
             deadline: seconds to wait at most.
         """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(deadline):
-                await self.idle.wait()
+        await until_set(self.idle, deadline)
 
     async def written(self, key: K, seconds: float) -> None:
         """Wait until no item of a key waits or is being written.
