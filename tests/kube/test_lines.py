@@ -16,13 +16,13 @@ def test_lines_are_the_same_however_the_stream_is_cut_into_chunks(lines: list[by
         found += splitter.feed(whole[position : position + step])
         position += step
     assert found == [line for line in lines if line]
-    assert splitter.pending == 0
+    assert splitter.feed(b"\n") == [], "nothing is left over"
 
 
-def test_a_line_without_an_end_stays_pending() -> None:
+def test_a_line_without_an_end_waits_for_it() -> None:
     splitter = LineSplitter()
     assert splitter.feed(b"whole\nhal") == [b"whole"]
-    assert splitter.pending == 3
+    assert splitter.feed(b"f\n") == [b"half"]
 
 
 def test_a_line_of_many_megabytes_in_small_chunks_comes_out_whole() -> None:

@@ -24,8 +24,8 @@ class Arrivals(Reflector[T]):
 
     async def _list(self) -> None:
         """Ask where the collection stands, and for no more of it than one object."""
-        page = self._wire.page(await self._get(self.source.selectors | {"limit": "1"}))
-        self._version = page.resource_version
+        page = self._wire.page(await self._client.get(self.source.path, self.source.selectors | {"limit": "1"}))
+        self.version = page.resource_version
         self._recovered()
         self.counts.lists += 1
         self.has_synced.set()

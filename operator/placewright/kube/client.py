@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from functools import partial
@@ -303,18 +303,7 @@ class ApiClient:
             Unreachable: no whole answer came, or the guarded body was not allowed any more. A write may have been carried out.
         """
         data = body if body is None or isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
-        asked = self.away.clock()
-        await self.pacing.wait(self.traffic)
-        sent = self.away.clock()
-        try:
-            async with (
-                self._guarded.ending(f"{method} {path}", data),
-                self._send(method, path, params, data, content_type, self._timeout, accept) as answer,
-            ):
-                return await answer.read()
-        finally:
-            for listener in self._listeners:
-                listener.ended(method, sent - asked, self.away.clock() - sent)
+        return await self._paced(method, lambda: self._read(method, path, params, data, content_type, accept))
 
     async def write(self, method: str, path: str, body: Body, content_type: str = JSON) -> None:
         """Send one request and read only whether it succeeded. It costs a third of `request`.
@@ -332,14 +321,7 @@ class ApiClient:
             Unreachable: no whole answer came, or the guarded body was not allowed any more.
         """
         data = body if isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
-        asked = self.away.clock()
-        await self.pacing.wait(self.traffic)
-        sent = self.away.clock()
-        try:
-            await self._write(method, path, data, content_type)
-        finally:
-            for listener in self._listeners:
-                listener.ended(method, sent - asked, self.away.clock() - sent)
+        await self._paced(method, lambda: self._write(method, path, data, content_type))
 
     @asynccontextmanager
     async def stream(self, path: str, params: Params, *, limit: float) -> AsyncIterator[aiohttp.StreamReader]:
@@ -360,6 +342,30 @@ class ApiClient:
         timeout = aiohttp.ClientTimeout(total=limit, sock_connect=10.0)
         async with self._send("GET", path, params, None, JSON, timeout) as answer:
             yield answer.content
+
+    async def _paced(self, method: str, send: Callable[[], Awaitable[T]]) -> T:
+        """Send a request when it may be sent, and tell the listeners how long it took."""
+        asked = self.away.clock()
+        await self.pacing.wait(self.traffic)
+        sent = self.away.clock()
+        try:
+            return await send()
+        finally:
+            for listener in self._listeners:
+                listener.ended(method, sent - asked, self.away.clock() - sent)
+
+    def _answered(self, method: str, status: int | None) -> None:
+        for listener in self._listeners:
+            listener.answered(method, status)
+
+    async def _read(
+        self, method: str, path: str, params: Params, data: bytes | GuardedBody | None, content_type: str, accept: str = JSON
+    ) -> bytes:
+        async with (
+            self._guarded.ending(f"{method} {path}", data),
+            self._send(method, path, params, data, content_type, self._timeout, accept) as answer,
+        ):
+            return await answer.read()
 
     @asynccontextmanager
     async def _send(
@@ -387,9 +393,9 @@ class ApiClient:
                 server_hostname=self.access.tls_server_name,
                 allow_redirects=False,
             ) as answer:
-                for listener in self._listeners:
-                    listener.answered(method, answer.status)
-                await self._raise_for(answer, asked)
+                self._answered(method, answer.status)
+                if answer.status >= REFUSED_FROM:
+                    raise self._refusal(answer.status, await answer.read(), answer.headers.get("Retry-After"), asked)
                 self.away.answered(asked)
                 answered = True
                 yield answer
@@ -401,19 +407,14 @@ class ApiClient:
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
             # Only a missing answer means that the server is away: a watch that breaks off is ordinary.
             if not answered:
-                for listener in self._listeners:
-                    listener.answered(method, None)
+                self._answered(method, None)
                 self.away.failed(lost)
             raise lost from error
 
     async def _write(self, method: str, path: str, data: bytes | GuardedBody, content_type: str) -> None:
         connection = await self._connection()
         if connection is None:
-            async with (
-                self._guarded.ending(f"{method} {path}", data),
-                self._send(method, path, NO_PARAMS, data, content_type, self._timeout) as answer,
-            ):
-                await answer.read()
+            await self._read(method, path, NO_PARAMS, data, content_type)
             return
         assert self._pool is not None
         try:
@@ -445,21 +446,15 @@ class ApiClient:
             raise Unreachable(_withheld(method, path)) from None
         except AnswerLost as error:
             lost = Unreachable(f"{method} {path}: {error}")
-            for listener in self._listeners:
-                listener.answered(method, error.status)
+            self._answered(method, error.status)
             # Only a missing answer means that the server is away, not an answer that broke off or that we gave up.
             if error.status is None and not error.given_up:
                 self.away.failed(lost)
             raise lost from error
-        for listener in self._listeners:
-            listener.answered(method, answer.status)
+        self._answered(method, answer.status)
         if answer.status >= REFUSED_FROM:
             raise self._refusal(answer.status, answer.body, answer.retry_after, asked)
         self.away.answered(asked)
-
-    async def _raise_for(self, answer: aiohttp.ClientResponse, asked: float) -> None:
-        if answer.status >= REFUSED_FROM:
-            raise self._refusal(answer.status, await answer.read(), answer.headers.get("Retry-After"), asked)
 
     def _refusal(self, status: int, body: bytes, retry_after: str | None, asked: float) -> ApiError:
         """Build the error, and tell credentials, pacing and the away notice about it."""

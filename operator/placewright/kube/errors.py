@@ -28,21 +28,19 @@ class ConfigError(InputError):
 
 
 class RequestError(Exception):
-    """A request failed. Base of `ApiError` and `Unreachable`."""
+    """A request failed. Base of `ApiError` and `Unreachable`.
 
-    @property
-    def temporary(self) -> bool:
-        """True when the same request may succeed later."""
-        return False
+    Attributes:
+        temporary: True when the same request may succeed later.
+    """
+
+    temporary = False
 
 
 class Unreachable(RequestError):
     """The server did not answer, or its answer broke off. A write may have been carried out all the same."""
 
-    @property
-    def temporary(self) -> bool:
-        """Always true: servers and networks come back."""
-        return True
+    temporary = True
 
 
 class ApiError(RequestError):
@@ -53,6 +51,7 @@ class ApiError(RequestError):
         reason: Kubernetes' word for it, such as `AlreadyExists`.
         message: the server's sentence.
         retry_after: seconds the server asked to wait, 0 when it did not.
+        temporary: True for 429 and 5xx: the same request may succeed later.
     """
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
@@ -61,11 +60,7 @@ class ApiError(RequestError):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
-
-    @property
-    def temporary(self) -> bool:
-        """True for 429 and 5xx: the same request may succeed later."""
-        return self.status == TOO_MANY_REQUESTS or self.status >= 500
+        self.temporary = status == TOO_MANY_REQUESTS or status >= 500
 
     @property
     def of_a_webhook(self) -> bool:

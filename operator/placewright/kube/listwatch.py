@@ -58,11 +58,6 @@ class LineSplitter:
         self._keep(rest)
         return [line for line in lines if line]
 
-    @property
-    def pending(self) -> int:
-        """Bytes of a line that has begun and not ended."""
-        return self._length
-
     def _keep(self, piece: bytes) -> None:
         if piece:
             self._partial.append(piece)

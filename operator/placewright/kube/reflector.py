@@ -15,9 +15,10 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from placewright.api.objectbounds import bounded
@@ -96,10 +97,6 @@ class Source(Generic[T]):
         return f"{self.path}?{chosen}" if chosen else self.path
 
 
-class Expired(Exception):
-    """The server has forgotten the version that we ask from (410): list again."""
-
-
 class Reflector(Generic[T]):
     """Reflects one source into `store` and a sink; see the module's text.
 
@@ -111,6 +108,8 @@ class Reflector(Generic[T]):
         store: current objects by key, for reading only.
         counts: of lists, events and failures.
         has_synced: set once the first list is complete.
+        version: resourceVersion up to which every change was told; empty before the first list and when a new list is due.
+        complaint: the last failure of a server that answers, such as a right that is missing; empty since requests succeed.
     """
 
     def __init__(
@@ -135,44 +134,35 @@ class Reflector(Generic[T]):
         self._sleep = sleep
         self._page_limit = page_limit
         self._clock = clock
-        self._version = ""
+        self.version = ""
         self._redirected: Source[T] | None = None
         #: Callers of `list_anew` whose list has not begun yet.
         self._asked: list[asyncio.Future[None]] = []
         self._watching: asyncio.Timeout | None = None
         self._attempt = 0
         self._bad_seen: set[tuple[str, str]] = set()
-        self._complaint = ""
+        self.complaint = ""
         #: When requests began to fail; None while they are answered.
         self._failing_since: float | None = None
         #: Of an optional source.
         self._bytes = ObjectBytes()
-
-    @property
-    def version(self) -> str:
-        """The resourceVersion up to which every change was told; empty before the first list and when a new list is due."""
-        return self._version
-
-    @property
-    def complaint(self) -> str:
-        """The last failure of a server that answers, such as a right that is missing; empty since requests succeed."""
-        return self._complaint
 
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:
             try:
                 await self._reflect()
-            except Expired:
-                self.counts.expired += 1
-                self._version = ""
             except (Malformed, LineTooLong) as error:
                 # Resuming would meet the same bytes again; a new list may get past them.
                 self.counts.malformed += 1
-                self._version = ""
+                self.version = ""
                 await self._wait_after(error)
             except RequestError as error:
-                await self._wait_after(error)
+                if _expired(error):
+                    self.counts.expired += 1
+                    self.version = ""
+                else:
+                    await self._wait_after(error)
 
     def redirect(self, source: Source[T]) -> None:
         """Read the same collection elsewhere, such as in another API version, once the current watch ends.
@@ -196,12 +186,12 @@ class Reflector(Generic[T]):
     def _turn_to_source(self) -> None:
         if self._redirected is not None:
             self.source, self._redirected = self._redirected, None
-            self._version = ""
+            self.version = ""
 
     async def _reflect(self) -> None:
         self._turn_to_source()
         terms = self.source.optional
-        if self._asked or not self._version or (terms is not None and terms.poll_seconds is not None):
+        if self._asked or not self.version or (terms is not None and terms.poll_seconds is not None):
             await self._list()
         if terms is not None and terms.poll_seconds is not None:
             if not self._asked:
@@ -221,8 +211,8 @@ class Reflector(Generic[T]):
         self.counts.failures += 1
         # A connection that breaks once is ordinary, and the next request shows whether the server is away.
         ordinary = isinstance(error, Unreachable) and self._attempt == 0
-        if not ordinary and str(error) != self._complaint and self._client.away.away_since is None:
-            self._complaint = str(error)
+        if not ordinary and str(error) != self.complaint and self._client.away.away_since is None:
+            self.complaint = str(error)
             without = f", and {self.source.optional.reader} does without" if self.source.optional else ""
             _log.warning("%s: %s; the reflector retries%s", self.source, error, without)
         if self.source.optional is not None:
@@ -240,14 +230,14 @@ class Reflector(Generic[T]):
         age = now - self._failing_since
         if self.store and terms.stale_after_seconds is not None and age >= terms.stale_after_seconds:
             _log.warning("%s: not read for %.0f s: too old to go by, so %s does without", self.source, age, terms.reader)
-            self._version = ""
+            self.version = ""
             for key in list(self.store):
                 self._remove(key)
             self._tell(self._sink.synced)
 
     def _recovered(self) -> None:
         self._attempt = 0
-        self._complaint = ""
+        self.complaint = ""
         self._failing_since = None
 
     # --- listing ---
@@ -257,13 +247,15 @@ class Reflector(Generic[T]):
         seen: set[ObjectKey] = set()
         try:
             version = await self._list_pages(seen, self._page_limit)
-        except Expired:
+        except ApiError as error:
+            if not _expired(error):
+                raise
             # The pages took longer than the server remembers; the whole at once cannot expire.
             seen.clear()
             version = await self._list_pages(seen, 0)
         for key in [key for key in self.store if key not in seen]:
             self._remove(key)
-        self._version = version
+        self.version = version
         self._recovered()
         self.counts.lists += 1
         self.has_synced.set()
@@ -274,19 +266,11 @@ class Reflector(Generic[T]):
                 each.set_result(None)
 
     async def _list_pages(self, seen: set[ObjectKey], limit: int) -> str:
-        version = ""
-        async for page in pages(self._get, self._wire.page, self.source.selectors | ({"limit": str(limit)} if limit else {})):
+        version, get = "", partial(self._client.get, self.source.path)
+        async for page in pages(get, self._wire.page, self.source.selectors | ({"limit": str(limit)} if limit else {})):
             await self._take_page(page, seen)
             version = page.resource_version
         return version
-
-    async def _get(self, params: Mapping[str, str]) -> bytes:
-        try:
-            return await self._client.get(self.source.path, params)
-        except ApiError as error:
-            if error.status == GONE:
-                raise Expired from error
-            raise
 
     async def _take_page(self, page: Page[T], seen: set[ObjectKey]) -> None:
         for start in range(0, len(page.items), _SLICE):
@@ -304,25 +288,20 @@ class Reflector(Generic[T]):
         params = self.source.selectors | {
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self._version,
+            "resourceVersion": self.version,
             "timeoutSeconds": str(seconds),
         }
         self.counts.watches += 1
         before = self.counts.events
-        try:
-            async with self._until_asked_to_list(), self._client.stream(self.source.path, params, limit=seconds + _WATCH_GRACE) as stream:
-                splitter, opened = LineSplitter(), self._clock()
-                try:
-                    while chunk := await stream.readany():
-                        for line in splitter.feed(chunk):
-                            self._take(self._wire.event(line))
-                finally:
-                    if self._clock() - opened >= _SHORT_LIVED:
-                        self._attempt = 0  # the server answered for a while, however the watch ends
-        except ApiError as error:
-            if error.status == GONE:
-                raise Expired from error
-            raise
+        async with self._until_asked_to_list(), self._client.stream(self.source.path, params, limit=seconds + _WATCH_GRACE) as stream:
+            splitter, opened = LineSplitter(), self._clock()
+            try:
+                while chunk := await stream.readany():
+                    for line in splitter.feed(chunk):
+                        self._take(self._wire.event(line))
+            finally:
+                if self._clock() - opened >= _SHORT_LIVED:
+                    self._attempt = 0  # the server answered for a while, however the watch ends
         return self.counts.events > before
 
     @asynccontextmanager
@@ -338,8 +317,6 @@ class Reflector(Generic[T]):
 
     def _take(self, event: Event[T] | WatchError) -> None:
         if isinstance(event, WatchError):
-            if event.code == GONE:
-                raise Expired
             raise ApiError(event.code or 500, event.reason, event.message)
         self.counts.events += 1
         self._recovered()
@@ -348,7 +325,7 @@ class Reflector(Generic[T]):
             self._remove(object_key(found.metadata))
         elif event.change is not ChangeType.BOOKMARK:
             self._put(found)
-        self._version = found.metadata.resource_version or self._version
+        self.version = found.metadata.resource_version or self.version
 
     # --- the store ---
 
@@ -418,6 +395,11 @@ class Reflector(Generic[T]):
             # An error about one object must not stop the news about all others.
             self.counts.sink_errors += 1
             _log.exception("%s: the sink raised an error about one object; the reflector goes on", self.source)
+
+
+def _expired(error: RequestError) -> bool:
+    """Return whether the server has forgotten the version that we ask from, so that a new list is due."""
+    return isinstance(error, ApiError) and error.status == GONE
 
 
 @dataclass(slots=True)
