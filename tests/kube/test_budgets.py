@@ -209,7 +209,7 @@ async def bind(client: ApiClient, clock: Clock) -> None:
 
 
 async def record(client: ApiClient, clock: Clock) -> None:
-    recorder = HttpEventRecorder(client, "test", limits=EventLimits(backoff=NO_JITTER), clock=clock, sleep=clock.sleep)
+    recorder = HttpEventRecorder(client, "test", backoff=NO_JITTER, clock=clock, sleep=clock.sleep)
     recorder.start()
     recorder.record(a_pod(), "Normal", "Scheduled", "Binding", "assigned")
     await recorder.close()

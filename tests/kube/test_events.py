@@ -30,12 +30,14 @@ class Desk:
         self.clock = 1000.0
         self.waits: list[float] = []
 
-    def recorder(self, *, may_warn: Callable[[], bool] = lambda: True, **limits: Any) -> HttpEventRecorder:
+    def recorder(self, *, may_warn: Callable[[], bool] = lambda: True, attempts: int = 12, **limits: Any) -> HttpEventRecorder:
         return HttpEventRecorder(
             self.client,
             "replica-1",
             may_warn=may_warn,
-            limits=EventLimits(**{"backoff": RetryBackoff(0.1, 0.1)} | limits),
+            limits=EventLimits(**limits),
+            attempts=attempts,
+            backoff=RetryBackoff(0.1, 0.1),
             clock=lambda: self.clock,
             now=lambda: NOON,
             sleep=self._sleep,

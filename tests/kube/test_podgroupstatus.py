@@ -27,7 +27,6 @@ from placewright.kube.writers.podgroupstatus import (
     MOST_WAITING,
     PAUSE_SECONDS,
     GroupNews,
-    GroupView,
     HttpGroupStatusWriter,
 )
 
@@ -48,9 +47,16 @@ class Desk:
         #: Seconds between two looks at the clock: so many that no test waits for a pause.
         self.tick = 60.0
         self.items: dict[str, GroupObject] = {}
-        view = GroupView(lambda: self.active, lambda ref: self.items.get(ref.name), lambda: self.version)
-        backoff = RetryBackoff(0.1, 0.1)
-        self.writer = HttpGroupStatusWriter(client, view, backoff=backoff, clock=self._tick, now=lambda: NOON, sleep=self._sleep)
+        self.writer = HttpGroupStatusWriter(
+            client,
+            lambda: self.active,
+            lambda ref: self.items.get(ref.name),
+            lambda: self.version,
+            backoff=RetryBackoff(0.1, 0.1),
+            clock=self._tick,
+            now=lambda: NOON,
+            sleep=self._sleep,
+        )
 
     def _tick(self) -> float:
         self.clock += self.tick

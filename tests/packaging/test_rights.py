@@ -237,7 +237,7 @@ async def it_counts_repeated_events(trial: Trial) -> None:
     stage = trial.stage.pod("web")
     pod = PodInfo(convert(stage.show("web"), Pod))
     async with ApiClient(load_config(str(trial.kubeconfig()))) as client:
-        recorder = HttpEventRecorder(client, "test", limits=EventLimits(series_interval=0.0, attempts=1))
+        recorder = HttpEventRecorder(client, "test", limits=EventLimits(series_interval=0.0), attempts=1)
         recorder.start()
         try:
             for times in (1, 2):

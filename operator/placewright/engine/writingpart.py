@@ -26,7 +26,7 @@ from placewright.kube.writers.claims import HttpClaimWriter
 from placewright.kube.writers.events import HttpEventRecorder
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.objects import HttpObjectPatcher
-from placewright.kube.writers.podgroupstatus import GroupView, HttpGroupStatusWriter
+from placewright.kube.writers.podgroupstatus import HttpGroupStatusWriter
 from placewright.kube.writers.podstatus import HttpStatusWriter
 from placewright.kube.writers.volumes import HttpVolumeWriter
 from placewright.kube.writers.writequeue import QueueingWriter
@@ -90,7 +90,7 @@ class WritingPart:
         leads, sleep = takeover.may_write, takeover.sleep
         self.events = HttpEventRecorder(client, info.replica.identity, may_warn=leads)
         self.status = HttpStatusWriter(client, leads, sleep=sleep)
-        self.group_status = HttpGroupStatusWriter(client, GroupView(leads, self._group_object, self.native_version))
+        self.group_status = HttpGroupStatusWriter(client, leads, self._group_object, self.native_version)
         self.binder = HttpBinder(client, leads, aside=self._aside, before=self.status.nomination_written, sleep=sleep)
         self.evictor = HttpEvictor(client, leads, sleep=sleep)
         self.volumes = HttpVolumeWriter(client, leads, sleep=sleep)

@@ -196,12 +196,11 @@ class Metrics(Protocol):
         """All metrics as text in the format that the Accept header asks for: body and content type. Must not block."""
 
 
-def metrics_endpoint(metrics: Metrics, path: str = "/metrics") -> Endpoint:
+def metrics_endpoint(metrics: Metrics) -> Endpoint:
     """Make `/metrics`.
 
     Args:
         metrics: the source.
-        path: to serve.
 
     Returns:
         An endpoint for authorized users.
@@ -212,4 +211,4 @@ def metrics_endpoint(metrics: Metrics, path: str = "/metrics") -> Endpoint:
         body, content_type = metrics.exposition(question.accept)
         return Answer(body, content_type)
 
-    return Endpoint(path, answer)
+    return Endpoint("/metrics", answer)

@@ -45,7 +45,8 @@ T = TypeVar("T")
 
 
 #: An object to encode as JSON, ready JSON text, or a guarded body.
-Body = bytes | GuardedBody | Mapping[str, Any] | msgspec.Struct | list[Any] | None
+WrittenBody = bytes | GuardedBody | Mapping[str, Any] | msgspec.Struct | list[Any]
+Body = WrittenBody | None
 Params = Mapping[str, str]
 
 JSON: Final = "application/json"
@@ -302,10 +303,10 @@ class ApiClient:
             ApiError: the server refused.
             Unreachable: no whole answer came, or the guarded body was not allowed any more. A write may have been carried out.
         """
-        data = body if body is None or isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
+        data = body if body is None or isinstance(body, GuardedBody) else GuardedBody(body)
         return await self._paced(method, lambda: self._read(method, path, params, data, content_type, accept))
 
-    async def write(self, method: str, path: str, body: Body, content_type: str = JSON) -> None:
+    async def write(self, method: str, path: str, body: WrittenBody, content_type: str = JSON) -> None:
         """Send one request and read only whether it succeeded. It costs a third of `request`.
 
         Nothing is sent twice. After `Unreachable` the server may have carried the write out: the caller has to look.
@@ -320,7 +321,7 @@ class ApiClient:
             ApiError: the server refused.
             Unreachable: no whole answer came, or the guarded body was not allowed any more.
         """
-        data = body if isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
+        data = body if isinstance(body, GuardedBody) else GuardedBody(body)
         await self._paced(method, lambda: self._write(method, path, data, content_type))
 
     @asynccontextmanager
@@ -358,9 +359,7 @@ class ApiClient:
         for listener in self._listeners:
             listener.answered(method, status)
 
-    async def _read(
-        self, method: str, path: str, params: Params, data: bytes | GuardedBody | None, content_type: str, accept: str = JSON
-    ) -> bytes:
+    async def _read(self, method: str, path: str, params: Params, data: GuardedBody | None, content_type: str, accept: str = JSON) -> bytes:
         async with (
             self._guarded.ending(f"{method} {path}", data),
             self._send(method, path, params, data, content_type, self._timeout, accept) as answer,
@@ -373,7 +372,7 @@ class ApiClient:
         method: str,
         path: str,
         params: Params,
-        data: bytes | GuardedBody | None,
+        data: GuardedBody | None,
         content_type: str,
         limit: aiohttp.ClientTimeout,
         accept: str = JSON,
@@ -385,7 +384,7 @@ class ApiClient:
             async with self._session.request(
                 method,
                 self._text.url(path, params),
-                data=GuardedPayload(data) if isinstance(data, GuardedBody) else data,
+                data=None if data is None else GuardedPayload(data),
                 headers=self._text.headers(None if data is None else content_type, accept),
                 timeout=limit,
                 ssl=self.access.tls,
@@ -402,7 +401,7 @@ class ApiClient:
         except RequestError:
             raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            if isinstance(data, GuardedBody) and data.withheld:
+            if data is not None and data.withheld:
                 raise Unreachable(_withheld(method, path)) from error
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
             # Only a missing answer means that the server is away: a watch that breaks off is ordinary.
@@ -411,15 +410,14 @@ class ApiClient:
                 self.away.failed(lost)
             raise lost from error
 
-    async def _write(self, method: str, path: str, data: bytes | GuardedBody, content_type: str) -> None:
+    async def _write(self, method: str, path: str, data: GuardedBody, content_type: str) -> None:
         connection = await self._connection()
         if connection is None:
             await self._read(method, path, NO_PARAMS, data, content_type)
             return
         assert self._pool is not None
         try:
-            body = data.data if isinstance(data, GuardedBody) else data
-            request = self._text.whole(method, path, body, content_type)
+            request = self._text.whole(method, path, data.data, content_type)
             with self._guarded.aborted_by(connection.abort, data):
                 await self._exchange(connection, method, path, request, data)
         finally:
@@ -435,13 +433,10 @@ class ApiClient:
         except CannotConnect:
             return None
 
-    async def _exchange(self, connection: KeptConnection, method: str, path: str, request: bytes, data: bytes | GuardedBody) -> None:
+    async def _exchange(self, connection: KeptConnection, method: str, path: str, request: bytes, data: GuardedBody) -> None:
         asked = self.away.clock()
         try:
-            if isinstance(data, GuardedBody):
-                answer = await connection.exchange(request, self._seconds, data.wanted, self._outlive, data.allowed)
-            else:
-                answer = await connection.exchange(request, self._seconds)
+            answer = await connection.exchange(request, self._seconds, data.wanted, self._outlive, data.allowed)
         except NotSent:
             raise Unreachable(_withheld(method, path)) from None
         except AnswerLost as error:

@@ -112,7 +112,8 @@ class ConnectionPool:
         if self._closed or not self._good(connection):
             connection.close()
         elif (turn := self._next()) is not None:
-            self._hand(connection, turn)
+            self._busy.add(connection)
+            turn.set_result(connection)
         else:
             connection.idle_since = self._clock()
             self._idle.append(connection)
@@ -145,10 +146,6 @@ class ConnectionPool:
             if not turn.done():
                 return turn
         return None
-
-    def _hand(self, connection: KeptConnection, turn: _Turn) -> None:
-        self._busy.add(connection)
-        turn.set_result(connection)
 
     # --- opening ---------------------------------------------------------------------------------------------------------------
 

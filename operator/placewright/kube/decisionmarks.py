@@ -17,9 +17,10 @@ from placewright.api.decisionmarks import DecisionMark, MarkedPod
 from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
-from placewright.kube.discovery import collection_path
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
-from placewright.kube.guarded import GuardedBody
+from placewright.kube.guarded import GuardedBody, always
+from placewright.kube.history import RevisionList
+from placewright.kube.writers.events import seconds_time
 
 MARK_LABEL: Final = "placewright.dev/decision-mark"
 OPENED_BY: Final = "placewright.dev/deciding"
@@ -37,17 +38,13 @@ class _StoredMark(KubeObject, frozen=True):
     data: MarkedPod | None = None
 
 
-class _MarkList(msgspec.Struct, frozen=True):
-    items: tuple[msgspec.Raw, ...] = ()
-
-
 class MarkStore:
     """Reads and writes marks in one namespace.
 
     Every method raises `RequestError` when the server refuses or does not answer, and `DecodeError` for an answer that is no mark.
     """
 
-    def __init__(self, client: ApiClient, namespace: str, allowed: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, client: ApiClient, namespace: str, allowed: Callable[[], bool] = always) -> None:
         """Read nothing yet.
 
         Args:
@@ -59,8 +56,7 @@ class MarkStore:
         self._namespace = namespace
         self._allowed = allowed
         # ControllerRevisions: the history of profiles has the same rights already, and a revision's `data` cannot be changed.
-        everywhere = collection_path("apps", "v1", "controllerrevisions")
-        self._path = everywhere.replace("/controllerrevisions", f"/namespaces/{namespace}/controllerrevisions")
+        self._path = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
 
     async def marks(self) -> list[DecisionMark]:
         """Read all marks.
@@ -68,7 +64,7 @@ class MarkStore:
         Returns:
             The marks; objects under our label that are no marks are left out.
         """
-        listed = await self._client.get_as(self._path, _MarkList, {"labelSelector": MARK_LABEL})
+        listed = await self._client.get_as(self._path, RevisionList, {"labelSelector": MARK_LABEL})
         return list(_readable(listed.items))
 
     async def open(self, pod: MarkedPod, by: str) -> DecisionMark:
@@ -101,7 +97,7 @@ class MarkStore:
         Returns:
             The mark as stored.
         """
-        when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        when = seconds_time(datetime.fromtimestamp(at, UTC))
         noted = {"resourceVersion": mark.version, "annotations": {OPENED_BY: "", DIED_AT: when}}
         return _mark(await self._client.patch(self._path_of(mark.pod), {"metadata": noted, "revision": mark.deaths + 1}))
 

@@ -20,6 +20,11 @@ from placewright.kube.errors import Unreachable
 from placewright.kube.keptconnection import NOT_WANTED
 
 
+def always() -> bool:
+    """Allow every write, for requests that need no lead."""
+    return True
+
+
 class GuardedBody:
     """The body of one request, JSON or bytes, that is written only while it is allowed.
 
@@ -36,7 +41,7 @@ class GuardedBody:
 
     __slots__ = ("_allowed", "data", "withheld")
 
-    def __init__(self, body: Mapping[str, Any] | bytes, allowed: Callable[[], bool]) -> None:
+    def __init__(self, body: Mapping[str, Any] | msgspec.Struct | list[Any] | bytes, allowed: Callable[[], bool] = always) -> None:
         self.data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         self.withheld = False
         self._allowed = allowed
@@ -99,19 +104,16 @@ class GuardedRequests:
                 abort()
 
     @contextmanager
-    def aborted_by(self, abort: Callable[[], None], body: bytes | GuardedBody) -> Iterator[None]:
+    def aborted_by(self, abort: Callable[[], None], body: GuardedBody) -> Iterator[None]:
         """Abort a request on a connection that asks for itself whether the request is wanted.
 
         Args:
             abort: ends the request.
-            body: of the request; one that is not guarded is never aborted.
+            body: of the request.
 
         Yields:
             While the request is under way.
         """
-        if not isinstance(body, GuardedBody):
-            yield
-            return
         self._abort[body] = abort
         try:
             yield
@@ -119,12 +121,12 @@ class GuardedRequests:
             self._abort.pop(body, None)
 
     @asynccontextmanager
-    async def ending(self, what: str, body: bytes | GuardedBody | None) -> AsyncIterator[None]:
+    async def ending(self, what: str, body: GuardedBody | None) -> AsyncIterator[None]:
         """End a block with `Unreachable` when its body is not allowed any more; asked every `outlive` seconds.
 
         Args:
             what: the request, for the message.
-            body: of the request; one that is not guarded never ends the block.
+            body: of the request; None never ends the block.
 
         Yields:
             While the request is under way.
@@ -132,7 +134,7 @@ class GuardedRequests:
         Raises:
             Unreachable: the body is not allowed any more.
         """
-        if not isinstance(body, GuardedBody):
+        if body is None:
             yield
             return
         loop = asyncio.get_running_loop()

@@ -17,7 +17,6 @@ import msgspec
 from placewright.api.decode import DECODE_ERRORS, DecodeError
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
-from placewright.kube.discovery import collection_path
 
 #: The namespace of manifests/base, also for a scheduler that runs outside of a pod.
 DEFAULT_NAMESPACE: Final = "placewright-system"
@@ -95,7 +94,9 @@ class _Stored(KubeObject, frozen=True):
     data: RecordedGeneration | None = None
 
 
-class _Items(msgspec.Struct, frozen=True):
+class RevisionList(msgspec.Struct, frozen=True):
+    """ControllerRevisions as listed, each to be decoded by itself."""
+
     items: tuple[msgspec.Raw, ...] = ()
 
 
@@ -109,9 +110,7 @@ class HistoryStore:
     def __init__(self, client: ApiClient, namespace: str) -> None:
         self._client = client
         self.namespace = namespace
-        self._path = collection_path("apps", "v1", "controllerrevisions").replace(
-            "/controllerrevisions", f"/namespaces/{namespace}/controllerrevisions"
-        )
+        self._path = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
 
     async def revisions(self, profile: str | None = None) -> list[Revision]:
         """Read the history.
@@ -123,7 +122,7 @@ class HistoryStore:
             The revisions, oldest first; objects under our label that are no revisions are left out.
         """
         selector = PROFILE_LABEL if profile is None else f"{PROFILE_LABEL}={label_of(profile)}"
-        listed = await self._client.get_as(self._path, _Items, {"labelSelector": selector})
+        listed = await self._client.get_as(self._path, RevisionList, {"labelSelector": selector})
         found = [each for each in _readable(listed.items) if profile in (None, each.recorded.profile)]
         return sorted(found, key=lambda each: (each.number, each.recorded.changed_at, each.name))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import socket
 import ssl
 import struct
@@ -41,10 +40,6 @@ _RESET: Final = struct.pack("ii", 1, 0)
 _TICK: Final = 0.001
 #: Message of an answer that we gave up because the replica lost the lead.
 NOT_WANTED: Final = "given up, as it is not allowed any more"
-
-
-def _always() -> bool:
-    return True
 
 
 class WriteAnswer(NamedTuple):
@@ -116,9 +111,8 @@ class KeptConnection(asyncio.Protocol):
         return self._answer is None and self._transport is not None and not self._transport.is_closing()
 
     async def exchange(
-        self, request: bytes, seconds: float, wanted: Callable[[], bool] = _always, every: float = math.inf,
-        allowed: Callable[[], bool] = _always,
-    ) -> WriteAnswer:  # fmt: skip
+        self, request: bytes, seconds: float, wanted: Callable[[], bool], every: float, allowed: Callable[[], bool]
+    ) -> WriteAnswer:
         """Write the request at once and wait for its answer. The connection must be `usable`.
 
         The connection is closed after a lost answer, after an answer that says `Connection: close`, and when the caller is cancelled.

@@ -18,10 +18,9 @@ from placewright.api.profile import GROUP, KIND, VERSION
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import Unreachable
 from placewright.kube.listwatch import pages
-from placewright.kube.profiles import PROFILES_PATH, profile_path
+from placewright.kube.profiles import APPLY_PATCH, PROFILES_PATH, profile_path
 
 FIELD_MANAGER: Final = "placewright-cli"
-_APPLY_PATCH: Final = "application/apply-patch+yaml"
 _LIST_PAGE: Final = 250
 
 Object = dict[str, Any]
@@ -62,7 +61,7 @@ async def list_profiles(client: ApiClient) -> list[Object]:
         RequestError: the server refused, did not answer, or sent no list of profiles.
     """
     found: list[Object] = []
-    async for page in pages(partial(client.get, PROFILES_PATH), _page, {"limit": str(_LIST_PAGE)}):
+    async for page in pages(partial(client.get, PROFILES_PATH), partial(_answered, kind=_Page), {"limit": str(_LIST_PAGE)}):
         found += map(_named, page.items or ())
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
@@ -99,7 +98,7 @@ async def apply_profile(client: ApiClient, body: Mapping[str, Any], *, force: bo
         RequestError: the server refused, or did not answer; 409 when another manager holds a field and `force` is False.
     """
     params = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"} | _dry(dry_run)
-    return _profile(await client.patch(profile_path(body["metadata"]["name"]), msgspec.json.encode(body), params, _APPLY_PATCH))
+    return _profile(await client.patch(profile_path(body["metadata"]["name"]), msgspec.json.encode(body), params, APPLY_PATCH))
 
 
 async def merge_profile(client: ApiClient, name: str, body: Mapping[str, Any], *, dry_run: bool) -> Object:
@@ -119,10 +118,6 @@ async def merge_profile(client: ApiClient, name: str, body: Mapping[str, Any], *
     """
     params = {"fieldManager": FIELD_MANAGER} | _dry(dry_run)
     return _profile(await client.patch(profile_path(name), msgspec.json.encode(body), params, MERGE_PATCH))
-
-
-def _page(answer: bytes) -> _Page:
-    return _answered(answer, _Page)
 
 
 def _profile(answer: bytes) -> Object:

@@ -10,14 +10,13 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import collection_path
-from placewright.kube.writers.events import core_event
+from placewright.kube.writers.events import Regarding, core_event
 
 FIELD_MANAGER: Final = "placewright"
 PROFILES_PATH: Final = collection_path(GROUP, VERSION, PLURAL)
 
-
 #: Server-side apply; JSON is YAML.
-_APPLY_PATCH: Final = "application/apply-patch+yaml"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
 async def apply_status(client: ApiClient, name: str, status: Mapping[str, Any]) -> None:
@@ -44,7 +43,7 @@ async def apply_status(client: ApiClient, name: str, status: Mapping[str, Any]) 
         "status": status,
     }
     params = {"fieldManager": FIELD_MANAGER, "force": "true"}
-    await client.patch(f"{profile_path(name)}/status", body, params, _APPLY_PATCH)
+    await client.patch(f"{profile_path(name)}/status", body, params, APPLY_PATCH)
 
 
 def profile_path(name: str) -> str:
@@ -89,14 +88,8 @@ class ProfileEvents:
         Raises:
             RequestError: the server refused, or did not answer.
         """
-        about = {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": KIND,
-            "name": profile.name,
-            "uid": profile.uid,
-            "resourceVersion": profile.resource_version,
-        }
-        body = core_event("default", about, (kind, reason, note), FIELD_MANAGER, self._instance, self._now())
+        about = Regarding(f"{GROUP}/{VERSION}", KIND, "", profile.name, profile.uid, profile.resource_version, FIELD_MANAGER)
+        body = core_event("default", about, (kind, reason, note), self._instance, self._now())
         body["action"] = "Reload"
         await self._client.post("/api/v1/namespaces/default/events", body)
 
@@ -143,4 +136,4 @@ async def apply_webhook(client: ApiClient, name: str, client_config: Mapping[str
         "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "placewright"}},
         "webhooks": [webhook],
     }
-    await client.patch(f"{_WEBHOOKS_PATH}/{name}", body, {"fieldManager": FIELD_MANAGER, "force": "true"}, _APPLY_PATCH)
+    await client.patch(f"{_WEBHOOKS_PATH}/{name}", body, {"fieldManager": FIELD_MANAGER, "force": "true"}, APPLY_PATCH)

@@ -132,6 +132,3 @@ REFLECTED: Final = (
 def groups_of(rows: Iterable[Reflected]) -> frozenset[str]:
     """Collect the API groups that the API server is to be asked about."""
     return frozenset(row.wanted.group for row in rows)
-
-
-GROUPS: Final = groups_of(REFLECTED)

@@ -12,9 +12,8 @@ from yarl import URL
 
 from placewright.api.bad_input import shown
 from placewright.kube.auth.login import ClusterAccess
-from placewright.kube.errors import ApiError
+from placewright.kube.errors import BAD_REQUEST, ApiError
 
-_BAD_REQUEST: Final = 400
 #: Encoding of the answers to requests that we write ourselves.
 _JSON: Final = "application/json"
 
@@ -102,5 +101,5 @@ class RequestText:
 def _checked(path: str) -> str:
     """Return the path if a request line may hold it. Names in it come from the server, and a line break would begin a second request."""
     if not (path.isascii() and path.isprintable()) or " " in path:
-        raise ApiError(_BAD_REQUEST, "BadRequest", f"not asked: {shown(path)} is no path")
+        raise ApiError(BAD_REQUEST, "BadRequest", f"not asked: {shown(path)} is no path")
     return path

@@ -16,7 +16,7 @@ from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import USER_AGENT, ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.retry import AwayNotice, RetryBackoff, until_answered
-from placewright.kube.writers.events import core_event
+from placewright.kube.writers.events import Regarding, core_event
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaserule import Timing
 from placewright.leadership.peering import Leadership, Listener, ensure_peering
@@ -96,16 +96,10 @@ class Election(Leadership):
 
     def _event(self, what: str) -> dict[str, object]:
         store, sight = self.lease.store, self.lease.sight
-        about = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "namespace": store.namespace,
-            "name": store.name,
-            "uid": sight.uid if sight is not None else "",
-            "resourceVersion": sight.version if sight is not None else "",
-        }
-        note = f"{self.replica.identity} {what}"
-        return core_event(store.namespace, about, ("Normal", "LeaderElection", note), USER_AGENT, self.replica.identity, datetime.now(UTC))
+        uid, version = ("", "") if sight is None else (sight.uid, sight.version)
+        about = Regarding("coordination.k8s.io/v1", "Lease", store.namespace, store.name, uid, version, USER_AGENT)
+        told = ("Normal", "LeaderElection", f"{self.replica.identity} {what}")
+        return core_event(store.namespace, about, told, self.replica.identity, datetime.now(UTC))
 
 
 class Alone:

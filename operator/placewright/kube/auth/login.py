@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException
@@ -42,17 +42,6 @@ _EXPIRY_MARGIN: Final = 300.0
 _LONGEST_LOOK: Final = 30.0
 
 _log = logging.getLogger(__name__)
-
-
-class Loader(Protocol):
-    """A loader of the official client: it fills a `Configuration`, and fills it again when asked."""
-
-    def load_and_set(self, client_configuration: Configuration) -> None:
-        """Read files, run plugins, and set host, certificates and tokens.
-
-        Args:
-            client_configuration: is filled in.
-        """
 
 
 @dataclass(slots=True)
@@ -197,10 +186,20 @@ def _from_kubeconfig(file: Kubeconfig) -> ClusterAccess:
         access.context = file.context
         return access, loader
 
-    access, loader = read()
+    access, loader = first, _ = read()
+
+    def reload(forced: bool) -> ClusterAccess:
+        """Read a token file always, a plugin's credential when it is about to expire or was refused."""
+        nonlocal access, loader
+        # The official client's own hook does not cover certificates that a plugin gave.
+        expiry = loader.__dict__.get("expiry")
+        if forced or "tokenFile" in file.user or (expiry is not None and expiry.timestamp() - _EXPIRY_MARGIN <= time.time()):
+            access, loader = read()
+        return access
+
     if file.user.keys() & {"exec", "tokenFile", "auth-provider"}:
-        access.reload = _KubeconfigReload(access, loader, read, token_file="tokenFile" in file.user)
-    return access
+        first.reload = reload
+    return first
 
 
 def _no_credentials(plugin: Any) -> str:
@@ -208,31 +207,11 @@ def _no_credentials(plugin: Any) -> str:
     return f"users[].user.exec: {command!r} gave no credentials; it must print an ExecCredential with a token or a client certificate"
 
 
-@dataclass(slots=True)
-class _KubeconfigReload:
-    """Reads the credentials again: a token file always, a plugin's credential when it is about to expire or was refused."""
-
-    access: ClusterAccess
-    loader: KubeConfigLoader
-    read: Callable[[], tuple[ClusterAccess, KubeConfigLoader]]
-    token_file: bool
-
-    def __call__(self, forced: bool) -> ClusterAccess:
-        if forced or self.token_file or self._expired():
-            self.access, self.loader = self.read()
-        return self.access
-
-    def _expired(self) -> bool:
-        # The official client's own hook does not cover certificates that a plugin gave.
-        expiry = self.loader.__dict__.get("expiry")
-        return expiry is not None and expiry.timestamp() - _EXPIRY_MARGIN <= time.time()
-
-
-def _configured(loader: Loader) -> Configuration:
+def _configured(loader: InClusterConfigLoader | KubeConfigLoader) -> Configuration:
     configuration = Configuration()
     # The official client takes a proxy from the environment for every address, also for this machine's and for addresses in NO_PROXY.
     configuration.proxy = None
-    loader.load_and_set(configuration)
+    loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
     return configuration
 
 

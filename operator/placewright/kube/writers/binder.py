@@ -161,18 +161,15 @@ class HttpBinder(ApiWriter):
         raise BindError(f"binding {pod.key} to {node}: given up after {self._attempts} attempts: {error}")
 
     async def _try(self, pod: PodInfo, body: dict[str, Any]) -> RequestError | None:
-        whose = _whose(pod)
-        await self._places.take(whose)
-        try:
+        async with self._places.one(_whose(pod)):
             self._require_lead(f"binding {pod.key}: ")
             guarded = self._guarded(body)
-            await self._client.write("POST", f"{_pod_path(pod)}/binding", guarded)
-        except RequestError as error:
-            if guarded.withheld:
-                raise BindError(f"binding {pod.key}: this replica is not the active one") from error
-            return error
-        finally:
-            self._places.give_back(whose)
+            try:
+                await self._client.write("POST", f"{_pod_path(pod)}/binding", guarded)
+            except RequestError as error:
+                if guarded.withheld:
+                    raise BindError(f"binding {pod.key}: this replica is not the active one") from error
+                return error
         return None
 
     async def _wait(self, pod: PodInfo, seconds: float) -> None:

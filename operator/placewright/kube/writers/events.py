@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple, Unpack
 
 from placewright.api.pods import PodInfo
 from placewright.kube.client import JSON, MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.guarded import always
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff, with_retries
 from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts, remember
-from placewright.kube.writers.writer import NotActive, WriterTiming, always
+from placewright.kube.writers.writer import NotActive, WriterTiming
 
 #: Bytes of a note; the API server refuses more.
 LONGEST_NOTE: Final = 1024
@@ -88,8 +89,6 @@ class EventLimits:
         window: seconds in which a repeated note joins a series.
         series_interval: seconds between two updates of one series.
         remembered: notes remembered for series.
-        attempts: tries of a note, as many as client-go's: with the waits below a server may be away for about a minute.
-        backoff: waits between them.
     """
 
     queue: int = 10_000
@@ -97,8 +96,6 @@ class EventLimits:
     window: float = 360.0
     series_interval: float = 30.0
     remembered: int = 5_000
-    attempts: int = 12
-    backoff: RetryBackoff = field(default_factory=lambda: RetryBackoff(initial=0.5, maximum=10.0))
 
 
 class HttpEventRecorder(QueueingWriter[str, _Record]):
@@ -109,6 +106,9 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.EVENTS
+    #: As many as client-go's: with these waits a server may be away for about a minute.
+    ATTEMPTS: ClassVar[int] = 12
+    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.5, maximum=10.0)
     NAME: ClassVar[str] = "events"
     SUBJECT: ClassVar[str] = "event"
     counts: EventCounts
@@ -131,8 +131,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
             limits: how much recording may take.
             timing: see `WriterTiming`.
         """
-        own: WriterTiming = {"attempts": limits.attempts, "backoff": limits.backoff, **timing}
-        super().__init__(client, may_warn, workers=limits.workers, **own)
+        super().__init__(client, may_warn, workers=limits.workers, **timing)
         self.counts = EventCounts()
         self._instance = instance[:128]
         self._limits = limits
@@ -278,7 +277,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
             "reason": record.key.reason,
             "action": record.key.action,
             "note": record.key.note,
-            "regarding": _regarding(record),
+            "regarding": _reference(record.regarding),
         }
         return body | _series(record) if record.count > 1 else body
 
@@ -287,31 +286,22 @@ def _series(record: _Record) -> dict[str, Any]:
     return {"series": {"count": record.count, "lastObservedTime": micro_time(record.last)}}
 
 
-def _regarding(record: _Record) -> dict[str, str]:
-    about = record.regarding
-    return {
-        "apiVersion": about.api_version,
-        "kind": about.kind,
-        "namespace": about.namespace,
-        "name": about.name,
-        "uid": about.uid,
-        "resourceVersion": about.resource_version,
-    }
+def _reference(regarding: Regarding) -> dict[str, str]:
+    """Write an ObjectReference, without its empty fields."""
+    names = ("apiVersion", "kind", "namespace", "name", "uid", "resourceVersion")
+    return {name: value for name, value in zip(names, regarding, strict=False) if value}
 
 
-def core_event(
-    namespace: str, about: Mapping[str, str], told: tuple[str, str, str], reporter: str, instance: str, moment: datetime
-) -> dict[str, Any]:
+def core_event(namespace: str, about: Regarding, told: tuple[str, str, str], instance: str, moment: datetime) -> dict[str, Any]:
     """Build a core/v1 event that is written once, without a queue.
 
     It has no eventTime: with it, Kubernetes 1.20 refuses events about objects without a namespace.
 
     Args:
         namespace: of the event.
-        about: its `involvedObject`.
+        about: its `involvedObject`, and the reporter.
         told: type, reason and note; the note is cut to 1,024 bytes.
-        reporter: name of the component.
-        instance: of the component; cut to 128 characters, the API server's limit.
+        instance: of the reporter; cut to 128 characters, the API server's limit.
         moment: in UTC.
 
     Returns:
@@ -321,14 +311,14 @@ def core_event(
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{about['name']}.{secrets.token_hex(8)}", "namespace": namespace},
-        "involvedObject": about,
+        "metadata": {"name": f"{about.name}.{secrets.token_hex(8)}", "namespace": namespace},
+        "involvedObject": _reference(about),
         "type": told[0],
         "reason": told[1],
         "message": cut_note(told[2]),
-        "reportingComponent": reporter,
+        "reportingComponent": about.controller,
         "reportingInstance": instance[:128],
-        "source": {"component": reporter},
+        "source": {"component": about.controller},
         "firstTimestamp": now,
         "lastTimestamp": now,
         "count": 1,

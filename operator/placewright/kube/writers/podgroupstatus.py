@@ -56,21 +56,6 @@ MOST_WAITING: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class GroupView:
-    """The state that the writer reads before it writes.
-
-    Attributes:
-        may_write: whether this replica is the active one; asked before each request.
-        shown: the object of a group as the watch shows it; None when it is gone.
-        native_version: API version in which PodGroups of scheduling.k8s.io are read.
-    """
-
-    may_write: Callable[[], bool]
-    shown: Callable[[GroupRef], GroupObject | None]
-    native_version: Callable[[], str]
-
-
-@dataclass(frozen=True, slots=True)
 class GroupNews:
     """News of a group; a field that is None has no news.
 
@@ -104,17 +89,27 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     NAME: ClassVar[str] = "group status"
     counts: StatusCounts
 
-    def __init__(self, client: ApiClient, view: GroupView, **timing: Unpack[WriterTiming]) -> None:
+    def __init__(
+        self,
+        client: ApiClient,
+        may_write: Callable[[], bool],
+        shown: Callable[[GroupRef], GroupObject | None],
+        native_version: Callable[[], str],
+        **timing: Unpack[WriterTiming],
+    ) -> None:
         """Write nothing yet.
 
         Args:
             client: of the API server.
-            view: the state that it reads before it writes.
+            may_write: whether this replica is the active one; asked before each request.
+            shown: the object of a group as the watch shows it; None when it is gone.
+            native_version: API version in which PodGroups of scheduling.k8s.io are read.
             timing: attempts, backoff and clock; see `WriterTiming`.
         """
-        super().__init__(client, view.may_write, workers=WORKERS, **timing)
+        super().__init__(client, may_write, workers=WORKERS, **timing)
         self.counts = StatusCounts()
-        self._view = view
+        self._shown = shown
+        self._native_version = native_version
         #: Earliest time at which a group may be written again; the oldest entries are dropped.
         self._paused_until: OrderedDict[GroupRef, float] = OrderedDict()
         #: By group, the version of its object that was read, and the status that was then written.
@@ -146,7 +141,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
 
     async def _write(self, news: GroupNews) -> None:
         ref = news.pod_group.ref
-        item = self._view.shown(ref)
+        item = self._shown(ref)
         if item is None or item.metadata.uid != news.pod_group.uid:
             self.counts.vanished += 1
             return
@@ -162,7 +157,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
 
     async def _sent(self, item: GroupObject, ref: GroupRef, status: dict[str, Any]) -> bool:
         native = isinstance(item, NativePodGroup)
-        root = f"{NATIVE_GROUP}/{self._view.native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
+        root = f"{NATIVE_GROUP}/{self._native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
         path = f"/apis/{root}/namespaces/{ref.namespace}/podgroups/{ref.object_name}/status"
         # A strategic merge patch leaves conditions of others alone, but the API server refuses it for custom resources.
         kind = STRATEGIC_MERGE_PATCH if native else MERGE_PATCH
@@ -196,7 +191,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     def _scheduled_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
         if news.placed is None:
             return None
-        kind = SCHEDULED if self._view.native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
+        kind = SCHEDULED if self._native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
         return native_condition(kind, find_condition(item, kind), news, item.metadata.generation, self._now())
 
     def _given_up_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:

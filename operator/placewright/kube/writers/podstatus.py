@@ -27,11 +27,11 @@ from placewright.api.podgroups import NativePodGroup
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
-from placewright.kube.guarded import GuardedBody
+from placewright.kube.guarded import GuardedBody, always
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts
-from placewright.kube.writers.writer import NotActive, WriterTiming, always
+from placewright.kube.writers.writer import NotActive, WriterTiming
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -225,8 +225,8 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         return item.pod.namespace
 
     async def _write(self, verdict: _Verdict) -> None:
-        patch = self._patch(verdict)
-        if patch is None:
+        patch, condition, nominated = self._planned(verdict)
+        if not patch:
             self.counts.unchanged += 1
             return
         if verdict.nominated:
@@ -244,7 +244,11 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
                 self.counts.failed += 1
                 _log.warning("status of %s not written: %s", verdict.pod.key, error)
         else:
-            self._done(verdict, patch, found)
+            self.counts.written += 1
+            if condition is not None:
+                seen = verdict.pod.pod.metadata.resource_version
+                written = _Written(seen, found.metadata.resource_version, condition, nominated)
+                self._written.put(verdict.pod.uid, written, bytes_of((verdict.pod.uid, written)))
         finally:
             self._nominating.discard(verdict.pod.uid)
 
@@ -286,20 +290,24 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         known = self._written.get(info.uid)
         return known if known is not None and known.seen == info.pod.metadata.resource_version else None
 
-    def _patch(self, verdict: _Verdict) -> dict[str, Any] | None:
-        """Return the status part of the patch; None when the pod has all of it already."""
+    def _planned(self, verdict: _Verdict) -> tuple[dict[str, Any], Condition | None, str]:
+        """Return the status part of the patch, empty if the pod has all of it, and the condition and nomination after it."""
+        pod = verdict.pod.pod
         condition, nominated = self._current(verdict.pod)
+        wanted = [] if verdict.beside is None else [(verdict.beside, find_condition(pod, verdict.beside.type))]
+        if verdict.reason != _AS_IT_IS:
+            told = Condition(type=POD_SCHEDULED, status="False", reason=verdict.reason, message=verdict.message)
+            wanted.insert(0, (told, condition))
+        planned = [(dated(each, known, pod.metadata.generation, self._now()), known) for each, known in wanted]
+        if verdict.reason != _AS_IT_IS:
+            condition = planned[0][0]
         changes: dict[str, Any] = {}
-        wanted = [] if verdict.reason == _AS_IT_IS else [(self._condition(verdict, condition), condition)]
-        if verdict.beside is not None:
-            existing = find_condition(verdict.pod.pod, verdict.beside.type)
-            generation = verdict.pod.pod.metadata.generation
-            wanted.append((dated(verdict.beside, existing, generation, self._now()), existing))
-        if conditions := [condition_json(each) for each, known in wanted if each != known]:
+        if conditions := [condition_json(each) for each, known in planned if each != known]:
             changes["conditions"] = conditions
         if verdict.nominated is not None and verdict.nominated != nominated:
-            changes["nominatedNodeName"] = verdict.nominated or None
-        return changes or None
+            nominated = verdict.nominated
+            changes["nominatedNodeName"] = nominated or None
+        return changes, condition, nominated
 
     def _current(self, info: PodInfo) -> tuple[Condition | None, str]:
         """Return the pod's condition and nomination: as in this copy, or as we last wrote them if the copy is older."""
@@ -307,22 +315,6 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         nominated = info.pod.status.nominated_node_name
         known = self._about(info)
         return (condition, nominated) if known is None else (known.condition, known.nominated)
-
-    def _condition(self, verdict: _Verdict, existing: Condition | None) -> Condition:
-        wanted = Condition(type=POD_SCHEDULED, status="False", reason=verdict.reason, message=verdict.message)
-        return dated(wanted, existing, verdict.pod.pod.metadata.generation, self._now())
-
-    def _done(self, verdict: _Verdict, patch: dict[str, Any], found: Pod) -> None:
-        self.counts.written += 1
-        condition, nominated = self._current(verdict.pod)
-        if "conditions" in patch and verdict.reason != _AS_IT_IS:
-            condition = self._condition(verdict, condition)
-        if verdict.nominated is not None:
-            nominated = verdict.nominated
-        if condition is not None:
-            metadata = verdict.pod.pod.metadata
-            written = _Written(metadata.resource_version, found.metadata.resource_version, condition, nominated)
-            self._written.put(verdict.pod.uid, written, bytes_of((verdict.pod.uid, written)))
 
 
 def _outline(pod: PodInfo, beside: str = "") -> PodInfo:
@@ -394,16 +386,9 @@ def condition_json(condition: Condition) -> dict[str, Any]:
     Returns:
         Plain data.
     """
-    body: dict[str, Any] = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastTransitionTime": condition.last_transition_time,
-    }
-    if condition.observed_generation is not None:
-        body["observedGeneration"] = condition.observed_generation
-    return body
+    # Written also if they are empty: a strategic merge patch would leave the earlier text.
+    body: dict[str, Any] = msgspec.to_builtins(condition)
+    return {"reason": "", "message": "", "lastTransitionTime": None} | body
 
 
 async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, Any], guarded: Guard, version: str = "") -> Pod:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, TypedDict, TypeVar, Unpack
 
 from placewright.kube.client import ApiClient
-from placewright.kube.guarded import GuardedBody
+from placewright.kube.guarded import GuardedBody, always
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 from placewright.kube.writers.places import RequestOwner, RequestPlaces
@@ -38,15 +38,6 @@ class WriterTiming(TypedDict, total=False):
     clock: Callable[[], float]
     now: Callable[[], datetime]
     sleep: Sleep
-
-
-def always() -> bool:
-    """Allow every write, for a writer that needs no lead.
-
-    Returns:
-        True.
-    """
-    return True
 
 
 class NotActive(Exception):
