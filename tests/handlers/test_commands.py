@@ -91,7 +91,7 @@ async def test_a_port_that_is_taken_is_one_line_and_exit_code_2(stage: Stage) ->
             code, output = await ended(running)
     assert code == 2
     (line,) = output.splitlines()
-    assert line.startswith(f"placewright: error: --secure-port: found {port}, not to be had at 127.0.0.1 (Address already in use)")
+    assert line.startswith(f"placewright: error: --secure-port: found {port}, which cannot be bound at 127.0.0.1 (Address already in use)")
 
 
 async def test_without_the_definitions_there_is_one_line_and_exit_code_2() -> None:

@@ -90,12 +90,12 @@ def test_a_port_that_is_taken_is_one_line(address: str) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(CannotListen) as refused:
             bind(address, port, "--secure-port")
-    line = f"--secure-port: found {port}, not to be had at {address} (Address already in use)"
+    line = f"--secure-port: found {port}, which cannot be bound at {address} (Address already in use)"
     assert str(refused.value) == f"{line}; allowed a port that is free, or 0 for none"
 
 
 def test_an_address_of_another_machine_is_one_line() -> None:
-    with pytest.raises(CannotListen, match=r"not to be had at 192\.0\.2\.1 \(Cannot assign requested address\)"):
+    with pytest.raises(CannotListen, match=r"cannot be bound at 192\.0\.2\.1 \(Cannot assign requested address\)"):
         bind("192.0.2.1", 0, "--secure-port")
 
 
@@ -225,10 +225,10 @@ async def test_the_end_does_not_wait_for_those_who_linger(monkeypatch: pytest.Mo
 async def test_a_port_that_is_taken_ends_the_operator_before_it_asks_for_anything(stage: Stage) -> None:
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(CannotListen, match=f"--secure-port: found {port}, not to be had at 127.0.0.1"):
+        with pytest.raises(CannotListen, match=f"--secure-port: found {port}, which cannot be bound at 127.0.0.1"):
             async with desk(stage, port=port):
                 pass
-        with pytest.raises(CannotListen, match=f"--health-port: found {port}, not to be had at 127.0.0.1"):
+        with pytest.raises(CannotListen, match=f"--health-port: found {port}, which cannot be bound at 127.0.0.1"):
             async with desk(stage, health_port=port):
                 pass
     assert stage.peers() == set()

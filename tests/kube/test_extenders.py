@@ -505,7 +505,7 @@ async def test_an_api_server_that_does_not_answer_is_not_blamed_on_the_extender(
 
         api.on("GET /api/v1/namespaces/shop/pods/slow", never)
         said = await complaint(extender.filter(a_pod("slow"), [A]))
-        assert said == f'Post "{server.url}/v1/filter": what is to be sent could not be read within 0.2s'
+        assert said == f'Post "{server.url}/v1/filter": the objects to send could not be read within 0.2s'
 
 
 async def test_nodes_are_sent_as_they_are_now_and_a_new_one_is_waited_for() -> None:

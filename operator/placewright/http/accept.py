@@ -7,12 +7,11 @@ Any client that reaches a port may open connections. Four rules bound what they 
 - A client that sends more than `LONGEST_REQUEST` bytes, or more than its server takes, is hung up on.
 - A long answer, such as the console's stream, gives its place back. At most `FOLLOWING` such answers are open.
 
-No connection ends for the sake of another. A crowd that says nothing gives up all places every `REQUEST_SECONDS`, so a health probe behind
-the crowd waits for its turn and is answered. Addresses are not told apart: a kubelet may share its address with a tenant, and the kernel
-has one queue for all.
+No connection ends for the sake of another. A silent crowd gives up all places every `REQUEST_SECONDS`. So a health probe behind the crowd
+is answered after a wait. Addresses are not told apart: a kubelet may share its address with a tenant, and the kernel has one queue for all.
 
-Seconds are counted in beats of the event loop, so that a loop that stood still takes no client's time away. One connection is accepted in a
-turn of the loop, so that a client that opens many leaves the scheduler its turns.
+Time is counted in beats of the event loop. So a loop that stood still takes no client's time away. One connection is accepted in a turn of
+the loop. So a client that opens many connections leaves the scheduler its turns.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _log = logging.getLogger(__name__)
 PLACES: Final = 128
 #: Connections of one port whose answers go on for as long as their clients stay.
 FOLLOWING: Final = 128
-#: From the accept until the request is complete. A client needs two ways through the network, and processor time.
+#: Seconds from the accept until the request is complete. A client needs two ways through the network, and processor time.
 REQUEST_SECONDS: Final = 1.5
-#: From the request to the last byte of the answer.
+#: Seconds from the request to the last byte of the answer.
 ANSWER_SECONDS: Final = 30.0
 BEAT_SECONDS: Final = 0.1
 #: Time at the end for answers under way.
@@ -51,7 +50,7 @@ _SAID_EVERY: Final = 60.0
 #: Bytes of a request without a body: first line, headers (a bearer token is the largest that we know of), and what follows unasked.
 LONGEST_REQUEST: Final = 32768
 _MOST_HEADERS: Final = 64
-#: For `web.Server` and `web.AppRunner`: without it aiohttp goes on with a request although no client is there for its answer.
+#: Option of `web.Server` and `web.AppRunner`. Without it aiohttp goes on with a request whose client has gone.
 CANCELLED_WHEN_GONE: Final[dict[str, Any]] = {"handler_cancellation": True}
 
 
@@ -142,11 +141,7 @@ class Connection(web.RequestHandler):
         super().log_exception(*args, **named)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for it, and aiohttp always lets the connection end
-        """Note that the client sends no more. Without TLS it may still read its answer, as `nc -N` does; otherwise it has gone.
-
-        Returns:
-            Whether the connection stays open.
-        """
+        """Note that the client sends no more. Without TLS it may still read its answer, as `nc -N` does; otherwise it has gone."""
         reads = self not in self._port.followers
         return reads and self.transport is not None and self.transport.get_extra_info("ssl_object") is None
 
@@ -157,7 +152,7 @@ class Port:
     Attributes:
         server: answers requests.
         longest_request: bytes that are read of a connection.
-        request_seconds: from the accept until the request is complete.
+        request_seconds: seconds from the accept until the request is complete.
         beat: number of beats since the port was opened.
         followers: connections whose answers go on for as long as their clients stay.
     """
@@ -177,7 +172,7 @@ class Port:
             tls: None for plain HTTP.
             server: answers requests. Its handler calls `answer` of the connection when it has the whole request.
             longest_request: bytes of the request with its body.
-            request_seconds: from the accept until the request is complete; None for `REQUEST_SECONDS`. A silent crowd keeps others
+            request_seconds: seconds from the accept until the request is complete; None for `REQUEST_SECONDS`. A silent crowd keeps others
                 waiting for that long.
         """
         listening.setblocking(False)

@@ -30,7 +30,7 @@ def self_signed(names: Iterable[str], now: dt.datetime, owner: str = "placewrigh
 
     Args:
         names: DNS names and IP addresses of the server.
-        now: with a time zone.
+        now: the time, with a time zone.
         owner: the common name.
 
     Returns:
@@ -71,18 +71,14 @@ LOOK_SECONDS: Final = 10.0
 class CertificateFiles:
     """A certificate and its key in files, which may be replaced while they are served.
 
-    A pair that cannot be used, such as one that is half written, is logged once, and the last good pair stays in use.
+    If a pair cannot be used, such as a half written one, the error is logged once. The last good pair then stays in use.
 
     Attributes:
-        tls: for the listening socket; each handshake uses the newest good pair.
+        tls: context of the listening socket; each handshake uses the newest good pair.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Read the files.
-
-        Args:
-            certificate: PEM, with its chain.
-            key: PEM, not encrypted.
+        """Read the certificate with its chain, and its unencrypted key, both PEM.
 
         Raises:
             InputError: the files are no usable pair.
@@ -94,7 +90,7 @@ class CertificateFiles:
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             raise InputError(f"--tls-cert-file, --tls-private-key-file: {certificate}, {key}: {_in_words(error)}") from None
         self.tls = _context(certificate, key)
-        # OpenSSL calls this at each handshake, also where the client names no host. Open connections keep their certificate.
+        # OpenSSL calls this at each handshake, also if the client names no host. Open connections keep their certificate.
         self.tls.sni_callback = self._choose
 
     def _choose(self, connection: Any, _name: str | None, _tls: ssl.SSLContext) -> None:
@@ -107,7 +103,7 @@ class CertificateFiles:
             await asyncio.to_thread(self.look)
 
     def look(self) -> None:
-        """Read the files again where their time, inode or size has changed."""
+        """Read the files again if their time, inode or size has changed."""
         stamps = self._stamps()
         if stamps == self._seen:
             return
@@ -147,7 +143,7 @@ def _no_password() -> NoReturn:
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:
-    """Time, inode and size of a file, which change when it is replaced or written; None where there is no file."""
+    """Return time, inode and size of a file, which change when it is replaced or written; None if there is no file."""
     try:
         found = file.stat()
     except OSError:

@@ -28,9 +28,9 @@ MOST_ANSWERS: Final = 96
 _TURNS_TO_LEAVE: Final = 16
 #: Bytes from which on an answer is compressed: for fewer the work costs more than the bytes.
 _WORTH_PACKING: Final = 4096
-#: Seconds that a client which follows a long answer may take for one piece, and bytes of a piece that are written at once: what a client
-#: does not take waits in a buffer of its own.
+#: Seconds that a client which follows a long answer may take for one piece.
 _PIECE_SECONDS: Final = 30.0
+#: Bytes that are written at once. Bytes that a client does not take wait in a buffer of its own.
 _PIECE_BYTES: Final = 65536
 _METHOD_NOT_ALLOWED: Final = 405
 _NOT_FOUND: Final = 404
@@ -53,9 +53,6 @@ def bind(address: str, port: int, flag: str) -> socket.socket:
         port: 0 for one that the system chooses.
         flag: named in the error.
 
-    Returns:
-        A socket that listens.
-
     Raises:
         CannotListen: the address is not of this machine, or the port is taken.
     """
@@ -65,7 +62,7 @@ def bind(address: str, port: int, flag: str) -> socket.socket:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         return socket.create_server((address, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        found = f"{flag}: found {port}, not to be had at {address} ({_in_words(error)})"
+        found = f"{flag}: found {port}, which cannot be bound at {address} ({_in_words(error)})"
         raise CannotListen(f"{found}; allowed a port that is free, or 0 for none") from None
 
 
@@ -144,8 +141,8 @@ class Listener:
         """Count an answer as under way.
 
         Raises:
-            RequestRefused: too many are, also after the turns that refused ones need to leave: the requests of a crowd may all be complete
-                after a turn that took long, and must not turn a user away.
+            RequestRefused: too many are, also after the turns that refused ones need to leave. After a long turn all requests of a crowd
+                may be complete, and must not turn a user away.
         """
         for _ in range(_TURNS_TO_LEAVE):
             if len(self._under_way) < MOST_ANSWERS:
@@ -164,7 +161,7 @@ class Listener:
             response = web.StreamResponse(status=answer.status, headers=_headers(answer))
         response.force_close()
         if isinstance(body, bytes) and len(body) >= _WORTH_PACKING:
-            response.enable_compression()  # where the client accepts it, as Prometheus does
+            response.enable_compression()  # if the client accepts it, as Prometheus does
         if isinstance(response, web.Response):
             return response
         await response.prepare(request)

@@ -1,4 +1,4 @@
-"""The table of served paths, each with its audience and its function, and the gate that judges the clients of a port."""
+"""The table of served paths with their audiences and functions, and the gate that judges the clients of a port."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Protocol
 _FORBIDDEN: Final = 403
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
-#: No script, style, picture or connection from elsewhere, no inline script, no frame around the pages, and no form that leaves them.
+#: They forbid inline scripts, frames around the pages, forms that leave them, and anything from another origin.
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -41,13 +41,13 @@ class Question:
     """A GET request.
 
     Attributes:
-        path: without the query.
+        path: the path without the query.
         query: parameters as sent, each name with all of its values.
         accept: the Accept header.
-        peer: the client's address; empty where it is not known.
+        peer: the client's address; empty if it is not known.
         authorization: the Authorization header.
         packed: whether the client takes gzip.
-        site: the Sec-Fetch-Site header: how far the page is away that a browser asks for; empty where it is no browser.
+        site: the Sec-Fetch-Site header: how far the page is away that a browser asks for; empty if the client is no browser.
     """
 
     path: str
@@ -64,7 +64,7 @@ class Following:
     """An answer that goes on for as long as its client stays.
 
     Attributes:
-        pieces: of the answer.
+        pieces: pieces of the answer.
         end: lets go of what the pieces need. Called once, when the answer has ended or its client has gone.
     """
 
@@ -77,9 +77,9 @@ class Answer:
     """An answer to a request.
 
     Attributes:
-        body: whole; or in pieces where it is too large to be made in one go of the event loop, or goes on.
+        body: the whole body, or its pieces if it is too large for one turn of the loop or goes on.
         content_type: the media type.
-        status: of HTTP.
+        status: HTTP status.
         headers: beside those of every answer.
     """
 
@@ -122,11 +122,7 @@ class Gate(Protocol):
     """Judges whether a request may be answered."""
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Return where the endpoint may answer.
-
-        Args:
-            endpoint: that serves the path.
-            question: the request.
+        """Return if the endpoint may answer.
 
         Raises:
             RequestRefused: it may not; the status says why.
@@ -137,11 +133,7 @@ class PublicOnly:
     """Admits requests for endpoints that need no token, and refuses all others."""
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Return where the endpoint needs no token.
-
-        Args:
-            endpoint: that serves the path.
-            question: the request.
+        """Return if the endpoint needs no token.
 
         Raises:
             RequestRefused: the endpoint needs a token (403).
@@ -193,18 +185,11 @@ class Metrics(Protocol):
         """Bring up to date what takes several turns of the loop to count."""
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
-        """All metrics as text in the format that the Accept header asks for: body and content type. Must not block."""
+        """Return all metrics as text in the format that the Accept header asks for: body and content type. Must not block."""
 
 
 def metrics_endpoint(metrics: Metrics) -> Endpoint:
-    """Make `/metrics`.
-
-    Args:
-        metrics: the source.
-
-    Returns:
-        An endpoint for authorized users.
-    """
+    """Make `/metrics`."""
 
     async def answer(question: Question) -> Answer:
         await metrics.refresh()

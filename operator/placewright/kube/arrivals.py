@@ -1,8 +1,7 @@
 """Tells of objects that come into a selection, as pods do that fail, and keeps none of them.
 
-A reflector holds every object of its collection, to tell which have vanished. Here they are news and no state: there may be a hundred
-thousand of them, and nothing is lost with objects that came before the first watch, or while a watch was broken for longer than the
-server remembers.
+A reflector holds every object of its collection, to tell which have vanished. Here they are news and no state, and there may be a hundred
+thousand of them. Objects that came before the first watch may be missed, and those of a long gap between two watches.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class Arrivals(Reflector[T]):
     """
 
     async def _list(self) -> None:
-        """Ask where the collection stands, and for no more of it than one object."""
+        """Read the collection's version, and no more than one object."""
         page = self._wire.page(await self._client.get(self.source.path, self.source.selectors | {"limit": "1"}))
         self.version = page.resource_version
         self._recovered()

@@ -1,11 +1,11 @@
 """One HTTP client for one API server: bare aiohttp, keep-alive, no retries.
 
-Bindings and events are most of the traffic, and their caller reads only whether they succeeded. `write` sends them past aiohttp's client
-where the server is reached plainly, because that client costs three times as much CPU a request (docs/decisions/0027).
+Bindings and events are most of the traffic, and their caller reads only whether they succeeded. `write` sends them past aiohttp's client if
+no proxy is needed. That client costs three times as much CPU a request (docs/decisions/0027).
 
 This client does not bound concurrency; each writer does (binder, events, status). A bound here would let slow Bindings delay a Lease
 renewal. A limit on requests a second is optional, and watches do not count. The class of a request (`sending`) decides how soon it gets its
-token, and whether it waits while the server refuses more important requests (`ratelimit.Pacing`).
+token. A less important class waits while the server refuses more important requests (`ratelimit.Pacing`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 NO_PARAMS: Final[Params] = {}
 
 USER_AGENT: Final = "placewright"
-#: Bytes of a watch that are taken from the socket before the reader must catch up, and that are decoded in one turn of the event loop.
+#: Bytes of a watch that are decoded in one turn of the event loop. The reader must catch up before more are taken from the socket.
 _READ_BUFFER: Final = 2**17
 
 
@@ -116,7 +116,7 @@ class ApiClient:
             listeners: are told about every request.
             away: logs once when the server stops answering and once when it answers again; made here if None.
             outlive: seconds that a guarded request may stay under way after it ceased to be allowed. The kernel, too, gives up delivering
-                its bytes after that time, so that a machine that was suspended or cut off sends nothing late.
+                its bytes after that time. So a machine that was suspended or cut off sends nothing late.
         """
         self.access = access
         self.away = away or AwayNotice(access.server)
@@ -424,7 +424,7 @@ class ApiClient:
             self._pool.give_back(connection)
 
     async def _connection(self) -> KeptConnection | None:
-        """Return a connection for a request of our own making; None where aiohttp has to find the way."""
+        """Return a connection for a request of our own making; None if aiohttp has to find the way."""
         await self.access.refresh_when_due()
         if self._pool is None:
             return None
@@ -442,7 +442,7 @@ class ApiClient:
         except AnswerLost as error:
             lost = Unreachable(f"{method} {path}: {error}")
             self._answered(method, error.status)
-            # Only a missing answer means that the server is away, not an answer that broke off or that we gave up.
+            # Only a missing answer means that the server is away. This one broke off, or we gave it up.
             if error.status is None and not error.given_up:
                 self.away.failed(lost)
             raise lost from error

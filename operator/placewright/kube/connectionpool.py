@@ -3,7 +3,7 @@
 A caller that finds no idle connection waits for both, as in Go's client. So a quick server needs few connections, and a slow server gets as
 many as there are requests under way. The writers bound that number.
 
-aiohttp handles unusual ways to the server: a proxy, credentials in the address, several addresses. Where this pool cannot open a connection
+aiohttp handles unusual ways to the server: a proxy, credentials in the address, several addresses. If this pool cannot open a connection
 it raises `CannotConnect` before anything was sent, and the request goes through aiohttp.
 """
 
@@ -39,9 +39,6 @@ class CannotConnect(Exception):
 
 def reaches(access: ClusterAccess) -> bool:
     """Whether the pool can reach this server.
-
-    Args:
-        access: the server's address, proxy and TLS.
 
     Returns:
         True for plain TCP, or TLS if the address says so, without a proxy and without credentials in the address.
@@ -106,7 +103,7 @@ class ConnectionPool:
         """Hand the connection to the first waiting caller, or keep it idle.
 
         Args:
-            connection: one that `take` returned. A broken one, and one opened with earlier certificates, is closed.
+            connection: one that `take` returned. It is closed if it is broken, or was opened with earlier certificates.
         """
         self._busy.discard(connection)
         if self._closed or not self._good(connection):

@@ -1,7 +1,7 @@
 """Marks of decisions on the API server: one ControllerRevision (apps/v1) a mark, in the operator's namespace, where tenants cannot write.
 
-The pod that a mark is about never changes. The deciding replica and the number of deaths change on the condition that the mark was not
-changed since it was read, so of two replicas one is refused with 409 (docs/decisions/0034).
+The pod that a mark is about never changes. The deciding replica and the number of deaths change only if the mark was not changed since it
+was read. So of two replicas one is refused with 409 (docs/decisions/0034).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class _StoredMark(KubeObject, frozen=True):
 class MarkStore:
     """Reads and writes marks in one namespace.
 
-    Every method raises `RequestError` when the server refuses or does not answer, and `DecodeError` for an answer that is no mark.
+    Every method raises `RequestError` when the server refuses or does not answer. It raises `DecodeError` for an answer that is no mark.
     """
 
     def __init__(self, client: ApiClient, namespace: str, allowed: Callable[[], bool] = always) -> None:
         """Read nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             namespace: the operator's.
             allowed: asked when the bytes that open a mark leave: only the active replica may.
         """
@@ -91,11 +91,8 @@ class MarkStore:
         """Count one more death: the process of the mark's decision ended before the decision did.
 
         Args:
-            mark: as read. The API server refuses with 409 when it was changed since.
+            mark: the mark as read. The API server refuses with 409 when it was changed since.
             at: seconds since 1970.
-
-        Returns:
-            The mark as stored.
         """
         when = seconds_time(datetime.fromtimestamp(at, UTC))
         noted = {"resourceVersion": mark.version, "annotations": {OPENED_BY: "", DIED_AT: when}}
@@ -105,7 +102,7 @@ class MarkStore:
         """Remove the mark and its deaths: the decision ended.
 
         Args:
-            mark: as read or opened. A mark that was changed since stays, and one that is gone is no error.
+            mark: the mark as read or opened. A mark that was changed since stays, and one that is gone is no error.
         """
         options = {"preconditions": {"resourceVersion": mark.version}} if mark.version else {}
         try:

@@ -18,7 +18,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 
-#: How often a group that answers with an error is asked before it counts as silent.
+#: Number of times that a group that answers with an error is asked before it counts as silent.
 ATTEMPTS: Final = 4
 
 
@@ -50,7 +50,7 @@ class Wanted:
     Attributes:
         group, resource: such as `policy`, `poddisruptionbudgets`.
         versions: that can be read, best first.
-        reader: the plugin that sees none of it where the server lacks it.
+        reader: the plugin that sees none of it if the server lacks it.
     """
 
     group: str
@@ -128,13 +128,10 @@ async def discover(
     A group that answers only with errors or with nonsense, as one whose APIService is down, is `silent`; it does not fail the discovery.
 
     Args:
-        client: of the API server.
+        client: the API server's client.
         groups: API groups to ask for.
         backoff: waits between the attempts for one group.
         sleep: waits so many seconds.
-
-    Returns:
-        The served collections.
 
     Raises:
         ApiError: the server refused the list of groups, or the core group.

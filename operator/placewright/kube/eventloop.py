@@ -1,10 +1,10 @@
-"""The event loop of the operator: uvloop's where it is installed, with one defect mended, and otherwise asyncio's.
+"""The event loop of the operator: uvloop's with one defect mended, or asyncio's if uvloop is not installed.
 
 aiohttp connects a socket by itself and gives it to the loop as `create_connection(sock=…)`. If the server resets the connection while TLS
-begins, uvloop (0.23) closes the descriptor before it has noted the socket object, which keeps the number. The object closes that number
-a second time when it is collected. By then another connection may have the number: it is dead and never ends. Each later
-connection with that number fails: "File descriptor 15 is used by transport …". A restart of the API server resets dozens of
-connections at once, and Kopf's retries keep such objects alive for seconds.
+begins, uvloop (0.23) closes the descriptor too early. The socket object still has its number, and closes that number a second time when it
+is collected. By then another connection may have the number: it is dead and never ends. Each later connection with that number fails with
+"File descriptor 15 is used by transport …". A restart of the API server resets dozens of connections at once. Kopf's retries keep such
+objects alive for seconds.
 
 The mend stands in the loop, because Kopf opens its sessions itself: every client of the process connects by the loop.
 """
@@ -43,6 +43,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Choose the event loop of the process.
 
     Returns:
-        For `asyncio.Runner`: the mended loop of uvloop; None for asyncio's own where uvloop is not installed.
+        For `asyncio.Runner`: the mended loop of uvloop; None for asyncio's own if uvloop is not installed.
     """
     return _fast

@@ -27,7 +27,7 @@ from placewright.kube.reflector import Reflector, Source
 
 #: Pods whose text is kept: more than are decided at the same time.
 _REMEMBERED_PODS: Final = 1024
-#: Bytes of that text. A pod of more than a quarter of it is read for each call, so that one pod cannot push out all others.
+#: Bytes of that text. A pod of more than a quarter of them is not kept: it would push out all others.
 _REMEMBERED_BYTES: Final = 16 * 2**20
 _LARGEST_POD: Final = _REMEMBERED_BYTES // 4
 #: Seconds to wait for a node that the scheduler knows and this copy does not: the two have different watches.
@@ -44,7 +44,7 @@ class WholeNode(msgspec.Struct, dict=True):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Name, uid and resourceVersion, decoded once; empty where the text cannot be decoded."""
+        """Name, uid and resourceVersion, decoded once; empty if the text cannot be decoded."""
         known: ObjectMeta | None = self.__dict__.get("_read")
         if known is None:
             known = self.__dict__["_read"] = _identified(self.identity)
@@ -77,7 +77,7 @@ class FullObjects:
         """Read nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             patience: seconds to wait for a node that is not known yet.
         """
         self._client = client
@@ -116,9 +116,6 @@ class FullObjects:
     async def nodes(self, names: Sequence[NodeName]) -> list[WholeNode]:
         """Return whole nodes. Waits for the first complete list, and for nodes that are not known yet.
 
-        Args:
-            names: of the nodes.
-
         Returns:
             The nodes, in the order of `names`.
 
@@ -156,7 +153,7 @@ class FullObjects:
         """Return a pod's JSON text.
 
         Args:
-            pod: as the scheduler knows it.
+            pod: the pod as the scheduler knows it.
             readers: bounds the readings at the same time. Each extender has its own bound: it may be sent thousands of victims.
 
         Returns:
@@ -180,7 +177,7 @@ class FullObjects:
         """Return the JSON texts of several pods.
 
         Args:
-            pods: as the scheduler knows them.
+            pods: the pods as the scheduler knows them.
             readers: bounds the readings at the same time. Each extender has its own bound: it may be sent thousands of victims.
 
         Returns:

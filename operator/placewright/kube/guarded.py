@@ -1,8 +1,8 @@
 """Guarded requests: only the active replica may send them, and they may be under way only while it is active.
 
 A request that was sent in time may be carried out late: when its sender is not active any more and another replica has decided about the
-same room on a node. So a lost lead aborts the requests under way. A process that hangs cannot do that; so each guarded request also asks
-for itself, more often than the time in which another replica can take over (docs/decisions/0017).
+same room on a node. So a lost lead aborts the requests under way. A process that hangs cannot do that. So each guarded request also asks
+for itself, before another replica can have taken over (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -70,10 +70,6 @@ class GuardedPayload(aiohttp.BytesPayload):
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         """Write the body, unless it is not allowed any more. aiohttp calls this.
 
-        Args:
-            writer: of the connection.
-            content_length: bytes to write.
-
         Raises:
             ConnectionAbortedError: the body is not allowed any more; this breaks the connection off.
         """
@@ -92,7 +88,7 @@ class GuardedRequests:
         """Watch nothing yet.
 
         Args:
-            outlive: seconds between two questions whether a request is still allowed, where the lost lead does not abort it.
+            outlive: seconds between two questions whether a request is still allowed.
         """
         self.outlive = outlive
         self._abort: dict[GuardedBody, Callable[[], None]] = {}
@@ -105,15 +101,7 @@ class GuardedRequests:
 
     @contextmanager
     def aborted_by(self, abort: Callable[[], None], body: GuardedBody) -> Iterator[None]:
-        """Abort a request on a connection that asks for itself whether the request is wanted.
-
-        Args:
-            abort: ends the request.
-            body: of the request.
-
-        Yields:
-            While the request is under way.
-        """
+        """Abort a request on a connection that asks for itself whether the request is wanted."""
         self._abort[body] = abort
         try:
             yield
@@ -126,10 +114,7 @@ class GuardedRequests:
 
         Args:
             what: the request, for the message.
-            body: of the request; None never ends the block.
-
-        Yields:
-            While the request is under way.
+            body: body of the request; None never ends the block.
 
         Raises:
             Unreachable: the body is not allowed any more.

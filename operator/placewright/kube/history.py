@@ -32,11 +32,7 @@ _MAX_MESSAGE: Final = 2048
 
 
 def operator_namespace(environ: Mapping[str, str], file: Path = _SERVICE_ACCOUNT_NAMESPACE) -> str:
-    """Find the namespace of the pod that this process runs in.
-
-    Args:
-        environ: `POD_NAMESPACE` counts first.
-        file: of the service account.
+    """Find the namespace of the pod that this process runs in: `POD_NAMESPACE`, or the file of the service account.
 
     Returns:
         The namespace; `placewright-system` outside of a pod.
@@ -54,11 +50,11 @@ class RecordedGeneration(KubeObject, frozen=True):
 
     Attributes:
         profile: name of the SchedulingProfile.
-        uid: of that object; a new profile of the same name has another.
-        generation: of that object.
+        uid: uid of that object; a new profile of the same name has another.
+        generation: generation of that object.
         changed_by: the field manager that wrote it, such as `kubectl-client-side-apply`; empty when unknown.
         changed_at: RFC 3339; empty when unknown.
-        spec: as written, without private keys.
+        spec: spec as written, without private keys.
     """
 
     profile: str
@@ -78,7 +74,7 @@ class Revision:
         recorded: the generation.
         result: reason of the condition that it led to; empty when unknown.
         message: the condition's message.
-        name: of the ControllerRevision.
+        name: name of the ControllerRevision.
     """
 
     number: int
@@ -127,27 +123,19 @@ class HistoryStore:
         return sorted(found, key=lambda each: (each.number, each.recorded.changed_at, each.name))
 
     async def add(self, revision: Revision) -> None:
-        """Write a new revision. Two replicas cannot both add one generation: its name follows from the profile and the generation (409).
-
-        Args:
-            revision: the new entry.
-        """
+        """Write a new revision. Two replicas cannot both add one generation: its name follows from the profile and the generation (409)."""
         await self._client.post(self._path, _manifest(revision, self.namespace))
 
     async def mark(self, revision: Revision) -> None:
         """Write the result of a revision that exists.
 
         Args:
-            revision: as read, with the new result and message.
+            revision: the revision as read, with the new result and message.
         """
         await self._client.patch(f"{self._path}/{revision.name}", {"metadata": {"annotations": _annotations(revision)}})
 
     async def remove(self, revision: Revision) -> None:
-        """Delete a revision.
-
-        Args:
-            revision: as read.
-        """
+        """Delete a revision."""
         await self._client.delete(f"{self._path}/{revision.name}")
 
 
@@ -183,23 +171,13 @@ def _annotations(revision: Revision) -> dict[str, str]:
 
 
 def name_of(recorded: RecordedGeneration) -> str:
-    """Build the name of a generation's ControllerRevision from profile, uid and generation, so that two replicas cannot record it twice.
-
-    Args:
-        recorded: the generation.
-
-    Returns:
-        A DNS subdomain name.
-    """
+    """Build the name of a generation's ControllerRevision from profile, uid and generation, so that two replicas cannot record it twice."""
     short = recorded.profile[:_LONGEST_NAME].rstrip("-.")
     return f"{short}-{_digest(recorded.profile + recorded.uid)}-{recorded.generation}"
 
 
 def label_of(profile: str) -> str:
     """Build the value of the label `placewright.dev/profile`.
-
-    Args:
-        profile: name of the profile.
 
     Returns:
         The name; a name of more than 63 characters is cut and ends with a digest of the whole.

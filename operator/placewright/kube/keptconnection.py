@@ -1,7 +1,7 @@
 """One kept-alive HTTP/1.1 connection for `ApiClient.write`: it writes a request in one piece and reads status and refusal of the answer.
 
-aiohttp's client spends three times as much CPU on a small request. Its parser is used here, so that the same code as for all other requests
-decides what an answer is and where it ends (`docs/decisions/0027-writes-past-aiohttps-client.md`).
+aiohttp's client spends three times as much CPU on a small request. Its parser is used here, so that one code decides for all requests where
+an answer ends (`docs/decisions/0027-writes-past-aiohttps-client.md`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WriteAnswer(NamedTuple):
 
     Attributes:
         status: HTTP status.
-        body: of a refusal, at most `LONGEST_REFUSAL` bytes; empty for a success.
+        body: body of a refusal, at most `LONGEST_REFUSAL` bytes; empty for a success.
         retry_after: the header `Retry-After`; None without one.
     """
 
@@ -123,7 +123,7 @@ class KeptConnection(asyncio.Protocol):
             wanted: asked every `every` seconds; once it returns False the connection is reset, so that the kernel delivers nothing more.
             every: seconds between two questions.
             allowed: asked right before the bytes are handed to the kernel. A process that is stopped in between writes them when it goes
-                on, however late that is, so nothing else happens in between.
+                on, however late that is. So nothing else happens in between.
 
         Returns:
             The answer: its status, and the body if it is a refusal.
@@ -259,7 +259,7 @@ class KeptConnection(asyncio.Protocol):
             answer.set_result(found)
 
     def _lose(self, why: str) -> None:
-        """Raise `AnswerLost` in the waiting caller and reset the connection, so that a late answer is not taken for the next request's."""
+        """Raise `AnswerLost` in the waiting caller, and reset the connection: a late answer must not serve the next request."""
         answer, head = self._answer, self._head
         if answer is None:
             return
@@ -303,9 +303,6 @@ def probing_socket(unacknowledged: float, address: Any) -> socket.socket:
     Args:
         unacknowledged: seconds; see `probe`.
         address: one entry of `getaddrinfo`.
-
-    Returns:
-        A TCP socket, not connected yet.
     """
     family, kind, protocol = address[:3]
     made = socket.socket(family=family, type=kind, proto=protocol)

@@ -1,4 +1,4 @@
-"""Reads one collection once, page by page, at a given resourceVersion where the server still has it."""
+"""Reads one collection once, page by page, at a given resourceVersion if the server still has it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Object)
 
 _ATTEMPTS: Final = 4
 _BACKOFF: Final = RetryBackoff(initial=0.2, maximum=2.0)
-#: Statuses for a version that the server has forgotten or not reached yet, or from a server that does not support the question.
+#: Statuses of a version that the server has forgotten or not reached, or of a server without such questions.
 _NOT_AT_THAT_VERSION: Final = frozenset({400, GONE, INVALID, 504})
 
 
@@ -42,7 +42,7 @@ async def list_once(client: ApiClient, source: Source[T], at: str = "", sleep: S
     """Read the whole collection. Temporary errors are retried a few times.
 
     Args:
-        client: of the API server.
+        client: the API server's client.
         source: the collection.
         at: resourceVersion to read at, so that two collections can be compared at one moment; empty for now. A server that cannot do that
             gives the current content.

@@ -36,9 +36,6 @@ class LineSplitter:
     def feed(self, chunk: bytes) -> list[bytes]:
         """Add a chunk.
 
-        Args:
-            chunk: the next bytes of the stream.
-
         Returns:
             The lines that this chunk completes, without newlines and without blank lines.
 
@@ -198,9 +195,6 @@ class Wire(Generic[T]):
     def page(self, body: bytes) -> Page[T]:
         """Decode one page of a list.
 
-        Args:
-            body: the answer's JSON text.
-
         Returns:
             The page; an object of a wrong shape is a `UndecodableObject` in it.
 
@@ -215,9 +209,6 @@ class Wire(Generic[T]):
 
     def event(self, line: bytes) -> Event[T] | WatchError:
         """Decode one line of a watch.
-
-        Args:
-            line: JSON text without its newline.
 
         Returns:
             The event, or the server's error. An object of a wrong shape is a `UndecodableObject`.
@@ -268,9 +259,6 @@ async def pages(
         read: decodes a page.
         params: query of the first page, such as a limit and selectors.
 
-    Yields:
-        The pages.
-
     Raises:
         Exception: any error of `get` and `read`.
     """
@@ -298,9 +286,6 @@ def _metadata(raw: msgspec.Raw) -> ObjectMeta:
 
 def object_key(metadata: ObjectMeta) -> ObjectKey:
     """Build an object's key.
-
-    Args:
-        metadata: of the object.
 
     Returns:
         `namespace/name`; `name` alone for an object without a namespace.

@@ -12,11 +12,11 @@ class OptionalTerms:
     """The way to read such a collection. Nothing waits for its first list once a request for it has failed.
 
     Attributes:
-        reader: the plugin that does without the collection where it cannot be read.
+        reader: the plugin that does without the collection if it cannot be read.
         poll_seconds: seconds from the end of one list to the next; None: the collection is watched.
         stale_after_seconds: after so many seconds without an answer all objects are told as deleted; None: never.
         most_bytes: bytes that the decoded objects may take together; objects beyond are left out.
-        label_selector, field_selector: as query parameters of the API; empty for everything.
+        label_selector, field_selector: selectors as query parameters of the API; empty for everything.
     """
 
     reader: str
@@ -60,9 +60,5 @@ class ObjectBytes:
         return True
 
     def drop(self, key: str) -> None:
-        """Stop counting an object; fine for one that was not counted.
-
-        Args:
-            key: the object's key.
-        """
+        """Stop counting an object, if it was counted."""
         self.total -= self._sizes.pop(key, 0)

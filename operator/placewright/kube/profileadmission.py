@@ -21,11 +21,8 @@ _PATHS: Final = (
 async def assigns_profiles(client: ApiClient) -> bool | None:
     """Look whether an admission gives profiles to pods in a cluster.
 
-    Args:
-        client: of the API server.
-
     Returns:
-        None where the client may not read that.
+        None if the client may not read that.
 
     Raises:
         RequestError: the server refused for another reason, or did not answer.

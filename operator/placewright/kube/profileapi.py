@@ -51,9 +51,6 @@ class Author(NamedTuple):
 async def list_profiles(client: ApiClient) -> list[Object]:
     """List every profile.
 
-    Args:
-        client: of the API server.
-
     Returns:
         The profiles as the API server shows them, by name.
 
@@ -69,15 +66,11 @@ async def list_profiles(client: ApiClient) -> list[Object]:
 async def read_profile(client: ApiClient, name: str) -> Object:
     """Read one profile.
 
-    Args:
-        client: of the API server.
-        name: of the profile.
-
     Returns:
         The profile as the API server shows it.
 
     Raises:
-        RequestError: the server refused (404 where no profile has the name), did not answer, or sent no profile.
+        RequestError: the server refused (404 if no profile has the name), did not answer, or sent no profile.
     """
     return _profile(await client.get(profile_path(name)))
 
@@ -86,7 +79,7 @@ async def apply_profile(client: ApiClient, body: Mapping[str, Any], *, force: bo
     """Apply a profile server-side.
 
     Args:
-        client: of the API server.
+        client: the API server's client.
         body: the manifest; `manifest_of` builds one.
         force: take over fields that other managers hold.
         dry_run: have the server check everything and store nothing.
@@ -105,8 +98,8 @@ async def merge_profile(client: ApiClient, name: str, body: Mapping[str, Any], *
     """Change a profile by merge patch.
 
     Args:
-        client: of the API server.
-        name: of the profile.
+        client: the API server's client.
+        name: name of the profile.
         body: the patch; with `metadata.resourceVersion` only that version is changed.
         dry_run: have the server check everything and store nothing.
 
@@ -148,12 +141,9 @@ def manifest_of(name: str, spec: Mapping[str, Any], uid: str = "") -> Object:
     """Build the manifest of a profile.
 
     Args:
-        name: of the profile.
+        name: name of the profile.
         spec: its spec.
         uid: the profile that is meant; with it a new profile of the same name is refused.
-
-    Returns:
-        The manifest.
     """
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": name} | ({"uid": uid} if uid else {}), "spec": spec}
 
@@ -217,10 +207,6 @@ def owned_spec(profile: Mapping[str, Any], manager: str = FIELD_MANAGER) -> Obje
     """Select the fields of `spec` that a manager applied.
 
     The next server-side apply has to send them again, because a manager gives up the fields that it leaves out.
-
-    Args:
-        profile: as the API server shows it.
-        manager: field manager.
 
     Returns:
         The part of `spec`; empty when the manager applied nothing.

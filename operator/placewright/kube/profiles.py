@@ -22,15 +22,15 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 async def apply_status(client: ApiClient, name: str, status: Mapping[str, Any]) -> None:
     """Apply the status of a profile server-side.
 
-    Fields and conditions of an earlier status that are missing in this one are removed; those of other managers stay. Where another manager
-    wrote a field of ours, ours counts.
+    Fields and conditions of an earlier status that are missing in this one are removed; those of other managers stay. If another manager
+    wrote one of our fields, our value counts.
 
     No API server compares a uid here (seen: 1.20). So a status for a profile that was just deleted may reach a new profile of its name;
     that profile's own status then replaces it.
 
     Args:
-        client: of the API server.
-        name: of the profile.
+        client: the API server's client.
+        name: name of the profile.
         status: the whole status that the operator has to say.
 
     Raises:
@@ -47,14 +47,7 @@ async def apply_status(client: ApiClient, name: str, status: Mapping[str, Any]) 
 
 
 def profile_path(name: str) -> str:
-    """Build the path of a SchedulingProfile.
-
-    Args:
-        name: of the profile.
-
-    Returns:
-        The path of the object.
-    """
+    """Build the path of a SchedulingProfile."""
     return f"{PROFILES_PATH}/{name}"
 
 
@@ -68,7 +61,7 @@ class ProfileEvents:
         """Write nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             instance: the reporter, such as the replica's identity.
             now: the time of day.
         """
@@ -106,8 +99,8 @@ async def apply_webhook(client: ApiClient, name: str, client_config: Mapping[str
     """Create or change the configuration of our admission webhook.
 
     Args:
-        client: of the API server.
-        name: of the ValidatingWebhookConfiguration.
+        client: the API server's client.
+        name: name of the ValidatingWebhookConfiguration.
         client_config: its field `clientConfig`: address and CA of the webhook.
         failure_policy: `Fail` or `Ignore`: the API server's decision when the webhook does not answer.
 

@@ -77,16 +77,12 @@ class TokenBucket:
         self._tokens = float(burst)
         self._filled = clock()
         self._waiting: dict[Traffic, deque[asyncio.Future[None]]] = {traffic: deque() for traffic in Traffic}
-        #: By class, the tokens that other classes got while it waited.
+        #: Tokens by class that other classes got while it waited.
         self._passed_over = dict.fromkeys(Traffic, 0)
         self._handing_out: asyncio.Task[None] | None = None
 
     async def take(self, traffic: Traffic = Traffic.ORDINARY) -> None:
-        """Take a token, or wait for one. A caller that is cancelled gives its token back.
-
-        Args:
-            traffic: class of the request.
-        """
+        """Take a token, or wait for one. A caller that is cancelled gives its token back."""
         self._fill()
         if self._tokens >= 1 - _CRUMB and not self._who_waits():
             self._tokens -= 1
@@ -149,7 +145,7 @@ class Pacing:
 
     Attributes:
         limit: tokens that bound requests a second; None for no bound.
-        held: by class, how often a request waited because a more important one was refused.
+        held: number of requests by class that waited because a more important one was refused.
     """
 
     def __init__(
@@ -177,11 +173,7 @@ class Pacing:
         self._held_since = dict.fromkeys(Traffic, 0.0)
 
     async def wait(self, traffic: Traffic) -> None:
-        """Return when a request of this class may be sent.
-
-        Args:
-            traffic: class of the request.
-        """
+        """Return when a request of this class may be sent."""
         if self._not_before[traffic]:
             await self._until_released(traffic)
         if self.limit is not None:

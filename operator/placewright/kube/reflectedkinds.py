@@ -49,9 +49,9 @@ class Reflected:
     Attributes:
         wanted: the collection.
         kind: the struct that its objects are decoded into.
-        upgrades: by older version, a function that gives an object the meaning it had in that version, in the terms of the best one.
+        upgrades: functions by older version. Each writes an object of that version in the terms of the best one.
         one_of_several: another row holds the same facts in another form. Few servers have all forms, and a server may have none.
-        optional: how a plugin of another package declares the collection to be read; None for the rows of this table.
+        optional: terms of a plugin of another package; None for the rows of this table.
     """
 
     wanted: Wanted
@@ -64,7 +64,7 @@ class Reflected:
         """Build the source of this row's reflector.
 
         Args:
-            found: where the server serves the collection.
+            found: the collection as the server serves it.
 
         Returns:
             The source, with the upgrade that this version needs.
@@ -80,11 +80,8 @@ def upgraded_budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
 
     In v1beta1 an empty selector selects no pod; in v1 it selects every pod. A missing selector selects no pod in both.
 
-    Args:
-        budget: as decoded.
-
     Returns:
-        The budget; without a selector where its selector is empty.
+        The budget; without a selector if its selector is empty.
     """
     selector = budget.spec.selector
     if selector is None or selector.match_labels or selector.match_expressions:
@@ -95,7 +92,7 @@ def upgraded_budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
 #: Not v1beta1, the only version of Kubernetes 1.32: it spells requests and devices in another way.
 _DEVICES: Final = ("v1", "v1beta2")
 
-#: Without nodes and pods, which every server has. A kind that a plugin begins to read is one more line here.
+#: The kinds beside nodes and pods. A kind that a plugin begins to read is one more line here.
 REFLECTED: Final = (
     Reflected(Wanted("", "namespaces", ("v1",), "InterPodAffinity"), Namespace),
     Reflected(Wanted("", "services", ("v1",), "PodTopologySpread"), Service),

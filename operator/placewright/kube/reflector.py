@@ -1,7 +1,7 @@
 """A reflector keeps a copy of one collection of the API server and tells a sink about each change.
 
-It lists in pages, watches from the version of the list, resumes after a broken stream, and lists again when the server has forgotten that
-version. Objects that vanished meanwhile are told as deleted. Kopf does not do that, which is why the scheduler does not rely on its
+It lists in pages, watches from the version of the list, and resumes after a broken stream. If the server has forgotten that version, it
+lists again. Objects that vanished meanwhile are told as deleted. Kopf does not do that, which is why the scheduler does not rely on its
 watches. No answer of the server ends a reflector: it logs once, counts, waits with jitter and goes on.
 
 The sink hears `changed` and `deleted` as changes come, and `synced` after every complete list. A list that broke off has told some changes
@@ -68,9 +68,9 @@ class Source(Generic[T]):
     Attributes:
         path: the collection, such as `/api/v1/pods`.
         kind: the struct to decode into.
-        field_selector, label_selector: as the API takes them; empty for everything.
-        upgrade: gives an object of an older API version the same meaning in the newest; None where the versions do not differ.
-        optional: how to read a collection that the scheduler can do without; None for collections that it needs.
+        field_selector, label_selector: selectors as the API takes them; empty for everything.
+        upgrade: gives an object of an older API version the same meaning in the newest; None if the versions do not differ.
+        optional: terms of a collection that the scheduler can do without; None for collections that it needs.
     """
 
     path: str
@@ -106,7 +106,7 @@ class Reflector(Generic[T]):
 
     Attributes:
         store: current objects by key, for reading only.
-        counts: of lists, events and failures.
+        counts: counts of lists, events and failures.
         has_synced: set once the first list is complete.
         version: resourceVersion up to which every change was told; empty before the first list and when a new list is due.
         complaint: the last failure of a server that answers, such as a right that is missing; empty since requests succeed.
@@ -144,7 +144,7 @@ class Reflector(Generic[T]):
         self.complaint = ""
         #: When requests began to fail; None while they are answered.
         self._failing_since: float | None = None
-        #: Of an optional source.
+        #: Bytes of the objects of an optional source.
         self._bytes = ObjectBytes()
 
     async def run(self) -> None:
@@ -170,7 +170,7 @@ class Reflector(Generic[T]):
         The store stays. The list that begins then tells which objects changed or vanished.
 
         Args:
-            source: where to read from then on.
+            source: the collection to read from then on.
         """
         self._redirected = source
 
@@ -379,7 +379,7 @@ class Reflector(Generic[T]):
         self._complain(key, bad.error)
 
     def _complain(self, key: ObjectKey, error: str) -> None:
-        """Log what is ignored of an object, once."""
+        """Log once that an object or a part of it is ignored."""
         if (key, error) not in self._bad_seen:
             if len(self._bad_seen) >= _REMEMBERED_BAD:
                 self._bad_seen.clear()
@@ -422,9 +422,6 @@ class Reflectors:
     def add(self, one: Reflector[Any]) -> asyncio.Task[None] | None:
         """Add a reflector, and start it if the others run. `wait_synced` does not wait for its first list if it has returned already.
 
-        Args:
-            one: the reflector.
-
         Returns:
             Its task; None when `start` has not been called yet.
         """
@@ -463,11 +460,7 @@ class Reflectors:
         return tuple(self._tasks)
 
     def unsynced(self) -> list[str]:
-        """Return the sources whose first list is not complete yet, for messages and health.
-
-        Returns:
-            Their paths, with field selectors.
-        """
+        """Return the sources whose first list is not complete yet, for messages and health."""
         return [str(one.source) for one in self.members if not one.has_synced.is_set()]
 
     async def stop(self) -> None:

@@ -58,9 +58,6 @@ class RequestText:
         Args:
             content_type: encoding of the body; None for a request without one.
             accept: encodings that the caller reads.
-
-        Returns:
-            The headers by name.
         """
         headers = {"Accept": accept, "User-Agent": self._user_agent}
         if content_type is not None:

@@ -1,7 +1,7 @@
 """Delays before a repetition, and the log lines that say that the API server is away.
 
-Delays grow exponentially with full jitter (uniform between 0 and the bound), so that a thousand waiting callers do not come back together.
-A server's `Retry-After` is a lower bound of the delay.
+Delays grow exponentially with full jitter (uniform between 0 and the bound). So a thousand waiting callers do not come back together. A
+server's `Retry-After` is a lower bound of the delay.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AwayNotice:
         server: its address, for the message.
         clock: monotonic seconds.
         away_since: time of the first of the current failures; None while the server answers.
-        level: of the log lines; `logging.NOTSET` logs none.
+        level: level of the log lines; `logging.NOTSET` logs none.
     """
 
     server: str
@@ -75,11 +75,7 @@ class AwayNotice:
     level: int = logging.WARNING
 
     def failed(self, error: RequestError) -> None:
-        """Note that a request got no answer, or a status that only a failing server gives (502, 503, 504).
-
-        Args:
-            error: the failure, for the message.
-        """
+        """Note that a request got no answer, or a status that only a failing server gives (502, 503, 504)."""
         if self.away_since is None:
             self.away_since = self.clock()
             words = "API server %s is away: %s; it is asked again, nothing is lost"
@@ -106,9 +102,6 @@ async def until_answered(call: Callable[[], Awaitable[T]], backoff: RetryBackoff
         backoff: waits between two attempts.
         sleep: waits so many seconds.
 
-    Returns:
-        The result of `call`.
-
     Raises:
         ApiError: a refusal that a repetition does not change.
     """
@@ -122,12 +115,9 @@ async def with_retries(call: Callable[[], Awaitable[T]], attempts: int, backoff:
 
     Args:
         call: sends one request.
-        attempts: how often `call` is made at most, 1 or more.
+        attempts: number of times that `call` is made at most, 1 or more.
         backoff: waits between two attempts.
         sleep: waits so many seconds.
-
-    Returns:
-        The result of `call`.
 
     Raises:
         RequestError: the last attempt failed, or an error is not temporary.

@@ -59,9 +59,6 @@ class ServerVersion:
 async def server_version(client: ApiClient) -> ServerVersion | None:
     """Ask the server for its version.
 
-    Args:
-        client: of the API server.
-
     Returns:
         The version; None when the server refuses to tell, or is not Kubernetes 1.
 

@@ -20,11 +20,7 @@ class Sink(Protocol[Told_contra]):
         """
 
     def deleted(self, old: Told_contra) -> None:
-        """Take an object that is gone, or that no longer matches the selectors.
-
-        Args:
-            old: the object as last told.
-        """
+        """Take an object that is gone, or that no longer matches the selectors."""
 
     def synced(self) -> None:
         """Note a complete list: every object that exists, and every deletion, was told. Called after each list.

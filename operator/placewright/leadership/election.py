@@ -45,13 +45,13 @@ class Election(Leadership):
         Args:
             access: address of the API server and our credentials.
             replica: this process.
-            namespace: of the Lease.
+            namespace: namespace of the Lease.
             lifetime: seconds that a replica that vanished keeps its lead.
             finished: returns when no request that needs the Lease is under way; awaited before the Lease is given to a replica that
                 outranks us.
         """
         timing = Timing.of(lifetime)
-        # The client of all other requests logs that the API server is away, and the Lease logs the effect on the lead.
+        # The client of all other requests logs that the API server is away. The Lease logs the effect on the lead.
         quiet = AwayNotice(access.server, level=logging.NOTSET)
         # Half the renew deadline: a request that hangs leaves time for a second one.
         self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election", away=quiet)

@@ -58,8 +58,8 @@ class LeaseFence:
         """Write nothing yet.
 
         Args:
-            client: of our own; its requests end within half of `timing.renew`.
-            namespace: of the Lease.
+            client: our own client, whose requests end within half of `timing.renew`.
+            namespace: namespace of the Lease.
             identity: our name as its holder.
             timing: its durations.
             finished: returns when no request that needs the Lease is under way; awaited before the Lease is given to a replica that
@@ -141,11 +141,7 @@ class LeaseFence:
         ]
 
     def elected(self, elected: bool) -> None:
-        """Take in peering's answer. The Lease is taken only while peering elects us, and given back when it no longer does.
-
-        Args:
-            elected: the answer.
-        """
+        """Take in peering's answer. The Lease is taken only while peering elects us, and given back when it no longer does."""
         if elected != self._elected:
             self._elected = elected
             self._due = 0.0
@@ -321,12 +317,7 @@ class LeaseFence:
     # --- the reflector's sink ---
 
     def changed(self, old: Lease | None, new: Lease) -> None:
-        """Take in the Lease as the watch shows it. The watch may lag behind our own writes.
-
-        Args:
-            old: as last shown.
-            new: as shown now.
-        """
+        """Take in the Lease as the watch shows it. The watch may lag behind our own writes."""
         last = self.store.last
         if new.metadata.name != self.store.name or not self._tenure.known:
             return
@@ -335,11 +326,7 @@ class LeaseFence:
         self._seen(new)
 
     def deleted(self, old: Lease) -> None:
-        """Take in that the Lease was deleted.
-
-        Args:
-            old: as last shown.
-        """
+        """Take in that the Lease was deleted."""
         last = self.store.last
         if last is not None and last.metadata.uid == old.metadata.uid:
             _log.warning("Lease %s/%s was deleted", self.store.namespace, self.store.name)

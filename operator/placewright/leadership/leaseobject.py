@@ -1,7 +1,7 @@
 """Reads and writes the Lease, and checks the rights to do so.
 
-The Lease is written by PUT with the resourceVersion that was read, so that of two simultaneous writers one is refused. Labels and
-annotations that people put on it stay.
+The Lease is written by PUT with the resourceVersion that was read. So of two simultaneous writers one is refused. Labels and annotations
+that people put on it stay.
 """
 
 from __future__ import annotations
@@ -51,9 +51,6 @@ _SPEC: Final = msgspec.json.Decoder(_Spec | None)
 def sight_of(lease: Lease) -> Sight:
     """Read the record of a Lease.
 
-    Args:
-        lease: as decoded.
-
     Returns:
         Identity, version and record of the object.
     """
@@ -77,10 +74,6 @@ def _record(text: bytes) -> LeaseRecord:
 def older(version: str, other: str) -> bool:
     """Compare resourceVersions.
 
-    Args:
-        version: of one object.
-        other: of another.
-
     Returns:
         True when `version` is known to be older. Versions that are no numbers have no known order, and either may be news.
     """
@@ -90,11 +83,11 @@ def older(version: str, other: str) -> bool:
 class LeaseStore:
     """Reads and writes one Lease.
 
-    Every method raises `RequestError` when the server refuses or does not answer, and `DecodeError` for an answer that is no Lease.
+    Every method raises `RequestError` when the server refuses or does not answer. It raises `DecodeError` for an answer that is no Lease.
 
     Attributes:
-        namespace: of the Lease.
-        name: of the Lease.
+        namespace: namespace of the Lease.
+        name: name of the Lease.
         collection: path of the namespace's Leases.
         last: the object as last seen; a write keeps its labels and annotations.
     """
@@ -127,9 +120,6 @@ class LeaseStore:
 
     async def write(self, record: LeaseRecord) -> Lease:
         """Create the Lease, or replace `last`.
-
-        Args:
-            record: the new content.
 
         Returns:
             The Lease as stored. The server answers 409 or 404 when it was changed or deleted since `last`.

@@ -1,8 +1,8 @@
 """The rule of the Lease: its holder, and until when. The rule is told the time and has no network.
 
 It is client-go's rule, made stricter. A record holds for its duration **from when we last saw it change**, on our monotonic clock; its
-times are never read, so clocks may differ by minutes. The holder may act until the renew deadline after the **sending** of the last
-confirmed renewal, which is before the patience of any other replica ends. Stricter than client-go:
+times are never read, so clocks may differ by minutes. The holder may act until the renew deadline, counted from the **sending** of the last
+confirmed renewal. That is before the patience of any other replica ends. It is stricter than client-go:
 
 - A replica waits at least for its own duration, however short the record's is.
 - Only a record that looks released (no holder, one second) may be taken at once. One that was emptied, deleted or garbled by hand may
@@ -52,8 +52,8 @@ class Timing:
     """The durations of the Lease, in seconds.
 
     Attributes:
-        lease: how long others wait after the last change that they saw; whole seconds, as in the API.
-        renew: how long the holder acts after it sent a renewal that was confirmed; less than `lease`.
+        lease: seconds that others wait after the last change that they saw; whole ones, as in the API.
+        renew: seconds that the holder acts after it sent a renewal that was confirmed; less than `lease`.
         retry: between two attempts.
     """
 
@@ -78,9 +78,6 @@ class Timing:
         Args:
             lifetime: seconds that a leader keeps its lead after it vanished.
 
-        Returns:
-            The durations.
-
         Raises:
             ValueError: the lifetime is too short or too long.
         """
@@ -93,10 +90,10 @@ class LeaseRecord:
 
     Attributes:
         holder: identity; empty for none.
-        duration: seconds; 0 where it is not set.
+        duration: seconds; 0 if it is not set.
         acquired, renewed: RFC 3339 with microseconds; only compared for equality.
         transitions: number of changes of the holder.
-        garbled: the record's bytes, where it cannot be read.
+        garbled: the record's bytes, if it cannot be read.
     """
 
     holder: str = ""
@@ -158,9 +155,6 @@ class Tenure:
     def may_claim(self, now: Moment) -> bool:
         """Whether we may try to take or renew the Lease: we wrote it ourselves, or no replica can be acting on it any more.
 
-        Args:
-            now: monotonic seconds.
-
         Returns:
             True when we may.
         """
@@ -174,9 +168,6 @@ class Tenure:
 
     def held(self, now: Moment) -> bool:
         """Whether we may act. Cheap, because it is asked before every request.
-
-        Args:
-            now: monotonic seconds.
 
         Returns:
             True until the renew deadline after the last confirmed renewal.
@@ -223,9 +214,6 @@ class Tenure:
         Args:
             stamp: wall clock time, RFC 3339 with microseconds.
             now: monotonic seconds.
-
-        Returns:
-            The record.
         """
         if self.until is None:
             self._acquired = stamp
@@ -246,21 +234,11 @@ class Tenure:
         return after if 0 <= after <= _LARGEST_INT32 else 0
 
     def confirmed(self, sight: Sight, claim: LeaseRecord, now: Moment) -> None:
-        """Take in the answer to a claim: it was carried out.
-
-        Args:
-            sight: the Lease as stored.
-            claim: the record that was sent.
-            now: monotonic seconds.
-        """
+        """Take in the answer to a claim: it was carried out."""
         self.observe(Sight(sight.uid, sight.version, claim), now)
 
     def refused(self, claim: LeaseRecord) -> None:
-        """Take in a refusal of a claim: it was not carried out.
-
-        Args:
-            claim: the record that was sent.
-        """
+        """Take in a refusal of a claim: it was not carried out."""
         self._written.pop(claim, None)
 
     def _take(self, record: LeaseRecord) -> None:
@@ -278,9 +256,6 @@ class Tenure:
 
         Args:
             stamp: wall clock time, RFC 3339 with microseconds.
-
-        Returns:
-            The record.
         """
         self.until = None
         self.renounced = True

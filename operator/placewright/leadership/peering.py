@@ -1,8 +1,8 @@
 """Answers the question "may I bind now" from Kopf's peering object.
 
 Kopf enrols us there and pauses its own watching. Our record is kept, and records of dead replicas are removed, from here (`recordkeeper`).
-Kopf does not tell whether it is paused, judges peers by their clocks, and does not pause a leader that is cut off. So this room watches the
-object itself and judges by its own monotonic clock (`peers`). Peering elects but cannot exclude: the fence does (`lease`).
+Kopf does not tell whether it is paused, and judges peers by their clocks. It does not pause a leader that is cut off. So this room watches
+the object itself and judges by its own monotonic clock (`peers`). Peering elects but cannot exclude: the fence does (`lease`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Position:
     """A replica's standing, for health and metrics.
 
     Attributes:
-        identity: of the replica.
+        identity: identity of the replica.
         active: whether it may bind now.
         why: half a sentence.
         until: when that ends without news, on the monotonic clock; None when unknown or never.
@@ -89,7 +89,7 @@ class Leadership:
         """Write nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             replica: this process.
             fence: a second condition, asked each time.
             clock: monotonic seconds.
@@ -120,9 +120,6 @@ class Leadership:
     async def stand_behind_others(self) -> Replica:
         """Take a priority below every replica that is there, however late our clock is. Call it before `start`.
 
-        Returns:
-            This replica, with its new priority.
-
         Raises:
             RequestError: the server refused or did not answer.
         """
@@ -141,11 +138,7 @@ class Leadership:
         return self.fence.term
 
     def position(self) -> Position:
-        """Describe our standing now, for health and metrics.
-
-        Returns:
-            The standing.
-        """
+        """Describe our standing now, for health and metrics."""
         verdict = self.verdict
         why = verdict.why if not verdict.active else f"{verdict.why}, and {self.fence.why}"
         active = verdict.active and self.fence.held
@@ -218,12 +211,7 @@ class Leadership:
     # --- the reflector's sink ---
 
     def changed(self, old: Peering | None, new: Peering) -> None:
-        """Take in the peering object.
-
-        Args:
-            old: as last shown.
-            new: as shown now.
-        """
+        """Take in the peering object."""
         if new.metadata.name != PEERING_NAME:
             return
         before = self._peers.unreadable
@@ -236,11 +224,7 @@ class Leadership:
         self.review()
 
     def deleted(self, old: Peering) -> None:
-        """Take in that the peering object is gone: no replica is elected.
-
-        Args:
-            old: as last shown.
-        """
+        """Take in that the peering object is gone: no replica is elected."""
         _log.error("peering object %s was deleted: no replica is active until it exists again", PEERING_NAME)
         self._peers.forget()
         self._keeper.shown("")
@@ -283,9 +267,6 @@ class Leadership:
 
 async def ensure_peering(client: ApiClient) -> None:
     """Create the peering object if it is missing.
-
-    Args:
-        client: of the API server.
 
     Raises:
         CannotElect: the CRD is missing, or we may not create the object; the message names the manifests to apply.

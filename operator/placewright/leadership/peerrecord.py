@@ -1,8 +1,8 @@
 """A replica's record in Kopf's peering object, written so that no clock of another machine can end it.
 
 Kopf takes a record for dead when `lastseen` plus `lifetime` has passed **by the reader's wall clock**; it pauses by that, and deletes dead
-records. If the clocks of two machines differ by more than the lifetime, the replica that is ahead would delete the other's record after
-each renewal, and the lead would change hands for ever. So Kopf only enrols us and says goodbye, with a lifetime that never ends
+records. If two clocks differ by more than the lifetime, the replica that is ahead deletes the other's record. It would do so after each
+renewal, and the lead would change hands for ever. So Kopf only enrols us and says goodbye, with a lifetime that never ends
 (`ENROLLED_SECONDS`, through Kopf's public setting). `recordkeeper` renews the record: it then holds the real lifetime, and a `lastseen` in
 a year that no clock has reached (`LASTSEEN`). A field of our own, which Kopf ignores, changes with each renewal. Replicas judge by that
 change alone (`peers`), and remove a record that did not change for its lifetime (docs/decisions/0033).
@@ -51,12 +51,6 @@ _RECORD: Final = msgspec.json.Decoder(PeerRecord, strict=False)
 def record_of(text: bytes) -> PeerRecord:
     """Decode a record.
 
-    Args:
-        text: JSON.
-
-    Returns:
-        The record.
-
     Raises:
         Exception: one of `DECODE_ERRORS`, for a text that is no record.
     """
@@ -68,13 +62,10 @@ def renewal(identity: str, priority: int, lifetime: int, renewals: int, renewed:
 
     Args:
         identity: key of the record.
-        priority: of the replica.
+        priority: priority of the replica.
         lifetime: seconds.
         renewals: number of renewals so far; it makes each one differ, even if the clock stands still.
         renewed: the time, for people.
-
-    Returns:
-        The patch.
     """
     content: dict[str, Any] = {"priority": priority, "lifetime": lifetime, "lastseen": LASTSEEN}
     content |= {"renewals": renewals, "renewed": renewed.isoformat()}
@@ -87,9 +78,6 @@ def removal(identities: Iterable[str], version: str = "") -> dict[str, Any]:
     Args:
         identities: keys of the records.
         version: resourceVersion that the object must have, else the answer is 409; empty for any.
-
-    Returns:
-        The patch.
     """
     patch: dict[str, Any] = {"status": dict.fromkeys(identities)}
     return {"metadata": {"resourceVersion": version}, **patch} if version else patch

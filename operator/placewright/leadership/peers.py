@@ -1,8 +1,8 @@
 """The replicas in Kopf's peering object: our own place, and the live replicas that outrank us.
 
 Kopf's peering lets the highest priority work, and pauses all replicas of equal priority. So priorities must never be equal, and a newcomer
-must not take over from a working replica: the older one outranks the younger. All our priorities are negative, so that a person's
-`kopf freeze` (100) or `kopf run --dev` (666) outranks every replica, as Kopf's users expect.
+must not take over from a working replica: the older one outranks the younger. All our priorities are negative. So a person's `kopf freeze`
+(100) or `kopf run --dev` (666) outranks every replica, as Kopf's users expect.
 
 A peer is alive while its record keeps changing. What counts is when **we last saw it change**, on our monotonic clock. The time in the
 record is never read: clocks of two machines differ, and Kopf's own rule trusts them (`peerrecord`). This module has no clock and no
@@ -28,7 +28,7 @@ from placewright.api.decode import DECODE_ERRORS
 from placewright.leadership.leaserule import Moment
 from placewright.leadership.peerrecord import DEFAULT_LIFETIME, PeerRecord, record_of
 
-#: Random bits below the start time in milliseconds, so that two replicas that start in the same millisecond almost surely differ.
+#: Random bits below the start time in milliseconds. Two replicas of the same millisecond then almost surely differ.
 TAIL_BITS: Final = 20
 _LARGEST: Final = 2**63 - 1
 
@@ -39,7 +39,7 @@ class Replica:
 
     Attributes:
         identity: key of our record in the peering object; for `kopf.operator(identity=...)`.
-        priority: for `settings.peering.priority`; negative, an int64.
+        priority: value of `settings.peering.priority`; negative, an int64.
     """
 
     identity: str
@@ -53,9 +53,6 @@ def make_replica(started_ms: int, random: Random, environ: Mapping[str, str]) ->
         started_ms: start of the process, milliseconds since 1970.
         random: gives the tail of identity and priority.
         environ: `POD_ID` or `POD_NAME` names the pod; else the host name counts.
-
-    Returns:
-        The replica.
 
     Raises:
         ValueError: the start time does not fit a priority.
@@ -89,7 +86,7 @@ def junior_to(replica: Replica, priorities: Iterable[int]) -> Replica:
 
     Args:
         replica: this one.
-        priorities: of the records that there are; priorities that no replica can have do not count.
+        priorities: priorities of all records; the ones that no replica can have do not count.
 
     Returns:
         The replica with a priority below all of them; unchanged if its own is below them already.
@@ -107,9 +104,6 @@ def junior_to(replica: Replica, priorities: Iterable[int]) -> Replica:
 
 def priorities_in(status: Mapping[str, msgspec.Raw]) -> list[int]:
     """Read the priorities of all records.
-
-    Args:
-        status: of the peering object.
 
     Returns:
         The priorities; unreadable records are left out.
@@ -187,12 +181,7 @@ class Peers:
         self._kept: Verdict | None = None
 
     def observe(self, status: Mapping[str, msgspec.Raw], now: Moment) -> None:
-        """Take in the object's status. A record that did not change keeps the time of its last change.
-
-        Args:
-            status: by identity, the record's JSON.
-            now: monotonic seconds.
-        """
+        """Take in the object's status. A record that did not change keeps the time of its last change."""
         seen: dict[str, _Sighting] = {}
         unreadable: set[str] = set()
         for identity, raw in status.items():
@@ -233,14 +222,7 @@ class Peers:
         return any(one.record.enrolled_only for one in self._seen.values() if self._is_ours(one))
 
     def expired(self, now: Moment) -> list[str]:
-        """List records of others that did not change for their lifetime: no process renews them any more.
-
-        Args:
-            now: monotonic seconds.
-
-        Returns:
-            Their identities.
-        """
+        """List records of others that did not change for their lifetime: no process renews them any more."""
         return [identity for identity, one in self._seen.items() if one.expires <= now and not self._is_ours(one)]
 
     def next_expiry(self) -> Moment | None:
@@ -259,12 +241,6 @@ class Peers:
         """Judge whether we may act: our own record is fresh, and no live peer has a priority above ours or equal to it.
 
         Cheap: the answer is kept until news come or its time is over, because it is asked before every request.
-
-        Args:
-            now: monotonic seconds.
-
-        Returns:
-            The verdict.
         """
         kept = self._kept
         if kept is None or (kept.until is not None and kept.until <= now):

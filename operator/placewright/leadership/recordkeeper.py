@@ -1,8 +1,8 @@
 """Keeps our record in the peering object, and removes records that no process renews. Why Kopf does not do that: `peerrecord`.
 
 A writer that applies the object may drop our record, as the first server-side apply after a client-side one does. It is written again at
-once. But the writer may drop it on purpose, such as an operator of another version by whose clock the record ran out. So each repetition
-that follows soon waits twice as long as the one before, and two writers never fight at the speed of the network.
+once. But the writer may drop it on purpose, such as an operator of another version whose clock is ahead. So each repetition that follows
+soon waits twice as long as the one before. Two writers then never fight at the speed of the network.
 """
 
 from __future__ import annotations
@@ -43,22 +43,11 @@ class RecordPace:
     _pause: float = _FIRST_PAUSE
 
     def due(self, now: Moment) -> Moment:
-        """Compute the earliest time of the next write.
-
-        Args:
-            now: monotonic seconds.
-
-        Returns:
-            Monotonic seconds.
-        """
+        """Compute the earliest time of the next write."""
         return max(now, self._next)
 
     def sent(self, now: Moment) -> None:
-        """Note a write. After a record that stood for long enough the pauses begin anew.
-
-        Args:
-            now: monotonic seconds.
-        """
+        """Note a write. After a record that stood for long enough the pauses begin anew."""
         stood = now - self._next
         self._pause = _FIRST_PAUSE if stood > _LONGEST_PAUSE else min(self._pause * 2, _LONGEST_PAUSE)
         self._next = now + self._pause
@@ -76,8 +65,8 @@ class RecordKeeper:
         """Write nothing yet.
 
         Args:
-            client: of the API server.
-            path: of the peering object.
+            client: the API server's client.
+            path: path of the peering object.
             priority: ours.
             lifetime: seconds, written into our record.
             clock: monotonic seconds.

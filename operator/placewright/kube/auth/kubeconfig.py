@@ -45,9 +45,6 @@ def read_kubeconfig(files: Sequence[str], context: str | None) -> Kubeconfig:
         files: paths of files that exist.
         context: name of a context; None for the files' current one.
 
-    Returns:
-        The merged configuration.
-
     Raises:
         ConfigError: a file cannot be read, or a field has another shape than it must have.
     """

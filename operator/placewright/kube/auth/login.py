@@ -50,12 +50,12 @@ class ClusterAccess:
 
     Attributes:
         server: base URL.
-        tls: context for HTTPS; True where the scheme is HTTP.
+        tls: context for HTTPS; True if the scheme is HTTP.
         tls_material: fingerprint of the certificates and keys behind `tls`.
         proxy: URL of an HTTP proxy, or None.
         tls_server_name: name expected in the server's certificate when it is not the host's.
         authorization: value of the Authorization header, or empty.
-        source: where the configuration came from, for messages: a file, or "in-cluster".
+        source: origin of the configuration, for messages: a file, or "in-cluster".
         context: kubeconfig context, empty in a cluster.
         reload: reads the credentials again and returns a fresh access; None when they cannot change. Runs in a thread.
         clock: monotonic seconds.
@@ -99,7 +99,7 @@ class ClusterAccess:
             _log.warning("credentials could not be refreshed, the old ones stay in use: %s", error)
         else:
             self.authorization = fresh.authorization
-            # A new TLS context closes all connections and costs a handshake for each, so it is kept while the material is the same.
+            # A new TLS context costs a handshake for each connection, so it is kept while the material is the same.
             if fresh.tls_material != self.tls_material:
                 self.tls, self.tls_material = fresh.tls, fresh.tls_material
         finally:
@@ -115,9 +115,6 @@ def load_config(kubeconfig: str | None = None, context: str | None = None, envir
         kubeconfig: a file, or several joined as in `KUBECONFIG`; None for the environment's.
         context: name of a context; None for the files' current one.
         environ: the environment.
-
-    Returns:
-        Address and credentials.
 
     Raises:
         ConfigError: no configuration leads to a cluster; the message is one line with the file, the field and the allowed values.
@@ -209,7 +206,7 @@ def _no_credentials(plugin: Any) -> str:
 
 def _configured(loader: InClusterConfigLoader | KubeConfigLoader) -> Configuration:
     configuration = Configuration()
-    # The official client takes a proxy from the environment for every address, also for this machine's and for addresses in NO_PROXY.
+    # The official client takes a proxy from the environment for every address, also for those in NO_PROXY.
     configuration.proxy = None
     loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
     return configuration

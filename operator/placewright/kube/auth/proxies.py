@@ -14,7 +14,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> str | None:
     Requests to this machine's own addresses never use a proxy, because a proxy on another machine cannot reach them.
 
     Args:
-        url: of the request.
+        url: URL of the request.
         environ: `HTTPS_PROXY` and `HTTP_PROXY` name proxies; `NO_PROXY` names hosts, domains and networks without one.
 
     Returns:

@@ -1,7 +1,7 @@
 """Posts to an extender: connections, redirects, proxies, and a bound on the answer.
 
-It follows Go's HTTP client, which kube-scheduler uses: connections are kept, redirects that keep the method are followed, proxies of the
-environment are used but not for this machine, and a kept connection that the server closed meanwhile is no failure.
+It follows Go's HTTP client, which kube-scheduler uses. Connections are kept, and redirects that keep the method are followed. Proxies of
+the environment are used, but not for this machine. If the server has closed a kept connection meanwhile, that is no failure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExtenderConnection:
         """Open no connection yet.
 
         Args:
-            url_prefix: of the extender.
+            url_prefix: the extender's URL, without the verb.
             tls: context for HTTPS.
             server_name: expected in the server's certificate; empty for the URL's host.
             environ: names proxies.
@@ -54,14 +54,7 @@ class ExtenderConnection:
         )
 
     def url(self, verb: str) -> str:
-        """Build the URL of a verb.
-
-        Args:
-            verb: such as `filter`.
-
-        Returns:
-            The URL.
-        """
+        """Build the URL of a verb."""
         return f"{self._prefix}/{verb}"
 
     async def close(self) -> None:
@@ -76,9 +69,6 @@ class ExtenderConnection:
             verb: such as `filter`.
             body: JSON text.
             again: send it once more when a kept connection breaks before an answer begins; only for questions that may be asked twice.
-
-        Returns:
-            The answer's body.
 
         Raises:
             ExtenderError: no whole answer of status 200 came, in kube-scheduler's words.

@@ -1,7 +1,7 @@
 """The HTTP client of one extender: kube-scheduler's calls on the wire, without blocking the scheduler.
 
 Each call has one deadline for the objects that are sent, the connection and the answer. Every failure is one `ExtenderError`, in
-kube-scheduler's words where it has any. The scheduler decides what follows: the pod waits, or goes on without an `ignorable` extender.
+kube-scheduler's words if it has any. The scheduler decides what follows: the pod waits, or goes on without an `ignorable` extender.
 
 An answer has no more elements than the question and the cluster's nodes account for. A large answer is read in a thread of its extender's
 own, so that the event loop goes on.
@@ -106,10 +106,6 @@ class HttpExtender:
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
         """Ask which of the nodes can hold the pod.
 
-        Args:
-            pod: to be placed.
-            nodes: that passed the plugins' filters.
-
         Returns:
             The nodes that it kept, and its reasons for the others.
 
@@ -123,10 +119,6 @@ class HttpExtender:
 
     async def prioritize(self, pod: PodInfo, nodes: Sequence[NodeName]) -> dict[NodeName, int]:
         """Ask for scores. As in kube-scheduler, several scores of one node are added, and scores of nodes not asked about are dropped.
-
-        Args:
-            pod: to be placed.
-            nodes: feasible ones.
 
         Returns:
             Scores as answered, by node, without the extender's weight.
@@ -156,9 +148,6 @@ class HttpExtender:
             victims: candidates, by node.
             pods_on: the pods on a node, from which it may choose other victims; None: only from `victims`.
 
-        Returns:
-            The candidates that it agrees to.
-
         Raises:
             ExtenderError: the call failed, or the answer names an unknown node or a pod that is not on its node.
         """
@@ -175,10 +164,6 @@ class HttpExtender:
 
     async def bind(self, pod: PodInfo, node: NodeName) -> None:
         """Have the extender bind the pod. When this returns, the pod is bound.
-
-        Args:
-            pod: to be bound.
-            node: to bind it to.
 
         Raises:
             ExtenderError: the call failed. The pod may be bound all the same; the question is not asked twice.
@@ -206,7 +191,7 @@ class HttpExtender:
                 sent = True
                 answer = await connection.post(verb, body, again=again)
         except TimeoutError:
-            missing = "no answer" if sent else "what is to be sent could not be read"
+            missing = "no answer" if sent else "the objects to send could not be read"
             raise ExtenderError(f'Post "{connection.url(verb)}": {missing} within {limit:g}s') from None
         try:
             return await self._understood(read, answer, AnswerRoom.beside(body, self._nodes()))

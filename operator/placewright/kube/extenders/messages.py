@@ -1,11 +1,11 @@
 """The JSON of questions to extenders, and of their answers.
 
 The envelopes are Go structs without JSON names, so their fields are capitalised and empty ones are null; the Kubernetes objects in them
-have their usual form. Answers are read as Go's encoding/json reads them, because extenders are tested with that: field names in any case,
-the last of several counts, unknown ones are skipped, null is empty, and text after the first value is ignored. Types are strict: a score of
-5.0 or "5" is no integer.
+have their usual form. Answers are read as Go's encoding/json reads them, because extenders are tested with that. Field names may have any
+case, and the last of several counts. Unknown fields are skipped, null is empty, and text after the first value is ignored. Types are
+strict: a score of 5.0 or "5" is no integer.
 
-The cost of reading an answer follows from its number of elements, not from its bytes, so elements are counted before any is decoded
+The cost of reading an answer follows from its number of elements, not from its bytes. So elements are counted before any is decoded
 (`AnswerRoom`). Readers keep no state: an answer may be read in a thread.
 """
 
@@ -49,9 +49,6 @@ def node_request(pod: Raw, nodes: Sequence[WholeNode] | None, names: Sequence[No
         pod: the whole pod, JSON text.
         nodes: whole nodes, for an extender without a cache of its own; else None.
         names: names of nodes, for an extender with one; else None.
-
-    Returns:
-        JSON text.
     """
     listed = None if nodes is None else {"metadata": {}, "items": nodes}
     return msgspec.json.encode({"Pod": pod, "Nodes": listed, "NodeNames": names})
@@ -62,11 +59,8 @@ def preempt_request(pod: Raw, victims: Mapping[NodeName, NodeVictims], whole: It
 
     Args:
         pod: the whole preemptor, JSON text.
-        victims: by node.
+        victims: victims by node.
         whole: all victims in full, in the order of `victims`; None sends their uids.
-
-    Returns:
-        JSON text.
     """
     uids = ({"UID": one.uid} for on in victims.values() for one in on.pods)
     sent = iter(uids if whole is None else whole)
@@ -76,17 +70,7 @@ def preempt_request(pod: Raw, victims: Mapping[NodeName, NodeVictims], whole: It
 
 
 def bind_request(name: str, namespace: str, uid: str, node: NodeName) -> bytes:
-    """Build the question of bind.
-
-    Args:
-        name: of the pod.
-        namespace: of the pod.
-        uid: of the pod.
-        node: to bind it to.
-
-    Returns:
-        JSON text.
-    """
+    """Build the question of bind."""
     return msgspec.json.encode({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
 
 
@@ -108,8 +92,8 @@ class AnswerRoom:
     """The number of elements that an answer may have; by default, of an answer about a thousand nodes.
 
     Attributes:
-        entries: in one list or map about nodes.
-        elements: in all lists and objects together.
+        entries: number of entries in one list or map about nodes.
+        elements: number of elements in all lists and objects together.
     """
 
     entries: int = 2 * _ENTRIES_BESIDES
@@ -117,22 +101,11 @@ class AnswerRoom:
 
     @classmethod
     def beside(cls, question: bytes, nodes: int) -> AnswerRoom:
-        """Compute the bound for the answer to a question.
-
-        Args:
-            question: JSON text.
-            nodes: number of nodes in the cluster.
-
-        Returns:
-            The bound.
-        """
+        """Compute the bound for the answer to a question."""
         return cls(2 * nodes + _ENTRIES_BESIDES, 2 * question.count(b",") + _COMMAS_A_NODE * nodes + _COMMAS_BESIDES)
 
     def check(self, body: bytes) -> None:
         """Refuse an answer that may have more elements. It counts commas: that takes no memory, and a moment for any answer.
-
-        Args:
-            body: the answer.
 
         Raises:
             BadAnswer: the answer has too many commas.
@@ -153,11 +126,11 @@ class FilterAnswer:
     """An answer of filter as it stands on the wire.
 
     Attributes:
-        nodes: names of the nodes in `Nodes`; None where the field is null.
-        node_names: `NodeNames`; None where the field is null.
+        nodes: names of the nodes in `Nodes`; None if the field is null.
+        node_names: `NodeNames`; None if the field is null.
         failed: reason by node that failed.
         unresolvable: reason by node that preemption cannot help.
-        error: of the whole question; empty for none.
+        error: error of the whole question; empty for none.
     """
 
     nodes: tuple[str, ...] | None
@@ -178,13 +151,6 @@ class MetaVictims:
 def read_filter(body: bytes, room: AnswerRoom = ANY_ROOM) -> FilterAnswer:
     """Read the answer of filter.
 
-    Args:
-        body: JSON text.
-        room: bounds its elements.
-
-    Returns:
-        The answer.
-
     Raises:
         BadAnswer: it is too large, no JSON, or has another shape.
     """
@@ -201,13 +167,6 @@ def read_filter(body: bytes, room: AnswerRoom = ANY_ROOM) -> FilterAnswer:
 def read_scores(body: bytes, room: AnswerRoom = ANY_ROOM) -> list[tuple[str, int]]:
     """Read the answer of prioritize.
 
-    Args:
-        body: JSON text.
-        room: bounds its elements.
-
-    Returns:
-        (host, score) in the answer's order.
-
     Raises:
         BadAnswer: it is too large, no JSON, or has another shape.
     """
@@ -216,13 +175,6 @@ def read_scores(body: bytes, room: AnswerRoom = ANY_ROOM) -> list[tuple[str, int
 
 def read_victims(body: bytes, room: AnswerRoom = ANY_ROOM) -> dict[str, MetaVictims]:
     """Read the answer of preempt.
-
-    Args:
-        body: JSON text.
-        room: bounds its elements.
-
-    Returns:
-        Victims by node.
 
     Raises:
         BadAnswer: it is too large, no JSON, or has another shape.
@@ -233,10 +185,6 @@ def read_victims(body: bytes, room: AnswerRoom = ANY_ROOM) -> dict[str, MetaVict
 
 def read_error(body: bytes, room: AnswerRoom = ANY_ROOM) -> str:
     """Read the answer of bind.
-
-    Args:
-        body: JSON text.
-        room: bounds its elements.
 
     Returns:
         The error; empty for none.
@@ -349,7 +297,7 @@ def _fields(raw: Raw, where: str) -> dict[str, Raw]:
 
 
 def _maybe(fields: Mapping[str, Raw], name: str, read: Callable[[Raw, str], T], inside: str = "") -> T | None:
-    """One field read, None when it is absent or null."""
+    """Read one field; None when it is absent or null."""
     raw = fields.get(name.casefold())
     return None if raw is None or _is_null(raw) else read(raw, f"{inside}.{name}" if inside else name)
 

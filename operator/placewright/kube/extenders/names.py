@@ -28,14 +28,6 @@ class ExtenderNames(AbstractResolver):
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
         """Look up a host. aiohttp calls this.
 
-        Args:
-            host: the name.
-            port: goes into each result.
-            family: address family.
-
-        Returns:
-            All addresses of the host.
-
         Raises:
             OSError: the host has no address.
         """

@@ -30,11 +30,8 @@ _log = logging.getLogger(__name__)
 def tls_context(settings: ExtenderSettings) -> ssl.SSLContext:
     """Build the TLS context of an extender. Plain HTTP gets one, too, so that a wrong file is found before the URL becomes HTTPS.
 
-    Args:
-        settings: of the extender.
-
     Returns:
-        The context. It verifies nothing where the profile says `insecure`, or enables HTTPS without authorities, as kube-scheduler does.
+        The context. It verifies nothing if the profile says `insecure`, or enables HTTPS without authorities, as kube-scheduler does.
 
     Raises:
         InputError: a file cannot be used; the message begins with the path of the field.

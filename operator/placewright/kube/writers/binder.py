@@ -8,7 +8,7 @@ The rules, in the order of their importance:
   it did not hear of its own write, because etcd answers late; so the pod is read first (docs/decisions/0006).
 - A lost answer or a 5xx does not mean that nothing happened: the pod is read before anything else is done.
 - 429 and 5xx are repeated a bounded number of times, with jitter and not before `Retry-After`.
-- A place among the requests under way is held for one request, and never while a repetition is waited for.
+- A place is held while a request is under way, and never while a repetition is waited for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from placewright.kube.writers.writer import ApiWriter, WriterTiming
 CONCURRENCY: Final = 64
 #: Bindings under way at once of all profiles (see `places`): a profile that is alone gets 108, and a namespace that is alone 64 of them.
 ALL_PLACES: Final = 144
-#: How often a pod is read to find out whether a Binding without an answer took effect; with the backoff below about two minutes.
+#: Number of times that a pod is read after a Binding without an answer; with the backoff below about two minutes.
 LOOKS: Final = 20
 
 
@@ -85,10 +85,10 @@ class HttpBinder(ApiWriter):
         """Bind nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             may_bind: whether this replica is the active one; asked before each request.
             concurrency: places for requests under way at once.
-            looks: how often a pod is read to find out whether a Binding took effect.
+            looks: number of times that a pod is read to find out whether a Binding took effect.
             aside: opened while a pod waits for a repetition, so that other pods are decided meanwhile.
             before: waits for writes about the pod that come before its Binding; None for none.
             timing: attempts, backoff and clock; see `WriterTiming`.
@@ -106,7 +106,7 @@ class HttpBinder(ApiWriter):
         Args:
             pod: to be bound; its uid is a precondition.
             node: to bind it to.
-            annotations: of the Binding; the API server copies them to the pod.
+            annotations: annotations of the Binding; the API server copies them to the pod.
 
         Raises:
             BindError: `conflict` when another writer bound, deleted or replaced the pod; `unknown` when the server did not tell the
@@ -121,11 +121,6 @@ class HttpBinder(ApiWriter):
         """Have an extender bind the pod. It is asked once.
 
         An extender that answers an error may have bound the pod all the same, so the pod is read then.
-
-        Args:
-            pod: to be bound.
-            node: to bind it to.
-            send: sends the extender's request.
 
         Raises:
             BindError: as in `bind`.
@@ -174,7 +169,7 @@ class HttpBinder(ApiWriter):
 
     async def _wait(self, pod: PodInfo, seconds: float) -> None:
         """Wait before a repetition; meanwhile the pod stands aside."""
-        # Standing aside frees the pod's place ahead of Bindings, so that a webhook with a long Retry-After stops no other pod.
+        # The pod gives up its place in the queue: a webhook with a long Retry-After must stop no other pod.
         with self._aside(pod):
             await self._sleep(seconds)
 
@@ -229,9 +224,6 @@ def binding(pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> dict[s
         pod: to be bound; its uid is a precondition.
         node: to bind it to.
         annotations: such as the decision; empty for none.
-
-    Returns:
-        The object, ready for JSON.
     """
     metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     if annotations:

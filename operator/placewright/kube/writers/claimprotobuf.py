@@ -1,8 +1,8 @@
-"""ResourceClaims in protobuf, the API server's own form, edited so that every byte outside of one list stays as it is.
+"""Edits ResourceClaims in protobuf, the API server's own form. Every byte outside of one list stays as it is.
 
-An API server keeps the parameters of a driver as the text in which they were sent, and refuses any change of that text. In JSON it shows
-the text compacted, and applies a patch to that form. So every patch of a claim whose parameters were sent with a blank or a `<` looks like
-a change of them and is refused (422). Protobuf carries the text itself; kube-scheduler reads and writes claims in it.
+An API server keeps a driver's parameters as text, as they were sent, and refuses any change of that text. In JSON it shows the text
+compacted, and applies a patch to that form. If the text has a blank or a `<`, every patch of the claim looks like a change. The
+server refuses such a patch (422). Protobuf carries the text itself; kube-scheduler reads and writes claims in it.
 
 Field numbers are those of the published `generated.proto` files.
 """
@@ -38,13 +38,7 @@ class _Field(NamedTuple):
 
 
 def identity_of(claim: bytes) -> tuple[str, str]:
-    """Read which claim, and which version of it, the bytes are.
-
-    Args:
-        claim: protobuf with its envelope.
-
-    Returns:
-        (uid, resourceVersion).
+    """Read uid and resourceVersion of a claim.
 
     Raises:
         WireError: the bytes are no object in protobuf.
@@ -56,13 +50,6 @@ def identity_of(claim: bytes) -> tuple[str, str]:
 def with_finalizers(claim: bytes, finalizers: Iterable[str]) -> bytes:
     """Replace a claim's finalizers.
 
-    Args:
-        claim: protobuf with its envelope.
-        finalizers: all that it is to have.
-
-    Returns:
-        The edited claim.
-
     Raises:
         WireError: the bytes are no object in protobuf.
     """
@@ -71,13 +58,6 @@ def with_finalizers(claim: bytes, finalizers: Iterable[str]) -> bytes:
 
 def with_consumers(claim: bytes, consumers: Iterable[ConsumerReference]) -> bytes:
     """Replace a claim's `status.reservedFor`.
-
-    Args:
-        claim: protobuf with its envelope.
-        consumers: all that it is to have.
-
-    Returns:
-        The edited claim.
 
     Raises:
         WireError: the bytes are no object in protobuf.
@@ -107,7 +87,7 @@ def _unwrapped(claim: bytes) -> bytes:
 
 
 def _one(message: bytes, number: int) -> bytes:
-    """Return the last value of a field; empty where it is missing, because protobuf leaves empty fields out."""
+    """Return the last value of a field; empty if it is missing, because protobuf leaves empty fields out."""
     found = b""
     for field in _fields(message):
         if field.number == number:

@@ -2,8 +2,7 @@
 
 Every patch carries the resourceVersion of the claim. After a 409 the claim is read again: the wanted state may be there already, or be
 impossible now; otherwise it is tried on top of the new version. So a patch may be repeated after a lost answer: it cannot undo a change of
-another writer. Where a patch would change the text of a driver's parameters in passing (`claimprotobuf`), the claim is replaced, on the
-same conditions.
+another writer. If a patch would change the text of a driver's parameters in passing (`claimprotobuf`), the claim is replaced instead.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity
 from placewright.kube.writers.places import RequestOwner
 from placewright.kube.writers.writer import RoomWriter, WriterTiming
 
-#: How often other writers may change a claim in between before the attempt is given up.
+#: Number of times that other writers may change a claim in between before the attempt is given up.
 _CONFLICTS: Final = 10
 #: Attempts to release a claim: for as long as this replica may write, because a reserved claim keeps its devices from other pods.
 _FOR_EVER: Final = sys.maxsize
@@ -47,14 +46,7 @@ class ClaimListener(Protocol):
         """Note that the scheduler tried to create a claim."""
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """Note that a pod waited for drivers.
-
-        Args:
-            profile: schedulerName of the pod.
-            drivers: that it waited for.
-            status: outcome of the wait.
-            seconds: length of the wait.
-        """
+        """Note that a pod waited for drivers."""
 
 
 class HttpClaimWriter(RoomWriter):
@@ -73,7 +65,7 @@ class HttpClaimWriter(RoomWriter):
         """Write nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             may_write: whether this replica is the active one; asked before each request.
             version: the API version in which the server has claims.
             listeners: are told about claims.
@@ -88,12 +80,9 @@ class HttpClaimWriter(RoomWriter):
         """Reserve a claim for a pod: the finalizer first, then allocation and pod in one write.
 
         Args:
-            claim: as the decision saw it.
+            claim: the claim as the decision saw it.
             allocation: the devices that it gets; None for a claim that has its devices.
             pod: the new consumer.
-
-        Returns:
-            The claim as it is now.
 
         Raises:
             ClaimError: the claim was deleted, deallocated or allocated otherwise meanwhile, keeps changing, or cannot be written.
@@ -121,7 +110,7 @@ class HttpClaimWriter(RoomWriter):
         The claim is read first, because the outcome of an earlier write may be unknown. Devices that another writer gave to it stay.
 
         Args:
-            claim: as the decision saw it.
+            claim: the claim as the decision saw it.
             pod: the consumer that goes.
             deallocate: also give the devices back, if no consumer is left.
 
@@ -149,13 +138,6 @@ class HttpClaimWriter(RoomWriter):
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
         """Create a claim for a pod's extended resources. It is sent once: after a lost answer its generated name is unknown.
 
-        Args:
-            claim: its namespace, annotations, owners and spec.
-            generate_name: prefix of its name.
-
-        Returns:
-            The claim as created.
-
         Raises:
             ClaimError: the server refused or did not answer.
         """
@@ -181,7 +163,7 @@ class HttpClaimWriter(RoomWriter):
         """Remove our finalizer from a claim and delete it.
 
         Args:
-            claim: of this uid only. One that is gone is no error.
+            claim: the claim of this uid. A claim that is gone is no error.
 
         Raises:
             ClaimError: the claim keeps changing, or cannot be written.
@@ -205,7 +187,7 @@ class HttpClaimWriter(RoomWriter):
         """Patch a pod's `status.extendedResourceClaimStatus`.
 
         Args:
-            pod: of this uid only.
+            pod: the pod of this uid.
             status: the claim, and the requests that it serves.
 
         Raises:
@@ -216,14 +198,7 @@ class HttpClaimWriter(RoomWriter):
         await self._write(lambda guarded: self._client.patch(path, guarded), body, self._attempts, pod.namespace)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """Tell the listeners that a pod waited for drivers.
-
-        Args:
-            profile: schedulerName of the pod.
-            drivers: that it waited for.
-            status: outcome of the wait.
-            seconds: length of the wait.
-        """
+        """Tell the listeners that a pod waited for drivers."""
         for listener in self._listeners:
             listener.waited(profile, drivers, status, seconds)
 
@@ -285,7 +260,7 @@ class HttpClaimWriter(RoomWriter):
     async def _replace(
         self, claim: ResourceClaim, path: str, edit: Callable[[bytes], bytes], attempts: int, refused: _Invalid
     ) -> ResourceClaim:
-        """Replace the claim where a patch would change the text of parameters in passing: see `claimprotobuf`."""
+        """Replace the claim if a patch would change the text of parameters in passing: see `claimprotobuf`."""
         if not _has_parameters(claim):
             raise refused
         there = await self._answered(lambda: self._client.get_in(PROTOBUF, self._path(claim)), attempts, claim.metadata.namespace)
@@ -350,7 +325,7 @@ def _require_possible(current: ResourceClaim, claim: ResourceClaim, allocation: 
 
 
 def _has_still(current: ResourceClaim, allocation: AllocationResult | None) -> bool:
-    """Whether the claim has the devices of this allocation (of any, where it is None): another writer may have given it others."""
+    """Whether the claim has the devices of this allocation (of any, if it is None): another writer may have given it others."""
     there = current.status.allocation
     return there is not None and (allocation is None or devices_of(there) == devices_of(allocation))
 
@@ -372,12 +347,6 @@ def _plain(owner: Any) -> dict[str, Any]:
 
 def decode_claim(raw: bytes) -> ResourceClaim:
     """Decode a claim as the API server answered.
-
-    Args:
-        raw: JSON text.
-
-    Returns:
-        The claim.
 
     Raises:
         ClaimError: the text is no claim.

@@ -106,7 +106,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.EVENTS
-    #: As many as client-go's: with these waits a server may be away for about a minute.
+    #: The number of client-go. With these waits a server may be away for about a minute.
     ATTEMPTS: ClassVar[int] = 12
     BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.5, maximum=10.0)
     NAME: ClassVar[str] = "events"
@@ -125,10 +125,10 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         """Write nothing yet.
 
         Args:
-            client: of the API server.
-            instance: who reports, such as the replica's identity.
+            client: the API server's client.
+            instance: the reporter, such as the replica's identity.
             may_warn: asked before each request about a warning.
-            limits: how much recording may take.
+            limits: bounds of the recorder.
             timing: see `WriterTiming`.
         """
         super().__init__(client, may_warn, workers=limits.workers, **timing)
@@ -298,14 +298,11 @@ def core_event(namespace: str, about: Regarding, told: tuple[str, str, str], ins
     It has no eventTime: with it, Kubernetes 1.20 refuses events about objects without a namespace.
 
     Args:
-        namespace: of the event.
+        namespace: namespace of the event.
         about: its `involvedObject`, and the reporter.
         told: type, reason and note; the note is cut to 1,024 bytes.
-        instance: of the reporter; cut to 128 characters, the API server's limit.
-        moment: in UTC.
-
-    Returns:
-        The event.
+        instance: identity of the reporter; cut to 128 characters, the API server's limit.
+        moment: the time in UTC.
     """
     now = seconds_time(moment)
     return {
@@ -328,11 +325,8 @@ def core_event(namespace: str, about: Regarding, told: tuple[str, str, str], ins
 def cut_note(note: str) -> str:
     """Cut a note to the API server's limit.
 
-    Args:
-        note: any text.
-
     Returns:
-        At most 1,024 bytes of UTF-8 in whole characters, with ` ...` where text was cut.
+        At most 1,024 bytes of UTF-8 in whole characters, with ` ...` if text was cut.
     """
     raw = note.encode("utf-8", "replace")
     if len(raw) <= LONGEST_NOTE:
@@ -341,10 +335,7 @@ def cut_note(note: str) -> str:
 
 
 def micro_time(moment: datetime) -> str:
-    """Write a time as a MicroTime.
-
-    Args:
-        moment: in UTC.
+    """Write a time in UTC as a MicroTime.
 
     Returns:
         Such as `2026-01-31T12:00:00.000000Z`.
@@ -353,10 +344,7 @@ def micro_time(moment: datetime) -> str:
 
 
 def seconds_time(moment: datetime) -> str:
-    """Write a time as a Time.
-
-    Args:
-        moment: in UTC.
+    """Write a time in UTC as a Time.
 
     Returns:
         Such as `2026-01-31T12:00:00Z`.

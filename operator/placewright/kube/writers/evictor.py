@@ -26,7 +26,7 @@ class HttpEvictor(RoomWriter):
         """Mark a victim and delete it. A victim that is gone already is no error.
 
         Args:
-            victim: of this uid only.
+            victim: the pod of this uid.
             preemptor: the pod that needs its room.
             node: that the victim leaves to the preemptor.
 

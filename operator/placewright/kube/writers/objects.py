@@ -2,8 +2,7 @@
 
 A merge patch sets the same fields however often it is sent, so it is repeated after a lost answer. A plugin that must not undo another
 client's change puts the `resourceVersion` that it saw into the patch. Then the API server refuses it with 409, and it is sent once: a
-repetition would be refused because of its own first success.
-The writer refuses requests of a replica that does not lead.
+repetition would be refused because of its own first success. The writer refuses requests of a replica that does not lead.
 """
 
 from __future__ import annotations
@@ -26,11 +25,6 @@ class HttpObjectPatcher(ApiWriter):
 
     async def patch(self, path: str, body: Mapping[str, Any], namespace: str) -> None:
         """Send a merge patch.
-
-        Args:
-            path: of the object.
-            body: the merge patch.
-            namespace: of the object.
 
         Raises:
             PatchError: the server refused, or did not answer.

@@ -1,7 +1,8 @@
 """Places for requests under way at once, shared so that a slow party delays only its own requests.
 
-A namespace whose admission webhook hangs gets a share of the places (`FairShares`), and so does a profile whose pods all go through such a
-webhook; the rest is left for others. A place is held for one request, never while a repetition is waited for (docs/decisions/0032).
+If the admission webhook of a namespace hangs, the namespace gets a share of the places (`FairShares`). The rest is left for others. The
+same holds for a profile whose pods all go through such a webhook. A place is held for one request, never while a repetition is waited for
+(docs/decisions/0032).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from placewright.api.fairshares import FairShares
 
 #: One of so many free places goes to the request that has waited longest: important requests may come without end.
 OUT_OF_ORDER: Final = 8
-#: Factors of `FairShares`: a profile that is alone gets six of seven places, and of these a namespace that is alone two of three.
+#: Factors of `FairShares`. A profile that is alone gets six of seven places; of these, a namespace that is alone gets two of three.
 _OF_A_PROFILE: Final = 6
 _OF_A_NAMESPACE: Final = 2
 
@@ -28,7 +29,7 @@ class RequestOwner(NamedTuple):
     """The party that a request is for.
 
     Attributes:
-        namespace: of the object that is written.
+        namespace: namespace of the object that is written.
         profile: schedulerName of the pod that the request serves.
         importance: a more important request gets its place first; equal ones in the order in which they came.
     """
@@ -50,13 +51,9 @@ class RequestPlaces:
     """
 
     def __init__(self, count: int) -> None:
-        """Give no place yet.
-
-        Args:
-            count: of places.
-        """
+        """Give no place yet."""
         self._profiles: FairShares[str] = FairShares(count, _OF_A_PROFILE)
-        #: By profile that holds a place, the shares of its namespaces in the places that the profile may have.
+        #: Shares of namespaces by profile that holds a place, in the places that the profile may have.
         self._namespaces: dict[str, FairShares[str]] = {}
         self._arrivals = itertools.count()
         self._given = 0
@@ -65,14 +62,7 @@ class RequestPlaces:
 
     @asynccontextmanager
     async def one(self, whose: RequestOwner) -> AsyncIterator[None]:
-        """Hold a place for the length of the block.
-
-        Args:
-            whose: the party.
-
-        Yields:
-            While the place is held.
-        """
+        """Hold a place for the length of the block."""
         await self.take(whose)
         try:
             yield
@@ -80,11 +70,7 @@ class RequestPlaces:
             self.give_back(whose)
 
     async def take(self, whose: RequestOwner) -> None:
-        """Hold a place, or wait for one. Give it back with `give_back`.
-
-        Args:
-            whose: the party.
-        """
+        """Hold a place, or wait for one. Give it back with `give_back`."""
         if self._may_have(whose):
             self._give(whose)
             return
@@ -102,11 +88,7 @@ class RequestPlaces:
             raise
 
     def give_back(self, whose: RequestOwner) -> None:
-        """Give a place back, and hand free places to waiting requests.
-
-        Args:
-            whose: the party that held it.
-        """
+        """Give a place back, and hand free places to waiting requests."""
         self._profiles.give_back(whose.profile)
         namespaces = self._namespaces[whose.profile]
         namespaces.give_back(whose.namespace)

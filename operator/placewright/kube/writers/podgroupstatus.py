@@ -63,7 +63,7 @@ class GroupNews:
         pod_group: the group.
         placed: whether its members have their nodes.
         error: an error kept it from being placed, not a lack of room.
-        message: of the condition.
+        message: message of the condition.
         running: number of members that run.
         owners: the members' owners, for `occupiedBy`.
         given_up: the condition of a group whose members are given up, or no longer are, without its time.
@@ -100,7 +100,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         """Write nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             may_write: whether this replica is the active one; asked before each request.
             shown: the object of a group as the watch shows it; None when it is gone.
             native_version: API version in which PodGroups of scheduling.k8s.io are read.
@@ -112,15 +112,11 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         self._native_version = native_version
         #: Earliest time at which a group may be written again; the oldest entries are dropped.
         self._paused_until: OrderedDict[GroupRef, float] = OrderedDict()
-        #: By group, the version of its object that was read, and the status that was then written.
+        #: Version that was read and status that was then written, by group.
         self._written: OrderedDict[GroupRef, tuple[str, dict[str, Any]]] = OrderedDict()
 
     def tell(self, news: GroupNews) -> None:
-        """Queue news of a group; returns at once. Fields without news keep the value that waits to be written.
-
-        Args:
-            news: of the group.
-        """
+        """Queue news of a group; returns at once. Fields without news keep the value that waits to be written."""
         ref = news.pod_group.ref
         before = self.waiting.get(ref)
         if before is not None:
@@ -221,7 +217,7 @@ def coscheduling_changes(known: CoschedulingStatus, news: GroupNews, now: dateti
 
     Args:
         known: the status as the watch shows it.
-        news: of the group.
+        news: news of the group.
         now: the time of day.
 
     Returns:
@@ -255,8 +251,8 @@ def native_condition(kind: str, existing: Condition | None, news: GroupNews, gen
     Args:
         kind: its type.
         existing: the condition as the watch shows it.
-        news: of the group.
-        generation: of the object; 0 where it has none.
+        news: news of the group.
+        generation: generation of the object; 0 if it has none.
         now: the time of day.
 
     Returns:

@@ -5,7 +5,7 @@ bounded. Strategic merge patches touch one condition and leave all others alone;
 
 Only the active replica writes, and waiting verdicts are dropped at the end of its term. Its last request may still arrive late, so the
 pod's resourceVersion is in the patch. If the pod changed meanwhile, it is read. The patch is sent again only if the pod has no node and its
-condition and nomination are still the known ones: otherwise another replica has written something newer.
+known condition and nomination. Otherwise another replica has written something newer.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class _Verdict:
     """The status that a pod is to have.
 
     Attributes:
-        pod: in outline.
-        reason: of the condition.
-        message: of the condition.
+        pod: the pod in outline.
+        reason: reason of the condition.
+        message: message of the condition.
         nominated: the nominated node; None leaves the nomination, "" clears it.
         beside: another condition to write, without its time; None writes only PodScheduled.
     """
@@ -87,8 +87,8 @@ class _Written:
     Attributes:
         seen: version of the pod that the decision saw.
         version: version that the write made.
-        condition: as written.
-        nominated: as written.
+        condition: condition as written.
+        nominated: nominated node as written.
     """
 
     seen: str
@@ -141,7 +141,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         """Write nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             may_write: whether this replica is the active one; asked before each request.
             workers: writes under way at once for one namespace.
             waiting: verdicts that may wait; beyond, the oldest is dropped.
@@ -155,11 +155,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         self._nominating: set[str] = set()
 
     async def nomination_written(self, pod: PodInfo) -> None:
-        """Wait for the write of the pod's nomination, if there is one under way: autoscalers and other schedulers read nominations.
-
-        Args:
-            pod: about to be bound.
-        """
+        """Wait for the write of the pod's nomination, if there is one under way: autoscalers and other schedulers read nominations."""
         waiting = self.waiting.get(pod.key)
         waits = waiting is not None and waiting.pod.uid == pod.uid and bool(waiting.nominated)
         if waits or pod.uid in self._nominating:
@@ -170,8 +166,8 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
 
         Args:
             pod: that was not placed.
-            reason: of the condition, such as `Unschedulable`.
-            message: of the condition; cut to 32,768 characters, to 2,048 while many verdicts wait.
+            reason: reason of the condition, such as `Unschedulable`.
+            message: message of the condition; cut to 32,768 characters, to 2,048 while many verdicts wait.
             nominated_node: the node that preemption made room on; "" clears the nomination, None leaves it.
         """
         longest = _LONGEST_MESSAGE if len(self.waiting) < _MANY else _LONGEST_OF_MANY
@@ -192,11 +188,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             self._drop_one()
 
     def nomination_cleared(self, pod: PodInfo) -> None:
-        """Queue the end of a pod's nomination, together with a verdict that waits; returns at once.
-
-        Args:
-            pod: that was nominated.
-        """
+        """Queue the end of a pod's nomination, together with a verdict that waits; returns at once."""
         waiting = self.waiting.get(pod.key)
         if waiting is not None and waiting.pod.uid == pod.uid:
             self._put(pod.key, replace(waiting, nominated=NodeName("")))
@@ -207,8 +199,8 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         """Queue a condition that is not PodScheduled, together with a verdict that waits; returns at once.
 
         Args:
-            pod: without a node; with the node on which it was just bound, a verdict that waits is dropped.
-            condition: without its time.
+            pod: a pod without a node. If it has just been bound to one, a verdict that waits is dropped.
+            condition: the condition without its time.
         """
         waiting = self.waiting.get(pod.key)
         if waiting is not None and waiting.pod.uid == pod.uid and not pod.node_name:
@@ -291,7 +283,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         return known if known is not None and known.seen == info.pod.metadata.resource_version else None
 
     def _planned(self, verdict: _Verdict) -> tuple[dict[str, Any], Condition | None, str]:
-        """Return the status part of the patch, empty if the pod has all of it, and the condition and nomination after it."""
+        """Return the status part of the patch, and the condition and nomination after it. The part is empty if nothing changes."""
         pod = verdict.pod.pod
         condition, nominated = self._current(verdict.pod)
         wanted = [] if verdict.beside is None else [(verdict.beside, find_condition(pod, verdict.beside.type))]
@@ -336,10 +328,6 @@ def _outline(pod: PodInfo, beside: str = "") -> PodInfo:
 def find_condition(item: Pod | NativePodGroup, kind: str) -> Condition | None:
     """Find a condition of a pod or a group.
 
-    Args:
-        item: as decoded.
-        kind: type of the condition.
-
     Returns:
         The condition; None without one.
     """
@@ -365,27 +353,17 @@ def dated(wanted: Condition, existing: Condition | None, generation: int, now: d
     """Add time and generation to a condition. The time is the existing one's while the status stays.
 
     Args:
-        wanted: without its time.
-        existing: of the same type; None without one.
-        generation: of the object; 0 where it has none.
+        wanted: the condition without its time.
+        existing: condition of the same type; None without one.
+        generation: generation of the object; 0 if it has none.
         now: the time of day.
-
-    Returns:
-        The condition.
     """
     kept = existing.last_transition_time if existing is not None and existing.status == wanted.status else None
     return msgspec.structs.replace(wanted, last_transition_time=kept or seconds_time(now), observed_generation=generation or None)
 
 
 def condition_json(condition: Condition) -> dict[str, Any]:
-    """Write a condition as the API server takes it.
-
-    Args:
-        condition: with its time.
-
-    Returns:
-        Plain data.
-    """
+    """Write a condition as the API server takes it."""
     # Written also if they are empty: a strategic merge patch would leave the earlier text.
     body: dict[str, Any] = msgspec.to_builtins(condition)
     return {"reason": "", "message": "", "lastTransitionTime": None} | body
@@ -395,14 +373,11 @@ async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, An
     """Patch a pod's status (strategic merge).
 
     Args:
-        client: of the API server.
-        pod: of this uid only.
+        client: the API server's client.
+        pod: the pod of this uid.
         status: the part to change.
         guarded: guards the body.
         version: resourceVersion that the pod must have; empty for any.
-
-    Returns:
-        The pod as it is now.
 
     Raises:
         RequestError: the server refused or did not answer; 422 when the name belongs to another pod, 409 when the pod has another version.

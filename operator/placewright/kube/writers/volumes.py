@@ -27,12 +27,6 @@ class HttpVolumeWriter(RoomWriter):
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
         """Patch a volume's `spec.claimRef` and annotations.
 
-        Args:
-            volume: as it is to be.
-
-        Returns:
-            The volume as it is now.
-
         Raises:
             VolumeError: the server refused (409 when the volume changed meanwhile), or did not answer.
         """
@@ -43,12 +37,6 @@ class HttpVolumeWriter(RoomWriter):
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Patch a claim's annotations, which name the selected node.
-
-        Args:
-            claim: as it is to be.
-
-        Returns:
-            The claim as it is now.
 
         Raises:
             VolumeError: the server refused (409 when the claim changed meanwhile), or did not answer.

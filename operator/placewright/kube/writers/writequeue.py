@@ -52,11 +52,11 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         counts: outcomes so far.
         waiting: items by key, in the order in which keys came; for reading only.
         idle: set while no item waits and none is being written.
-        restarts: how often a worker began anew after an error outside of `_write`.
+        restarts: number of times that a worker began anew after an error outside of `_write`.
         tasks: the workers; none ends before `close`.
     """
 
-    #: In the names of the workers' tasks.
+    #: Name of the writer; the workers' tasks begin with it.
     NAME: ClassVar[str]
     #: Begins the log lines about a key.
     SUBJECT: ClassVar[str] = "status of"
@@ -66,7 +66,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         """Queue nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             may_write: asked before each request: only the active replica may write.
             workers: writes under way at once for one namespace; there are half as many again for other namespaces.
             timing: attempts, backoff and clock; see `WriterTiming`.
@@ -80,10 +80,10 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         self._most = workers
         self._all = next(each for each in count(workers + 1) if FairShares[str](each, _FACTOR).most >= workers)
         self._shares: FairShares[str] = FairShares(self._all, _FACTOR)
-        #: By namespace, the keys of `waiting` in the order in which they came.
+        #: Keys of `waiting` by namespace, in the order in which they came.
         self._lines: OrderedDict[str, OrderedDict[K, None]] = OrderedDict()
         self._in_flight: set[K] = set()
-        #: By key, set when a write of it has ended; only for keys that a caller of `written` waits for.
+        #: Events by key that a caller of `written` waits for, set when a write of the key has ended.
         self._ended: dict[K, asyncio.Event] = {}
         self._closing = False
         #: Idle workers. An item wakes one of them, and that one wakes the next if more items wait: waking all of them for each item would
@@ -131,12 +131,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         await until_set(self.idle, deadline)
 
     async def written(self, key: K, seconds: float) -> None:
-        """Wait until no item of a key waits or is being written.
-
-        Args:
-            key: such as the pod.
-            seconds: to wait at most.
-        """
+        """Wait until no item of a key waits or is being written."""
         ended = self._ended.setdefault(key, asyncio.Event())
         try:
             async with asyncio.timeout(seconds):
@@ -183,7 +178,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
             _log.warning("%s %s not written: %s (further ones are only counted)", self.SUBJECT, about, error)
 
     def _put(self, key: K, item: V) -> None:
-        """Queue an item, in the place of the one that waits under its key."""
+        """Queue an item, in the place of the item that waits under its key."""
         if key not in self.waiting:
             self._lines.setdefault(self._namespace_of(item), OrderedDict())[key] = None
         self.waiting[key] = item
@@ -275,8 +270,8 @@ def remember(table: OrderedDict[K, V], key: K, value: V, most: int) -> None:
     """Put a value last in a table, and drop the oldest values beyond a bound.
 
     Args:
-        table: from the oldest to the newest.
-        key: of the value.
+        table: values from the oldest to the newest.
+        key: key of the value.
         value: replaces an earlier one of the same key.
         most: entries that the table may have.
     """

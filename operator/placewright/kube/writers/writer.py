@@ -26,7 +26,7 @@ class WriterTiming(TypedDict, total=False):
     """Keyword arguments of every writer. Tests set the last three, to run on a virtual clock.
 
     Attributes:
-        attempts: how often a request is sent at most while its errors are temporary.
+        attempts: number of times that a request is sent at most while its errors are temporary.
         backoff: waits between two attempts.
         clock: monotonic seconds.
         now: the time of day, for texts that are written.
@@ -59,7 +59,7 @@ class ApiWriter:
         """Send nothing yet.
 
         Args:
-            client: of the API server.
+            client: the API server's client.
             may_write: asked before each request and each look, and when the bytes of a body leave: only the active replica may write.
             timing: attempts, backoff and clock; see `WriterTiming`.
         """
@@ -74,10 +74,6 @@ class ApiWriter:
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
         """Wait until the watches show a state. The API server is asked nothing.
-
-        Args:
-            done: looks at the watched state.
-            seconds: time limit.
 
         Returns:
             True once `done` does; False after the time limit.
@@ -103,7 +99,7 @@ class ApiWriter:
         Args:
             request: sends it once.
             about: begins the message when this replica may not write.
-            attempts: how often at most; None for the writer's number.
+            attempts: number of times at most; None for the writer's number.
             whose: holds one of the writer's places for this party while the request is under way; None holds none.
         """
 
