@@ -10,10 +10,7 @@ from placewright.scheduler.messages import (
     go_duration,
     late_rejection,
     permit_timeout,
-    skip_deleting,
 )
-
-from .makers import pod
 
 
 def diagnosis(*counted: tuple[int, tuple[str, ...]], nodes: int = 0, **said: str) -> Diagnosis:
@@ -67,9 +64,7 @@ def test_the_reasons_of_a_late_rejection_are_counted_one_by_one() -> None:
     assert late_rejection(unschedulable()) == "0/1 nodes are available:"
 
 
-def test_the_other_sentences_are_kube_schedulers() -> None:
-    web = pod("web").build()
-    assert skip_deleting(web) == "skip schedule deleting pod: default/web"
+def test_the_timeout_of_permit_is_told_in_kube_schedulers_words() -> None:
     assert permit_timeout("Gang", 90) == "rejected due to timeout after waiting 1m30s at plugin Gang"
 
 

@@ -29,7 +29,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, Suspicion
 from placewright.scheduler.failures import FAILED_SCHEDULING, SCHEDULER_ERROR
 from placewright.scheduler.messages import go_duration
-from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter
+from placewright.scheduler.ports import EventRecorder, EventType, Precautions, StatusWriter
 
 _logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class _Deciding:
     accused: Sequence[DecisionMark]
 
 
-class MarkKeeper:
+class MarkKeeper(Precautions):
     """Writes marks before decisions, removes them after, and counts deaths when a term begins: `scheduler.ports.Precautions`.
 
     Attributes:

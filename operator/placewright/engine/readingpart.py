@@ -20,7 +20,7 @@ from placewright.engine.reflectors import reflected_core, reflected_rows
 from placewright.engine.takeover import Leader, Takeover
 from placewright.engine.writingpart import WritingPart
 from placewright.kube.reflector import Reflector
-from placewright.scheduler.eventhandlers import ClusterEventHandlers, Departed, Untimed
+from placewright.scheduler.eventhandlers import ClusterEventHandlers, Departed, Stopwatch
 from placewright.scheduler.selfcheck import SelfCheck
 
 
@@ -52,7 +52,7 @@ class ReadingPart:
         client, cluster, queue, beat = writing.client, deciding.cluster, deciding.queue, options.reconcile_seconds
         self._binding, self._registry = deciding.scheduler.binding, deciding.registry
         self.event_handlers = ClusterEventHandlers(
-            cluster, queue, self._binding, heard.watch_events or Untimed(), deciding.shadows, deciding.namespace_gates
+            cluster, queue, self._binding, heard.watch_events or Stopwatch(), deciding.shadows, deciding.namespace_gates
         )
         reconciler = Reconciler(cluster, queue, self._binding, self.event_handlers)
         self.reconcile_loop = ReconcileLoop(client, reconciler, beat, leadership, deciding.profiles)

@@ -1,11 +1,11 @@
-"""Attempts: one try to place a pod, from `pop` to its end, and the observers that metrics, traces and logs are made of."""
+"""Attempts to place a pod, each from `pop` to its end, and the observers that make metrics, traces and logs of them."""
 
 from __future__ import annotations
 
 import enum
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from placewright.api.pods import PodInfo
@@ -17,7 +17,6 @@ from placewright.framework.steps import Steps
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.failures import FailureHandler
-from placewright.scheduler.messages import skip_deleting
 from placewright.scheduler.ports import Clock, Start
 from placewright.scheduler.preemption import Preemption, Preemptor
 
@@ -47,14 +46,14 @@ class GroupResult(enum.StrEnum):
 
 
 class GroupAttempt(NamedTuple):
-    """A group that was decided once. Times are seconds on the scheduler's clock.
+    """One attempt to decide a group. Times are seconds on the scheduler's clock.
 
     Attributes:
-        profile: the generation that decided.
+        profile: generation of the profile that decided.
         result: the outcome.
-        started: when the members were handed out.
-        decided: when the members' nodes were known; None when they never were.
-        ended: when the members were on their way to nodes or back in the queue. Bindings come later.
+        started: time at which the members were handed out.
+        decided: time at which the members' nodes were known; None if no nodes were found.
+        ended: time at which the members were on their way to nodes or back in the queue. Bindings come later.
     """
 
     profile: ResolvedProfile
@@ -64,71 +63,55 @@ class GroupAttempt(NamedTuple):
     ended: float
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Attempt:
-    """One pod tried once. All times are seconds on the scheduler's clock.
+    """One attempt to place one pod. All times are seconds on the scheduler's clock.
 
     Attributes:
-        queued: the pod in the queue. Its history goes on, so the figures at the start of the attempt are kept below.
-        pod: the version that is tried.
-        profile: the generation that decides.
-        number: 1 for the pod's first attempt.
-        queued_at: when the pod entered the queue, or came back after its last attempt.
-        first_tried: when it was first handed out; equal to `started` for the first attempt.
-        flushed: True when only the long timeout brought it back, and no event.
-        together: how many members of its group were decided with it, itself included; 0 for a pod decided by itself.
-        started: when it was handed out.
-        decided: when a node was chosen or refused; None before.
-        ended: when the attempt was over; None before.
-        steps: the time that each extension point took.
+        queued: the pod in the queue. Later attempts change it, so the figures at the start of this attempt are kept below.
+        pod: version of the pod that is tried.
+        profile: generation of the profile that decides.
+        number: number of the pod's attempts, this one included.
+        queued_at: time at which the pod entered the queue, or came back after its last attempt.
+        first_tried: time at which the pod was first handed out; equal to `started` for the first attempt.
+        flushed: True when the long timeout brought the pod back, and no event did.
+        together: number of members of its group that were decided together; 0 for a pod decided by itself.
+        started: time at which the pod was handed out.
+        decided: time at which a node was chosen or refused; None before.
+        ended: time at which the attempt was over; None before.
+        steps: times that the extension points took.
         schedule_result: the choice; None when there was none.
-        failure: why the pod has no node; None when it has one.
+        failure: failure that left the pod without a node; None when it has a node.
         result: the outcome; None while the attempt is under way.
     """
 
-    __slots__ = (
-        "_clock",
-        "decided",
-        "ended",
-        "failure",
-        "first_tried",
-        "flushed",
-        "number",
-        "pod",
-        "profile",
-        "queued",
-        "queued_at",
-        "result",
-        "schedule_result",
-        "started",
-        "steps",
-        "together",
-    )  # fmt: skip
+    queued: QueuedPod
+    profile: ResolvedProfile
+    _clock: Clock
+    plugins: InitVar[bool] = False
+    pod: PodInfo = field(init=False)
+    number: int = field(init=False)
+    queued_at: float = field(init=False)
+    flushed: bool = field(init=False)
+    started: float = field(init=False)
+    steps: Steps = field(init=False)
+    first_tried: float = field(init=False)
+    decided: float | None = field(default=None, init=False)
+    ended: float | None = field(default=None, init=False)
+    schedule_result: ScheduleResult | None = field(default=None, init=False)
+    failure: FitError | None = field(default=None, init=False)
+    result: Result | None = field(default=None, init=False)
+    together: int = field(default=0, init=False)
 
-    def __init__(self, queued: QueuedPod, profile: ResolvedProfile, clock: Clock, *, plugins: bool = False) -> None:
-        """Begin an attempt now.
-
-        Args:
-            queued: just handed out.
-            profile: the generation that decides.
-            clock: seconds, monotonic.
-            plugins: time each plugin, too.
-        """
-        self._clock = clock
-        self.queued = queued
-        self.pod: PodInfo = queued.pod
-        self.profile = profile
+    def __post_init__(self, plugins: bool) -> None:
+        queued = self.queued
+        self.pod = queued.pod
         self.number = queued.attempts
         self.queued_at = queued.timestamp
         self.flushed = queued.flushed
-        self.started = clock()
-        self.steps = Steps(clock, plugins=plugins)
+        self.started = self._clock()
+        self.steps = Steps(self._clock, plugins=plugins)
         self.first_tried = queued.initial_attempt_timestamp or self.started
-        self.decided: float | None = None
-        self.ended: float | None = None
-        self.schedule_result: ScheduleResult | None = None
-        self.failure: FitError | None = None
-        self.result: Result | None = None
-        self.together = 0
 
     @property
     def uid(self) -> str:
@@ -176,7 +159,7 @@ class Counts:
 
 
 class Observer(Protocol):
-    """Told of attempts and of the queue. Called in the midst of a decision: an implementation must be quick and never wait."""
+    """Observes attempts and the queue. It is called in the midst of a decision, so it must be quick and never wait."""
 
     def attempt_ended(self, attempt: Attempt) -> None:
         """Note that an attempt is over; `result`, `ended` and the other attributes are set."""
@@ -191,17 +174,17 @@ class Observer(Protocol):
 
 
 class TrialObserver(Protocol):
-    """Told of groups that are decided in one go. Called in the midst of the decision: an implementation must be quick and never wait."""
+    """Observes groups that are decided. It is called in the midst of the decision, so it must be quick and never wait."""
 
     def group_tried(self, attempts: Sequence[Attempt]) -> None:
-        """Note that these members are about to be assumed on trial: columns show them from now on, and they may be taken back."""
+        """Note that these members are about to be assumed on trial. Columns show them from now on, and they may be taken back."""
 
     def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
-        """Note the end of a trial: a member with a placement stays assumed, and a member with a failure has no node.
+        """Note the end of a trial. A member with a result stays assumed, and a member with a failure has no node.
 
         Args:
-            attempts: those of `group_tried`.
-            at_once: no other event came between the two calls.
+            attempts: attempts of `group_tried`.
+            at_once: whether no other event came between the two calls.
         """
 
 
@@ -211,9 +194,9 @@ class Observers:
 
     Attributes:
         members: observers of attempts and of the queue.
-        deciding: called when a node is chosen or no node fits, before the node is assumed.
-        decided_groups: called when a group was decided, or could not be.
-        trials: told when members of a group begin and cease to be tried on the live columns.
+        deciding: functions that are called when a node is chosen or no node fits, before the node is assumed.
+        decided_groups: functions that are called when a group was decided, or could not be.
+        trials: observers of members of groups that are tried on the live columns.
     """
 
     members: Sequence[Observer] = ()
@@ -242,8 +225,8 @@ class Observers:
         """Tell observers how a trial of a group ended.
 
         Args:
-            attempts: those of `group_tried`.
-            at_once: no other event came between the two calls.
+            attempts: attempts of `group_tried`.
+            at_once: whether no other event came between the two calls.
         """
         _tell(self.trials, lambda listener: listener.group_settled(attempts, at_once=at_once), "an observer broke when a group was settled")
 
@@ -279,15 +262,15 @@ def _tell(listeners: Iterable[_Listener], call: Callable[[_Listener], object], p
 
 @dataclass(slots=True)
 class Attempts:
-    """Begins attempts, and ends attempts that found no node, for single pods and groups alike.
+    """Begins attempts, and ends attempts that found no node, for single pods and for members of groups.
 
     Attributes:
-        cluster: where pods may stand already.
+        cluster: columns that show which pods have a node already.
         clock: seconds, monotonic.
-        observers: told of each attempt.
-        failures: returns pods to the queue and reports.
+        observers: listeners that are told of each attempt.
+        failures: handler that returns pods to the queue and reports.
         preemption: evicts the victims that PostFilter chose.
-        counts: the outcomes so far.
+        counts: outcomes so far.
         start: runs evictions beside the decisions.
     """
 
@@ -300,18 +283,10 @@ class Attempts:
     start: Start
 
     def skip(self, pod: PodInfo) -> bool:
-        """Tell whether a pod needs no node any more.
-
-        Args:
-            pod: handed out by the queue.
-
-        Returns:
-            True for a pod that is being deleted, which is reported, or that has a node.
-        """
+        """Return True for a pod that needs no node, because it has one or is being deleted. Report the latter."""
         if pod.terminating:
-            self.failures.skipped_deleting(pod, skip_deleting(pod))
-            return True
-        return self.cluster.placement(pod.uid) is not None
+            self.failures.report_deleting(pod)
+        return pod.terminating or self.cluster.placement(pod.uid) is not None
 
     def begin(self, queued: QueuedPod, evaluator: Evaluator) -> Attempt:
         """Begin the attempt of a pod that the queue handed out.
@@ -343,7 +318,7 @@ class Attempts:
             self.observers.decided(attempt)
         pod = self.failures.handle(attempt.queued, problem)
         self.observers.attempt_ended(attempt)
-        # Evictions begin when the pod is back in the queue, so that the events of its victims' ends find it there.
+        # Evictions begin once the pod is back in the queue, so that the ends of its victims find it there.
         if pod is not None and problem.victims and problem.nominated_node:
             preemptor = Preemptor(pod, problem.nominated_node, attempt.profile.preempting)
             self.start(self.preemption.make_room(preemptor, problem.victims))

@@ -1,7 +1,7 @@
-"""Event handlers: every watch ends here, and its objects become changes of the columns and of the queue.
+"""The event handlers turn the objects of all watches into changes of the cluster and of the queue.
 
-Each method takes one kind of event, is idempotent, and tolerates events that come late, twice or out of order: the object is
-believed, and not the type of the event that brought it.
+Each method takes one kind of event and may be called again with the same object. Events may come late, twice or out of order,
+so a handler goes by the object, and not by the type of the event that brought it.
 
 Facts: kube-scheduler's `eventhandlers.go`, v1.36.
 """
@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
 from placewright.api.devices import ResourceClaim
-from placewright.api.objects import Condition, Node, NodeName
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profileaccess import DEFAULTS_ON, facts_of
 from placewright.api.quantity import QuantityError
@@ -43,16 +44,18 @@ from placewright.scheduler.repairs import Repairs
 _logger = logging.getLogger(__name__)
 
 
-def _node_update(action: Action, label: str) -> ClusterEvent:
-    return ClusterEvent(EventResource.NODE, action, label)
-
-
-_ALLOCATABLE: Final = _node_update(Action.UPDATE_NODE_ALLOCATABLE, "NodeUpdateAllocatable")
-_LABEL: Final = _node_update(Action.UPDATE_NODE_LABEL, "NodeUpdateLabel")
-_TAINT: Final = _node_update(Action.UPDATE_NODE_TAINT, "NodeUpdateTaint")
-_CONDITION: Final = _node_update(Action.UPDATE_NODE_CONDITION, "NodeUpdateCondition")
-_ANNOTATION: Final = _node_update(Action.UPDATE_NODE_ANNOTATION, "NodeUpdateAnnotation")
-_FEATURE: Final = _node_update(Action.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateDeclaredFeature")
+#: The changes of a node that may help rejected pods: the label of each event, its action, and the part of the node that is compared.
+_NODE_CHANGES: Final[dict[ClusterEvent, Callable[[Node], object]]] = {
+    ClusterEvent(EventResource.NODE, action, f"NodeUpdate{label}"): part
+    for label, action, part in (
+        ("Allocatable", Action.UPDATE_NODE_ALLOCATABLE, lambda node: node.status.allocatable),
+        ("Label", Action.UPDATE_NODE_LABEL, lambda node: node.metadata.labels or {}),
+        ("Taint", Action.UPDATE_NODE_TAINT, lambda node: node.spec.taints or ()),
+        ("Condition", Action.UPDATE_NODE_CONDITION, lambda node: {each.type: each.status for each in node.status.conditions or ()}),
+        ("Annotation", Action.UPDATE_NODE_ANNOTATION, lambda node: node.metadata.annotations or {}),
+        ("DeclaredFeature", Action.UPDATE_NODE_DECLARED_FEATURE, lambda node: node.status.declared_features or ()),
+    )
+}
 
 _CLAIM_CHANGED: Final = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.UPDATE, "ResourceClaimUpdate")
 _NAMESPACE_UPDATE: Final = "NamespaceUpdate"
@@ -75,8 +78,8 @@ _EVENT_RESOURCES: Final = {
 _OUR_KINDS: Final[frozenset[type[Any]]] = frozenset(KINDS)
 
 
-class Stopwatch(Protocol):
-    """Measures how long events take to be handled."""
+class Stopwatch:
+    """Measures how long events take to be handled. This class measures nothing."""
 
     def begin(self) -> None:
         """Note that an event arrived."""
@@ -85,18 +88,8 @@ class Stopwatch(Protocol):
         """Note that an event of this label has been handled. Several may follow one `begin`."""
 
 
-class Untimed:
-    """Measures nothing."""
-
-    def begin(self) -> None:
-        """Do nothing."""
-
-    def handled(self, event: str) -> None:
-        """Do nothing."""
-
-
 class Departed(Protocol):
-    """The two facts that are read of a pod that left a watch."""
+    """A pod that left a watch, by the two facts that the handlers read of it."""
 
     @property
     def uid(self) -> str:
@@ -107,8 +100,8 @@ class Departed(Protocol):
         """The pod's node; empty for a pod that was deleted, or finished, without one."""
 
 
-class ClusterEventObserver(Protocol):
-    """Told of events that change no column of the cluster. An implementation notes them and never raises."""
+class ClusterEventObserver:
+    """Observes events that change no column of the cluster, and never raises. This class ignores them."""
 
     def object_put(self, item: ClusterObject) -> None:
         """Note that an object that is neither node nor pod appeared or changed."""
@@ -120,57 +113,38 @@ class ClusterEventObserver(Protocol):
         """Note that a pod left the queue's care: it is on a node, finished, or deleted."""
 
 
-class NoListener:
-    """Notes nothing."""
-
-    def object_put(self, item: ClusterObject) -> None:
-        """Do nothing."""
-
-    def object_removed(self, item: ClusterObject) -> None:
-        """Do nothing."""
-
-    def pod_left(self, uid: str) -> None:
-        """Do nothing."""
-
-
+@dataclass(eq=False)
 class ClusterEventHandlers:
     """Feeds one scheduler with the events of all watches.
 
-    Args:
+    Attributes:
         cluster: nodes, pods on nodes and other objects.
         queue: pods without a node.
-        binding: told where pods with an unresolved Binding stand.
+        binding: binding cycle, which is told where pods with an unresolved Binding stand.
         stopwatch: measures how long events take.
-        listener: told of events that change no column.
-        gates: asked again about waiting pods when a namespace changed. Without gates nothing is kept out.
+        listener: observer of events that change no column.
+        gates: function that returns the gates of all profiles. When a namespace changed, they judge its waiting pods again.
+        repairs: differences that were found and mended; shared with the reconciler.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        queue: SchedulingQueue,
-        binding: BindingCycle,
-        stopwatch: Stopwatch = Untimed(),  # noqa: B008 - it has no state
-        listener: ClusterEventObserver = NoListener(),  # noqa: B008 - likewise
-        gates: NamespaceGates = tuple,
-    ) -> None:
-        self._cluster = cluster
-        self._queue = queue
-        self._binding = binding
-        self._stopwatch = stopwatch
-        self._listener = listener
-        self._gates = gates
-        #: Differences found and mended; shared with the reconciler.
-        self.repairs = Repairs()
-        #: Uids of pods and names of nodes that left while the reconciler compares with a list; None at other times.
-        self._departed: set[str] | None = None
-        cluster.objects.devices.claims.listeners.append(self._claim_settled)
+    cluster: Cluster
+    queue: SchedulingQueue
+    binding: BindingCycle
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    listener: ClusterEventObserver = field(default_factory=ClusterEventObserver)
+    gates: NamespaceGates = tuple
+    repairs: Repairs = field(default_factory=Repairs, init=False)
+    #: Uids of pods and names of nodes that left while the reconciler compares with a list; None at other times.
+    _departed: set[str] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.cluster.objects.devices.claims.listeners.append(self._claim_settled)
 
     # --- departures ------------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def noting_departures(self) -> Iterator[None]:
-        """Note the pods and nodes that leave inside the `with` block. A list that was asked for before shows them as they were."""
+        """Note the pods and nodes that leave inside the `with` block, because a list that was asked for before still shows them."""
         self._departed = set()
         try:
             yield
@@ -192,30 +166,30 @@ class ClusterEventHandlers:
 
     def unscheduled_pod(self, pod: PodInfo) -> None:
         """Take in a pod that the watch of unscheduled pods shows. A pod with a node, or finished, leaves the queue."""
-        self._stopwatch.begin()
+        self.stopwatch.begin()
         if pod.node_name or pod.finished:
             self.unscheduled_pod_gone(pod)
-        elif self._cluster.placement(pod.uid) is None or self._queue.get(pod.uid) is not None:
-            known = self._queue.latest(pod.uid)
-            self._queue.update(pod)
-            self._stopwatch.handled(POD_ADD if known is None else POD_UPDATE)
+        elif self.cluster.placement(pod.uid) is None or self.queue.get(pod.uid) is not None:
+            known = self.queue.latest(pod.uid)
+            self.queue.update(pod)
+            self.stopwatch.handled(POD_ADD if known is None else POD_UPDATE)
             if known is not None and known.nominated_node != pod.nominated_node:
                 self._nomination_ends(known)
         # Otherwise the pod is bound already: the watch of assigned pods was faster, and this event is older.
 
     def unscheduled_pod_gone(self, pod: Departed) -> None:
-        """Take in that a pod left the watch of unscheduled pods: bound, finished, or deleted.
+        """Take in that a pod left the watch of unscheduled pods, because it was bound, finished, or deleted.
 
-        The API server may show the pod as it was before, without a node, in all three cases. So a Binding of unknown outcome
-        keeps its room on the node until the watch of assigned pods, or the reconciler, tells.
+        In all three cases the API server may show the pod as it was before, without a node. So a Binding of unknown outcome keeps
+        its room on the node. The watch of assigned pods, or the reconciler, will show the outcome.
         """
-        self._stopwatch.begin()
-        known = self._queue.latest(pod.uid)
+        self.stopwatch.begin()
+        known = self.queue.latest(pod.uid)
         self._leaves(pod.uid)
         if known is not None:
-            self._stopwatch.handled(POD_DELETE)
+            self.stopwatch.handled(POD_DELETE)
         if pod.node_name:
-            self._binding.resolve(pod.uid, pod.node_name)
+            self.binding.resolve(pod.uid, pod.node_name)
             return
         self._stop_waiting(pod.uid)
         if known is not None:
@@ -225,25 +199,25 @@ class ClusterEventHandlers:
         """Take in that a pod does not exist any more, wherever it was."""
         self._leaves(uid)
         self._stop_waiting(uid)
-        self._binding.resolve(uid, None)
+        self.binding.resolve(uid, None)
         self.assigned_pod_gone(uid)
 
     def _nomination_ends(self, pod: PodInfo) -> None:
-        """Report the nominated room as free to pods of no higher priority, which took it for occupied."""
+        """Report the nominated room as free. Pods of no higher priority took it for occupied."""
         if pod.nominated_node:
-            self._queue.move(ASSIGNED_POD_DELETE, pod, None, except_uid=pod.uid, up_to_priority=pod.priority)
+            self.queue.move(ASSIGNED_POD_DELETE, pod, None, except_uid=pod.uid, up_to_priority=pod.priority)
 
     def _leaves(self, uid: str) -> None:
-        self._queue.delete(uid)
-        self._listener.pod_left(uid)
+        self.queue.delete(uid)
+        self.listener.pod_left(uid)
         if self._departed is not None:
             self._departed.add(uid)
 
     def _stop_waiting(self, uid: str) -> None:
-        waiting = self._binding.waiting.get(uid)
+        waiting = self.binding.waiting.get(uid)
         if waiting is not None:
             waiting.reject("", "removed")
-        self._binding.abandon(uid)
+        self.binding.abandon(uid)
 
     # --- pods on nodes ---------------------------------------------------------------------------------------------------------
 
@@ -256,25 +230,24 @@ class ClusterEventHandlers:
         Returns:
             The pod, assumed or confirmed; None when it was on none.
         """
-        known = self._cluster.placement(uid)
+        known = self.cluster.placement(uid)
         return None if known is None else known.pod
 
     def assigned_pod(self, pod: PodInfo) -> None:
         """Take in a pod that stands on a node: add, update or confirm it."""
-        self._stopwatch.begin()
-        self._binding.resolve(pod.uid, pod.node_name)
-        # The pod may be the younger one of two with this name, while the older one is still assumed: its room would be counted
-        # twice.
-        for predecessor in self._cluster.assumed_predecessors(pod):
+        self.stopwatch.begin()
+        self.binding.resolve(pod.uid, pod.node_name)
+        # An older pod of this name may still be assumed. Then its room would be counted twice.
+        for predecessor in self.cluster.assumed_predecessors(pod):
             self._replaced(predecessor, pod)
         if pod.finished:
             self.assigned_pod_gone(pod.uid)
             return
-        known = self._cluster.set_pod(pod)
-        if self._queue.get(pod.uid) is not None and (known is None or not known.assumed):
-            self._queue.delete(pod.uid)
-        # A confirmation is an event as well: waiting pods were not told when the pod was assumed, as its binding could have
-        # failed.
+        known = self.cluster.set_pod(pod)
+        if self.queue.get(pod.uid) is not None and (known is None or not known.assumed):
+            self.queue.delete(pod.uid)
+        # A confirmation is an event as well. Waiting pods were not told when the pod was assumed, because its binding could
+        # have failed.
         if known is None or known.assumed:
             self._move(ASSIGNED_POD_ADD, None, pod)
         elif not same_version(known.pod, pod):
@@ -285,8 +258,8 @@ class ClusterEventHandlers:
 
     def assigned_pod_gone(self, uid: str) -> None:
         """Take in that a pod on a node was deleted or finished."""
-        self._stopwatch.begin()
-        known = self._cluster.remove_pod(uid)
+        self.stopwatch.begin()
+        known = self.cluster.remove_pod(uid)
         self._leaves(uid)
         if known is not None:
             self._move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
@@ -294,7 +267,7 @@ class ClusterEventHandlers:
     def _replaced(self, assumed: PodOnNode, by: PodInfo) -> None:
         """Give up an assumed pod whose name belongs to a younger pod.
 
-        API servers that do not compare a Binding's uid (before 1.23, some 1.25 and 1.26) bind the pod that has the name: then
+        API servers that do not compare a Binding's uid (before 1.23, some 1.25 and 1.26) bind the pod that has the name. Then
         the younger pod stands there, with its own requests.
         """
         old, node, _ = assumed
@@ -303,19 +276,19 @@ class ClusterEventHandlers:
             by.key, by.node_name, by.uid, node, old.uid,
         )  # fmt: skip
         self.repairs.replaced += 1
-        self._binding.give_up(old.uid)
+        self.binding.give_up(old.uid)
         self._stop_waiting(old.uid)
         self._leaves(old.uid)
-        self._cluster.remove_pod(old.uid)
-        self._queue.move(ASSIGNED_POD_DELETE, old.on(node), None)
+        self.cluster.remove_pod(old.uid)
+        self.queue.move(ASSIGNED_POD_DELETE, old.on(node), None)
 
     # --- nodes and the rest ------------------------------------------------------------------------------------------------------
 
     def node(self, node: Node) -> None:
         """Take in a node that appeared or changed. A node that cannot be read keeps its last good state."""
-        self._stopwatch.begin()
+        self.stopwatch.begin()
         try:
-            old = self._cluster.set_node(node)
+            old = self.cluster.set_node(node)
         except QuantityError as problem:
             # One node that cannot be read must not stop the watch of all nodes.
             _logger.warning("node %s keeps its last known state: status.allocatable: %s", node.metadata.name, problem)
@@ -328,7 +301,7 @@ class ClusterEventHandlers:
 
     def node_gone(self, name: NodeName) -> None:
         """Take in that a node was deleted."""
-        old = self._cluster.remove_node(name)
+        old = self.cluster.remove_node(name)
         if self._departed is not None:
             self._departed.add(name)
         if old is not None:
@@ -336,9 +309,9 @@ class ClusterEventHandlers:
 
     def cluster_object(self, item: ClusterObject) -> None:
         """Take in a namespace, service, workload, budget, volume, device or group that appeared or changed."""
-        self._stopwatch.begin()
-        old = self._cluster.objects.put(item)
-        self._listener.object_put(item)
+        self.stopwatch.begin()
+        old = self.cluster.objects.put(item)
+        self.listener.object_put(item)
         if isinstance(item, Namespace):
             self._keep_out(item.metadata.name, old, item)
         if old is None:
@@ -348,9 +321,9 @@ class ClusterEventHandlers:
 
     def cluster_object_gone(self, item: ClusterObject) -> None:
         """Take in that such an object was deleted."""
-        self._stopwatch.begin()
-        old = self._cluster.objects.remove(item)
-        self._listener.object_removed(item)
+        self.stopwatch.begin()
+        old = self.cluster.objects.remove(item)
+        self.listener.object_removed(item)
         if isinstance(item, Namespace):
             self._keep_out(item.metadata.name, old, None)
         if old is not None:
@@ -360,28 +333,28 @@ class ClusterEventHandlers:
         """Gate waiting pods that a namespace's change keeps out of their profile, before one of them is tried again."""
         if _facts(name, old) == _facts(name, new):
             return
-        for scheduler_name, keeps_out in self._gates():
-            self._queue.sweeps.keep_out(scheduler_name, partial(_concerns, name, keeps_out), _NAMESPACE_UPDATE)
+        for scheduler_name, keeps_out in self.gates():
+            self.queue.sweeps.keep_out(scheduler_name, partial(_concerns, name, keeps_out), _NAMESPACE_UPDATE)
 
     def source_object(self, item: ClusterObject) -> None:
-        """Take an object of a polled source that appeared or changed; `source_listed` tells waiting pods of all at once."""
-        self._stopwatch.begin()
-        self._cluster.objects.put(item)
-        self._listener.object_put(item)
+        """Take in an object of a polled source that appeared or changed. `source_listed` tells waiting pods of all at once."""
+        self.stopwatch.begin()
+        self.cluster.objects.put(item)
+        self.listener.object_put(item)
 
     def source_object_gone(self, item: ClusterObject) -> None:
-        """Such an object is gone."""
-        self._stopwatch.begin()
-        self._cluster.objects.remove(item)
-        self._listener.object_removed(item)
+        """Take in that an object of a polled source is gone."""
+        self.stopwatch.begin()
+        self.cluster.objects.remove(item)
+        self.listener.object_removed(item)
 
     def source_listed(self, kind: type[ClusterObject]) -> None:
-        """Make one event of all objects that a list of a polled source changed: there may be as many as nodes."""
+        """Report all objects that a list of a polled source changed as one event, because there may be as many as nodes."""
         self._move(ClusterEvent(kind.__name__, Action.UPDATE, f"{kind.__name__}Update"), None, None)
 
     def _claim_settled(self, before: ResourceClaim, now: ResourceClaim | None) -> None:
-        """Report the end of an assumption about a claim; no watch tells of it."""
-        self._queue.move(_CLAIM_GONE if now is None else _CLAIM_CHANGED, before, now)
+        """Report the end of an assumption about a claim, because no watch will report it."""
+        self.queue.move(_CLAIM_GONE if now is None else _CLAIM_CHANGED, before, now)
 
     def _moved_by(self, item: ClusterObject, action: Action, old: ClusterObject | None, new: ClusterObject | None) -> None:
         kind = type(item)
@@ -390,8 +363,8 @@ class ClusterEventHandlers:
             self._move(ClusterEvent(resource, action, f"{resource}{(action.name or '').title()}"), old, new)
 
     def _move(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        self._queue.move(event, old, new)
-        self._stopwatch.handled(event.label)
+        self.queue.move(event, old, new)
+        self.stopwatch.handled(event.label)
 
 
 def _concerns(namespace: str, keeps_out: Callable[[PodInfo], bool], pod: PodInfo) -> bool:
@@ -414,29 +387,16 @@ def _selects_as_before(old: ClusterObject, new: ClusterObject) -> bool:
 
 
 def node_update_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
-    """Compare two versions of a node. Changes that cannot matter to any pod, as the time of a heartbeat, give no event.
+    """Compare two versions of a node. A change that can matter to no pod, such as the time of a heartbeat, gives no event.
 
     Args:
         old: the version before.
         new: the version now.
 
     Yields:
-        One event for each kind of change.
+        One event for each kind of change. The end of a cordon is a change of taints.
     """
-    if old.status.allocatable != new.status.allocatable:
-        yield _ALLOCATABLE
-    if (old.metadata.labels or {}) != (new.metadata.labels or {}):
-        yield _LABEL
     uncordoned = old.spec.unschedulable and not new.spec.unschedulable
-    if uncordoned or (old.spec.taints or ()) != (new.spec.taints or ()):
-        yield _TAINT
-    if _by_type(old.status.conditions) != _by_type(new.status.conditions):
-        yield _CONDITION
-    if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
-        yield _ANNOTATION
-    if (old.status.declared_features or ()) != (new.status.declared_features or ()):
-        yield _FEATURE
-
-
-def _by_type(conditions: tuple[Condition, ...] | None) -> dict[str, str]:
-    return {condition.type: condition.status for condition in conditions or ()}
+    for event, part in _NODE_CHANGES.items():
+        if part(old) != part(new) or (uncordoned and event.action is Action.UPDATE_NODE_TAINT):
+            yield event

@@ -1,11 +1,10 @@
-"""The end of a failed attempt: back to the queue, nominate, report. Upstream: `handleSchedulingFailure`."""
+"""Ends a failed attempt: returns the pod to the queue, nominates it, and reports why. Upstream: `handleSchedulingFailure`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
@@ -23,10 +22,10 @@ class FailureHandler:
     """Handles failed attempts in kube-scheduler's order: first the queue, then the nomination, then event and condition.
 
     Attributes:
-        queue: where the pod waits.
-        events: records the event `FailedScheduling`.
-        status: writes the condition `PodScheduled`.
-        lead: whether this replica may report.
+        queue: queue in which the pod waits again.
+        events: recorder of the event `FailedScheduling`.
+        status: writer of the condition `PodScheduled`.
+        lead: tells whether this replica may report.
     """
 
     queue: SchedulingQueue
@@ -38,14 +37,14 @@ class FailureHandler:
         """Return the pod to the queue and report why it has no node.
 
         Args:
-            queued: its attempt has failed.
-            failure: why.
+            queued: pod whose attempt has failed.
+            failure: the failure.
 
         Returns:
             The pod in its present version; None when it is gone or replaced, or this replica lost the lead.
         """
         filtered = failure.diagnosis is not None
-        # The queue comes first, as it knows whether the pod is gone: then there is nothing to report.
+        # The queue comes first, because it knows whether the pod is gone. Then there is nothing to report.
         self.queue.return_unschedulable(queued, failure.unschedulable_plugins, failure.pending_plugins, filtered=filtered)
         waiting = self.queue.get(queued.uid)
         if waiting is None:
@@ -53,7 +52,8 @@ class FailureHandler:
         if failure.retry_after is not None:
             self.queue.wake_ups.after(queued.uid, failure.retry_after)
         pod = waiting.pod
-        self._nominate(pod, failure.nominated_node)
+        if failure.nominated_node is not None:
+            self.queue.nominate(pod, failure.nominated_node)
         # A replica without the lead must not report: the new leader may have placed the pod already, and this event would
         # contradict it.
         if not self.lead.active:
@@ -63,15 +63,7 @@ class FailureHandler:
         self.status.pod_unscheduled(pod, reason, failure.message, failure.nominated_node)
         return pod
 
-    def skipped_deleting(self, pod: PodInfo, note: str) -> None:
-        """Report that a pod which is being deleted is not scheduled.
-
-        Args:
-            pod: being deleted.
-            note: the event's text.
-        """
+    def report_deleting(self, pod: PodInfo) -> None:
+        """Report that a pod which is being deleted is not scheduled."""
+        note = f"skip schedule deleting pod: {pod.key}"
         self.events.record(pod, EventType.WARNING, FAILED_SCHEDULING, _SCHEDULING, note)
-
-    def _nominate(self, pod: PodInfo, node: NodeName | None) -> None:
-        if node is not None:
-            self.queue.nominate(pod, node)

@@ -1,8 +1,8 @@
-"""Lines: pods that are decided one after the other, beside pods that are decided at once (decision 35).
+"""A line of pods that are decided one after the other, beside pods that are decided at once (decision 35).
 
 Pods of the same or a higher priority are decided beside a line. Pods of a lower priority wait, because they might take the place
-of a pod in the line. So no pod is overtaken by a less important one, and a pod that is hard to decide delays no other pod of its
-priority. Groups have a line of their own, because the decision of a group takes as long as that of many pods (decision 58).
+of a pod in the line. So no less important pod overtakes a pod in the line. A pod that takes long delays no pod of its own
+priority. Groups have a line of their own, because deciding a group takes as long as deciding many pods (decision 58).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Line:
     """Pods in the order in which they were handed out.
 
     Args:
-        queue: where pods return that find the line full.
+        queue: queue to which pods return that find the line full.
         decide: decides the first pod, or ends its attempt.
     """
 
@@ -35,17 +35,17 @@ class Line:
         self._left = asyncio.Event()
 
     def __len__(self) -> int:
-        """Return the number of pods in the line, with the one that is being decided."""
+        """Return the number of pods in the line, the pod that is being decided included."""
         return len(self._pods)
 
     def holds_up(self, queued: QueuedPod) -> bool:
-        """Tell whether a pod has to wait for a more important one in the line."""
+        """Return whether a pod has to wait for a more important pod in the line."""
         return any(queued.pod.priority < other.pod.priority for other in self._pods)
 
     def join(self, queued: QueuedPod) -> None:
         """Add a pod that was handed out to the end of the line."""
         if len(self._pods) >= MOST_WAITING:
-            # Returned without a rejecting plugin, the pod backs off as after an error, and comes again by itself.
+            # Without a rejecting plugin the pod backs off as after an error, and is tried again without an event.
             self._queue.return_unschedulable(queued)
             return
         self._pods.append(queued)

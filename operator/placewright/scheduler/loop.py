@@ -1,21 +1,20 @@
-"""The scheduling loop: pods go from the queue to the scheduler in slices of a few milliseconds, beside all else on the event loop.
+"""The scheduling loop takes pods from the queue and has them decided, in slices of a few milliseconds, beside other work.
 
-The loop is in one of five states, and each step leads to the next state:
+The loop repeats these steps:
 
-| state | step | next state |
-|---|---|---|
-| `STANDBY` | wait for the lead | `IDLE` |
-| `IDLE` | wait until the queue can hand out a pod | `CATCHING_UP` |
-| `CATCHING_UP` | wait, not for long, until waiting pods are told of earlier events | `DECIDING` |
-| `DECIDING` | hand out pods for one slice, each by its `Kind` | `HELD_UP` if a pod has to wait, else `STANDBY` |
-| `HELD_UP` | wait for the line before the pod, then hand that pod out | `HELD_UP` if it has to wait again, else `STANDBY` |
+1. It waits until this replica has the lead.
+2. It waits until the queue can hand out a pod.
+3. It waits, not for long, until waiting pods have been told of earlier events.
+4. It hands out pods for one slice.
 
-| kind | the pod |
+In a slice a pod goes one of four ways:
+
+| the pod | its way |
 |---|---|
-| plain | is decided at once |
-| long | is prepared and decided in a line, beside pods of the same or a higher priority |
-| member | is decided with its group, in a line of groups |
-| behind group, behind long | holds the loop up until that line is empty, because a pod in it is more important |
+| takes no long work | It is decided at once. |
+| takes long work | It is prepared and decided in a line, beside pods of the same or a higher priority. |
+| belongs to a group | It is decided with its group, in a line of groups. |
+| has to wait for a more important pod in a line | It holds the loop up until that line is empty. |
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from enum import Enum, auto
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from placewright.api.podextent import SMALL
 from placewright.framework.runtime.evaluation import Evaluator
@@ -42,20 +40,6 @@ _logger = logging.getLogger(__name__)
 SLICE_SECONDS: Final = 0.005
 #: Seconds that decisions may wait, at once, for waiting pods to be told of events. Over time they wait for half of the time at most.
 PATIENCE_SECONDS: Final = 0.5
-
-
-class State(Enum):
-    """The loop's state: its next step."""
-
-    STANDBY = auto()
-    IDLE = auto()
-    CATCHING_UP = auto()
-    DECIDING = auto()
-    HELD_UP = auto()
-
-
-#: The loop's view of a pod that was handed out. Strings, because reading a member of an `Enum` costs more than all else for a plain pod.
-Kind = Literal["plain", "long", "member", "behind group", "behind long"]
 
 
 class Decider(Protocol):
@@ -89,11 +73,11 @@ class SchedulingLoop:
 
     Args:
         decider: decides the pods.
-        queue: where pods come from.
-        profiles: the evaluator of a schedulerName, or None.
+        queue: pods without a node.
+        profiles: evaluator of a schedulerName, or None.
         clock: seconds, monotonic.
-        lead: whether this replica may decide.
-        precautions: taken before decisions that may end the process.
+        lead: tells whether this replica may decide.
+        precautions: steps before decisions that may end the process.
     """
 
     def __init__(
@@ -115,44 +99,31 @@ class SchedulingLoop:
         self._long = Line(queue, self._decide_in_line)
         #: The group that is being decided; `queue.hand_out_groups` keeps all others in the queue.
         self._groups = Line(queue, self._decide_group)
-        #: The pod that has to wait, with the line that it waits for; None except in the state HELD_UP.
+        #: The pod that holds the loop up, with the line that it waits for.
         self._held: tuple[QueuedPod, Line] | None = None
         self._patience, self._caught_up_at = PATIENCE_SECONDS, clock()
 
-    # --- states ----------------------------------------------------------------------------------------------------------------
+    # --- steps -----------------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Hand pods out until cancelled."""
         async with asyncio.TaskGroup() as lines:
             lines.create_task(self._long.run())
             lines.create_task(self._groups.run())
-            state = State.STANDBY
             while True:
-                state = await self._step(state)
-
-    async def _step(self, state: State) -> State:
-        match state:
-            case State.STANDBY:
                 await self._lead.wait_active()
-                return State.IDLE
-            case State.IDLE:
                 await self._queue.wait_for_pod()
-                return State.CATCHING_UP
-            case State.CATCHING_UP:
                 await self._catch_up()
-                return State.DECIDING
-            case State.DECIDING:
                 async with self._lock:
                     self.decide_slice()
                 await asyncio.sleep(0)
-            case State.HELD_UP:
-                await self._end_wait()
-        return State.STANDBY if self._held is None else State.HELD_UP
+                while self._held is not None:
+                    await self._end_wait(*self._held)
 
     async def _catch_up(self) -> None:
-        """Wait until pods are told of earlier events: one that such an event brings back may come first.
+        """Wait until waiting pods are told of earlier events, because a pod that comes back may be more important.
 
-        Events that come faster than pods are told of them would stop all decisions, so decisions regain patience only as time passes.
+        If events always came faster than pods are told of them, decisions would stop. So decisions regain patience only as time passes.
         """
         began = self._clock()
         self._patience = min(self._patience + began - self._caught_up_at, PATIENCE_SECONDS)
@@ -170,10 +141,8 @@ class SchedulingLoop:
                 return
             self._hand_out(queued)
 
-    async def _end_wait(self) -> None:
+    async def _end_wait(self, queued: QueuedPod, line: Line) -> None:
         """Wait for the line before the pod that is held, and hand the pod out."""
-        assert self._held is not None
-        queued, line = self._held
         await line.emptied()
         async with self._lock:
             self._held = None
@@ -183,30 +152,21 @@ class SchedulingLoop:
     # --- pods ------------------------------------------------------------------------------------------------------------------
 
     def _hand_out(self, queued: QueuedPod) -> None:
-        match self._kind_of(queued):
-            case "plain":
-                self._decider.schedule_one(queued)
-            case "long":
-                self._long.join(queued)
-            case "member":
-                self._queue.hand_out_groups(go=False)
-                self._groups.join(queued)
-            case "behind group":
-                self._held = (queued, self._groups)
-            case "behind long":
-                self._held = (queued, self._long)
-
-    def _kind_of(self, queued: QueuedPod) -> Kind:
-        """Classify a pod. Runs for every pod, so the tests that nearly all pods pass are cheap."""
+        """Decide a pod, or let it wait. Runs for every pod, so the tests that nearly all pods pass are cheap."""
         if self._groups and self._groups.holds_up(queued):
-            return "behind group"
+            self._held = (queued, self._groups)
+            return
         behind_long = self._long and self._long.holds_up(queued)
-        if queued.pod_group is not None:
-            return "behind long" if behind_long else "member"
+        if queued.pod_group is not None and behind_long:
+            self._held = (queued, self._long)
+        elif queued.pod_group is not None:
+            self._queue.hand_out_groups(go=False)
+            self._groups.join(queued)
         # A single pod waits in the line, so that pods of other priorities go on.
-        if behind_long or self._precautions.due(queued) or (queued.pod.extent is not SMALL and self._is_long(queued)):
-            return "long"
-        return "plain"
+        elif behind_long or self._precautions.due(queued) or (queued.pod.extent is not SMALL and self._is_long(queued)):
+            self._long.join(queued)
+        else:
+            self._decider.schedule_one(queued)
 
     def _is_long(self, queued: QueuedPod) -> bool:
         evaluator = self._profiles(queued.pod.scheduler_name)
@@ -229,13 +189,13 @@ class SchedulingLoop:
     async def _prepare(self, queued: QueuedPod) -> None:
         """Do the slow work of a decision piece by piece, with turns of the event loop in between.
 
-        Most of it is kept and follows the cluster by itself: pods counted for a selection, domains of a label. The decision finds
-        it done, and sees the cluster of that moment. Work that was not kept it does itself.
+        Most results are kept and follow the cluster, as counts of selected pods and domains of a label do. So the decision finds
+        them up to date. It repeats work whose result was not kept.
         """
         evaluator = self._profiles(queued.pod.scheduler_name)
         if evaluator is None:
             return
-        turns = Turns(self._clock, lambda: self._lead.active and self._is_there(queued))
+        turns = Turns(self._clock, lambda: self._lead.active and self._queue.in_flight.has(queued.uid))
         try:
             with suppress(FitError):  # the lead is lost, or the pod gone
                 await turns.take(_steps(evaluator.preparation(queued.pod)))
@@ -252,19 +212,14 @@ class SchedulingLoop:
                 yield from self._decider.schedule_in_steps(queued, turns)
 
     def _may_decide(self, queued: QueuedPod) -> bool:
-        """Tell whether a pod that waited may be decided; if not, its attempt has been ended."""
-        if not self._is_there(queued):
+        """Return whether a pod that waited may be decided; if not, its attempt has been ended."""
+        if not self._queue.in_flight.has(queued.uid):
             self._queue.done(queued.uid)
         elif not self._lead.active:
             self._queue.return_unschedulable(queued)
         else:
             return True
         return False
-
-    def _is_there(self, queued: QueuedPod) -> bool:
-        """Return False for a pod that was deleted after it was handed out."""
-        flight = self._queue.in_flight.get(queued.uid)
-        return flight is not None and not flight.gone
 
 
 def _steps(pieces: Iterator[None]) -> Steps[None]:

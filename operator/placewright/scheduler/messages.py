@@ -1,4 +1,4 @@
-"""The texts of events and conditions, word for word kube-scheduler's, because alerts and scripts match them."""
+"""Writes the texts of events and conditions. They are kube-scheduler's, word for word, because alerts and scripts match them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from placewright.api.pods import PodInfo
 from placewright.framework.interface import Diagnosis
 from placewright.framework.status import NODES_ARE_KEPT, Status
 
@@ -44,45 +43,23 @@ def _listed(counted: Mapping[str, int]) -> str:
 
 
 def _of_one(reason: str) -> str:
-    """Return a reason as it is told of one node; only reservations, which kube-scheduler does not have, tell the two apart."""
+    """Return a reason in the singular. Only the reason of reservations, which kube-scheduler does not have, changes."""
     return NODE_IS_KEPT + reason.removeprefix(NODES_ARE_KEPT) if reason.startswith(NODES_ARE_KEPT) else reason
 
 
 def late_rejection(status: Status) -> str:
-    """Write the message of a rejection after a node was chosen (Reserve, Permit).
-
-    Args:
-        status: the plugin's.
-
-    Returns:
-        The text of a cluster with one node.
-    """
+    """Write the message of a rejection after a node was chosen (Reserve, Permit), as if the cluster had one node."""
     reasons = _listed(Counter(status.reasons))
     return f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:"
 
 
 def permit_timeout(plugin: str, seconds: float) -> str:
-    """Write the message of a pod that a Permit plugin kept too long.
-
-    Args:
-        plugin: its name.
-        seconds: how long it may keep a pod.
-
-    Returns:
-        The message.
-    """
+    """Write the message of a pod that a Permit plugin kept longer than the `seconds` that it may."""
     return f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}"
 
 
 def go_duration(seconds: float) -> str:
-    """Write seconds as Go prints a duration.
-
-    Args:
-        seconds: at least 0.
-
-    Returns:
-        `1m30s`, `2.5s`, `100ms` or `0s`.
-    """
+    """Write seconds, 0 or more, as Go prints a duration: `1m30s`, `2.5s`, `100ms` or `0s`."""
     if 0 < seconds < 1:
         return f"{seconds * 1000:g}ms"
     minutes, rest = divmod(seconds, 60)
@@ -91,15 +68,3 @@ def go_duration(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes}m{text}"
     return f"{minutes}m{text}" if minutes else text
-
-
-def skip_deleting(pod: PodInfo) -> str:
-    """Write the note for a pod that is being deleted while it waits.
-
-    Args:
-        pod: being deleted.
-
-    Returns:
-        The note.
-    """
-    return f"skip schedule deleting pod: {pod.key}"

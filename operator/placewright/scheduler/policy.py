@@ -1,4 +1,4 @@
-"""A profile as the queue sees it: the queue may not import plugins, and asks them through this class."""
+"""Answers the queue's questions to a profile. The queue may not import plugins, and asks them through `ProfilePolicy`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from placewright.framework.runtime.failures import Call
 from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
 from placewright.framework.status import Status, error
-from placewright.queue.policy import BackoffPolicy, SortKey, TenantPolicy
+from placewright.queue.policy import BackoffPolicy, SortKey
 from placewright.scheduler.tenants import ProfileTenants
 
 
 class _AfterAll:
-    """Comes after each other part of a sort key."""
+    """The last part of a sort key: it comes after all other parts."""
 
     def __lt__(self, other: object) -> bool:
         return False
@@ -29,12 +29,12 @@ _LAST: Final = _AfterAll()
 
 
 class SortOrder:
-    """The QueueSort plugin with its arguments, and the extenders. Equal orders sort alike, so the next generation keeps the pods' keys.
+    """The QueueSort plugin with its arguments, and the extenders. If the next generation has an equal order, pods keep their keys.
 
-    An order whose plugin has failed equals no other generation's: pods have no key of the plugin, so the next generation asks it again.
+    If the plugin has failed, pods have no key of it. Then the order equals no other generation's, so that the next one asks again.
 
     Args:
-        runtime: one generation of the profile.
+        runtime: runtime of one generation of the profile.
     """
 
     def __init__(self, runtime: ProfileRuntime) -> None:
@@ -57,47 +57,33 @@ class ProfilePolicy:
     """Implements `queue.policy.QueuePolicy` on a profile's runtime.
 
     Args:
-        runtime: one generation of the profile.
+        runtime: runtime of one generation of the profile.
+
+    Attributes:
+        backoff: the profile's backoff.
+        paused: True while the profile hands out no pods.
+        give_up_after: seconds that a pod waits before it is given up; None if the profile gives up no pod.
+        tenants: tenants that take turns; None without `spec.fairness`.
     """
 
     def __init__(self, runtime: ProfileRuntime) -> None:
         self._runtime = runtime
         backoff = runtime.profile.settings.backoff
-        self._backoff = BackoffPolicy(backoff.initial_seconds, backoff.max_seconds)
-        self._paused = runtime.profile.settings.paused
-        self._give_up_after = runtime.profile.settings.give_up_after_seconds
+        self.backoff: Final = BackoffPolicy(backoff.initial_seconds, backoff.max_seconds)
+        self.paused: Final = runtime.profile.settings.paused
+        self.give_up_after: Final = runtime.profile.settings.give_up_after_seconds
         fairness = runtime.profile.settings.fairness
-        self._tenants = None if fairness is None else ProfileTenants(fairness, runtime.cluster)
-
-    @property
-    def backoff(self) -> BackoffPolicy:
-        """The profile's backoff."""
-        return self._backoff
-
-    @property
-    def paused(self) -> bool:
-        """True while the profile hands out no pods."""
-        return self._paused
-
-    @property
-    def give_up_after(self) -> float | None:
-        """Seconds that a pod waits before it is given up; None: it never is."""
-        return self._give_up_after
+        self.tenants: Final = None if fairness is None else ProfileTenants(fairness, runtime.cluster)
 
     @property
     def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:
-        """The plugins' events, and an empty table for `POD_LIMITS`: no event helps a pod that is beyond a limit."""
+        """The plugins' events, and no event for `POD_LIMITS`, because none helps a pod that is beyond a limit."""
         return {**self._runtime.interests, POD_LIMITS: ()}
 
     @property
     def order(self) -> Hashable:
         """The sort order, which the queue compares with the next generation's."""
         return SortOrder(self._runtime)
-
-    @property
-    def tenants(self) -> TenantPolicy | None:
-        """The tenants that take turns; None without `spec.fairness`."""
-        return self._tenants
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Run PreEnqueue. A plugin that raises gates the pod until any event that could help any pod."""
@@ -111,7 +97,7 @@ class ProfilePolicy:
             return error(message)
 
     def binding_extender(self, pod: PodInfo) -> str:
-        """Return the first extender that is interested in the pod and binds; "" when there is none."""
+        """Return the name of the first extender that is interested in the pod and binds; "" when there is none."""
         runtime = self._runtime
         if not runtime.extenders:
             return ""
@@ -121,11 +107,11 @@ class ProfilePolicy:
         """Return the sort key of the profile's QueueSort plugin.
 
         Args:
-            pod: waiting.
-            timestamp: when the pod entered the queue or came back; seconds on the queue's clock.
+            pod: a waiting pod.
+            timestamp: time at which the pod entered the queue or came back; seconds on the queue's clock.
 
         Returns:
-            Lowest first. A pod without a key comes after all others.
+            The key, lowest first. A pod whose plugin fails comes after all others.
         """
         try:
             return self._runtime.queue_sort.sort_key(pod, timestamp)

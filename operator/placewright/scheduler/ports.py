@@ -1,6 +1,7 @@
-"""The scheduler's ports: interfaces to the outside, as protocols. `placewright.kube` implements them, and tests fake them.
+"""The scheduler's ports: its interfaces to the API server and to other replicas.
 
-No call blocks a decision: recorders and writers take the message and return.
+`placewright.kube`, `placewright.leadership` and `placewright.engine` implement them, and tests fake them. Recorders and writers
+only take a message, so that no call blocks a decision.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from placewright.queue.queued import QueuedPod
 
 #: Seconds, monotonic; tests pass a fake.
 Clock = Callable[[], float]
-#: Runs work beside the decisions, without waiting for it, as Go's `go` statement does.
+#: Runs a coroutine beside the decisions, and returns before it ends.
 Start = Callable[[Coroutine[Any, Any, Any]], object]
 
 
@@ -35,11 +36,11 @@ class EventRecorder(Protocol):
         """Queue one event.
 
         Args:
-            pod: the event is about it.
+            pod: subject of the event.
             kind: Normal or Warning.
             reason: a word in CamelCase.
             action: the action that was taken or failed.
-            note: the text; cut to 1024 bytes.
+            note: text, which is cut to 1024 bytes.
         """
 
 
@@ -50,7 +51,7 @@ class StatusWriter(Protocol):
         """Queue the condition PodScheduled=False.
 
         Args:
-            pod: without a node.
+            pod: a pod without a node.
             reason: the condition's reason.
             message: the condition's message.
             nominated_node: None leaves the nomination, "" clears it.
@@ -60,11 +61,11 @@ class StatusWriter(Protocol):
         """Queue the end of a nomination; the condition stays."""
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
-        """Queue a condition that is not PodScheduled; PodScheduled stays.
+        """Queue a condition other than PodScheduled.
 
         Args:
-            pod: without a node, or just bound.
-            condition: without its time, which is that of the write if the status changes.
+            pod: a pod without a node, or a pod that was just bound.
+            condition: the condition. The writer sets its time if the status changes.
         """
 
 
@@ -78,8 +79,8 @@ class GroupStatusWriter(Protocol):
             pod_group: the group.
             placed: members on nodes.
             missing: members that are still needed.
-            message: what the group lacks.
-            error: the scheduler or a plugin broke; the cluster may have room.
+            message: the group's shortage.
+            error: whether the scheduler or a plugin broke. Then the cluster may have room.
         """
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
@@ -95,7 +96,7 @@ class GroupStatusWriter(Protocol):
 
         Args:
             pod_group: the group.
-            condition: as its members have it.
+            condition: the condition of its members.
         """
 
 
@@ -114,7 +115,7 @@ class NoGroupStatus:
 
 @dataclass(frozen=True, slots=True)
 class StatusChannels:
-    """The writers through which the owners of pods and groups are told."""
+    """The writers that report to the owners of pods and groups."""
 
     events: EventRecorder
     status: StatusWriter
@@ -125,32 +126,17 @@ class Evictor(Protocol):
     """Evicts preemption's victims."""
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """Set the victim's DisruptionTarget condition, then delete it. Any exception means that the victim was not evicted.
+        """Set the victim's DisruptionTarget condition, then delete the victim. Raise any exception if it was not evicted.
 
         Args:
-            victim: on `node`.
+            victim: the pod to evict.
             preemptor: the pod that needs the room.
-            node: the victims' node.
-        """
-
-
-class PodsBeingBound(Protocol):
-    """Pods whose binding cycle is under way."""
-
-    def preempt(self, uid: str, plugin: str) -> bool:
-        """Roll a pod back that is a victim of preemption, before its Binding is sent.
-
-        Args:
-            uid: the victim's.
-            plugin: the one that preempts.
-
-        Returns:
-            False when its Binding may have been sent, or none is under way.
+            node: the victim's node.
         """
 
 
 class Lead(Protocol):
-    """Whether this replica is the active one. Asked before every decision; the binder asks again before every request."""
+    """Tells whether this replica is the active one. It is asked before every decision, and before every request of the binder."""
 
     @property
     def active(self) -> bool:
@@ -160,36 +146,19 @@ class Lead(Protocol):
         """Return when `active` is true or may have become true."""
 
 
-class Precautions(Protocol):
-    """Steps taken before a decision that may end the process, so that the next leader knows of it (decision 34)."""
+class Precautions:
+    """Steps before a decision that may end the process, so that the next leader knows of it (decision 34). This class takes none."""
 
     def due(self, queued: QueuedPod) -> bool:
-        """Tell whether precautions are needed before a pod is decided. Asked about every pod, so it must be cheap.
-
-        Args:
-            queued: handed out by the queue.
-
-        Returns:
-            True when `take` is to be awaited.
-        """
+        """Return whether `take` is to be awaited before a pod is decided. Asked about every pod, so it must be cheap."""
+        return False
 
     async def take(self, queued: QueuedPod) -> str:
         """Take precautions. The end of the decision need not be reported.
 
         Returns:
-            "" when they are taken; else why they could not be, and the pod must not be decided now.
+            "" when they are taken; otherwise the reason why the pod must not be decided now.
         """
-
-
-class NoPrecautions:
-    """Takes no precautions."""
-
-    def due(self, queued: QueuedPod) -> bool:
-        """Return False."""
-        return False
-
-    async def take(self, queued: QueuedPod) -> str:
-        """Do nothing."""
         return ""
 
 

@@ -1,13 +1,11 @@
-"""Preemption's second half: victims of a pod are evicted, lower nominations on its node end, and the pod waits until that is done.
+"""Evicts the victims that PostFilter chose for a pod. The pod waits until they are evicted, and lower nominations on its node end.
 
-The order is kube-scheduler's (1.33 and later): all victims but one are evicted at once, then the pod's gate is lifted, then the
-last victim is evicted. So the event of the last victim's end finds the pod ready to be tried. Unlike kube-scheduler, a pod
-whose victim could not be evicted is tried again after its backoff and not at once: where evictions are refused, that would
-repeat without a pause.
+The order is kube-scheduler's (1.33 and later). All victims but one are evicted at once. Then the pod's gate is lifted, and the
+last victim is evicted. So the event of the last victim's end finds the pod ready to be tried. If a victim could not be evicted,
+the pod is tried again after its backoff. kube-scheduler tries it at once, which repeats without a pause while evictions fail.
 
-Members of a group that leave together are one act (decision 24). Where some were evicted and others could not be, the evictions
-of these are repeated, at growing intervals, whether or not the preemptor still waits. The rest of a broken group would hold its
-nodes for nothing.
+Victims of one group leave together (decision 24). If only some of them could be evicted, the other evictions are repeated at
+growing intervals, whether or not the preemptor still waits. The rest of a broken group would hold its nodes for nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgrouprules import standing
 from placewright.framework.preemption.evictions import Evictions
 from placewright.queue.queue import SchedulingQueue
-from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, PodsBeingBound, StatusWriter
+from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, StatusWriter
 
 _logger = logging.getLogger(__name__)
 
@@ -38,12 +36,12 @@ _AGAIN: Final = (1, 2, 4, 8, 16, 32, *[60] * 59)
 
 
 class Preemptor(NamedTuple):
-    """A pod that others leave for.
+    """A pod for which other pods are evicted.
 
     Attributes:
-        pod: waits for the room.
-        node: where all victims stand.
-        plugin: chose the victims.
+        pod: the pod that needs the room.
+        node: node of all victims.
+        plugin: name of the plugin that chose the victims.
     """
 
     pod: PodInfo
@@ -56,20 +54,20 @@ class Preemption:
     """Carries out the evictions that PostFilter chose.
 
     Attributes:
-        cluster: notes which pods were told to leave.
-        queue: holds the preemptor back meanwhile.
-        being_bound: takes victims back that are not bound yet.
+        cluster: columns in which victims are noted as leaving.
+        queue: the queue, in which the preemptor waits.
+        roll_back: rolls back a victim whose Binding has not been sent, by uid and preempting plugin; returns False for other pods.
         evictor: evicts victims that are bound.
-        events: records the event `Preempted`.
-        status: clears nominations.
-        lead: whether this replica may evict.
-        evictions: notes the evictions that are asked for, and the ones that failed.
-        sleep: waits so many seconds.
+        events: recorder of the event `Preempted`.
+        status: writer that clears nominations.
+        lead: tells whether this replica may evict.
+        evictions: record of the evictions that are asked for, and of the ones that failed.
+        sleep: function that waits so many seconds.
     """
 
     cluster: Cluster
     queue: SchedulingQueue
-    being_bound: PodsBeingBound
+    roll_back: Callable[[str, str], bool]
     evictor: Evictor
     events: EventRecorder
     status: StatusWriter
@@ -102,7 +100,7 @@ class Preemption:
         try:
             await self._evict(preemptor, victims)
         except asyncio.CancelledError:
-            for victim in victims:  # which evictions were sent is unknown; the API server shows the pods that leave
+            for victim in victims:  # some evictions may have been sent; the API server shows the pods that leave
                 self.cluster.stays_after_all(victim.uid)
             raise
 
@@ -114,11 +112,12 @@ class Preemption:
             self.queue.nominator.making_room_for.discard(preemptor.pod.uid)
         was_gated = self.queue.lift_gate(preemptor.pod.uid)
         left.append(await self._leaves(last, preemptor))
-        # The end of a victim that still stands is the event that brings the pod back. Tried before, the pod might take another node, and
-        # the victims would have left for nothing. After a failure, or when all ended before the gate was lifted, no such event comes.
+        # The end of a victim that still stands is the event that brings the pod back. If the pod were tried before, it might take another
+        # node, and the victims would have left for nothing. After a failure, no such event comes. Nor does it come if all victims ended
+        # before the gate was lifted.
         ended = was_gated and not any(self.cluster.placement(victim.uid) for victim in victims)
         if ended or not all(left):
-            # Where every eviction is refused, a pod that is tried early would be tried, and its victims told, without a pause.
+            # With its full backoff, because while evictions are refused the pod would be tried without a pause.
             self.queue.retry(preemptor.pod.uid, full_backoff=not all(left))
         await self._finish(self._torn(victims, left), preemptor)
 
@@ -146,7 +145,7 @@ class Preemption:
         return place is not None and not self.cluster.leaves(place.pod)
 
     def _by(self, preemptor: Preemptor) -> str:
-        """Return upstream's words for the preemptor, and of a group the member and the node, which upstream's words leave out.
+        """Return kube-scheduler's words for the preemptor. For a group, add the member and its node.
 
         A group preempts anywhere in the cluster. A member that joins a gang whose other members have nodes preempts as a pod.
         """
@@ -161,7 +160,7 @@ class Preemption:
         """Evict one victim; return True when it is on its way out."""
         note = f"Preempted by {self._by(preemptor)}"
         try:
-            if self.being_bound.preempt(victim.uid, preemptor.plugin):  # it is not bound yet: giving its room back is enough
+            if self.roll_back(victim.uid, preemptor.plugin):  # it is not bound yet: giving its room back is enough
                 note += _IN_MEMORY
             else:
                 await self.evictor.evict(victim, preemptor.pod, preemptor.node)

@@ -1,4 +1,4 @@
-"""Counts of repairs: facts about the cluster that this process had wrong and mended, for metrics and the log."""
+"""Counts the facts about the cluster that this process had wrong and mended, for metrics and the log."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Repairs:
         outdated: pods in the queue that had changed.
         unbound: Bindings of unknown outcome that turned out not to exist.
         forgotten: pods that held room on a node although they are gone.
-        replaced: pods that held room on a node although a watch showed that a younger pod has their name. Most of them come
-            from a Binding that reached the younger pod, on an API server that does not compare uids.
+        replaced: pods that held room on a node although a younger pod had their name. Mostly their Binding reached the younger
+            pod, on an API server that does not compare uids.
         nodes_missed: nodes that the columns did not know.
         nodes_vanished: nodes in the columns that do not exist.
         nodes_stale: nodes that had changed.

@@ -1,7 +1,7 @@
-"""The scheduler: takes pods from the queue one by one, decides each, assumes it on its node, and starts its binding.
+"""The scheduler takes pods from the queue one by one. It decides each pod, assumes it on its node, and starts its binding.
 
-`schedule_one` chooses the way of a pod: by itself, with extenders, or with its group. Each way runs a scheduling cycle and
-starts a binding cycle. `loop` says which pod is decided when.
+`Scheduler.schedule_one` decides a pod by itself, with extenders, or with its group. Each way runs a scheduling cycle and starts a
+binding cycle. `loop` decides when a pod has its turn.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -35,7 +35,6 @@ from placewright.scheduler.ports import (
     GroupStatusWriter,
     Lead,
     NoGroupStatus,
-    NoPrecautions,
     Precautions,
     Start,
     StatusChannels,
@@ -56,15 +55,15 @@ class Ports:
     """The scheduler's outgoing interfaces (events, status, evictions) and its observers.
 
     Attributes:
-        events: records Kubernetes events.
-        status: writes conditions and nominations.
-        evictor: evicts victims.
-        observers: told of each attempt.
-        groups: writes the status of groups.
-        sleep: waits so many seconds.
-        start: runs a binding cycle; None runs it as a task of the scheduler, which bounds how many there are.
-        precautions: taken before decisions that may end the process.
-        since_1970: seconds since 1970, with which times of the API are compared; None where no time passes.
+        events: recorder of Kubernetes events.
+        status: writer of conditions and nominations.
+        evictor: client that evicts victims.
+        observers: listeners that are told of each attempt.
+        groups: writer of the status of groups.
+        sleep: function that waits so many seconds.
+        start: function that runs a binding cycle; None runs it as a task of the scheduler, which bounds how many there are.
+        precautions: steps before decisions that may end the process.
+        since_1970: clock in seconds since 1970, for times of the API; None if no time passes, as in tests.
     """
 
     events: EventRecorder
@@ -74,32 +73,28 @@ class Ports:
     groups: GroupStatusWriter = field(default_factory=NoGroupStatus)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     start: Start | None = None
-    precautions: Precautions = field(default_factory=NoPrecautions)
+    precautions: Precautions = field(default_factory=Precautions)
     since_1970: Clock | None = None
 
 
-class PodScheduler(Protocol):
-    """One of the ways in which a pod is scheduled: by itself, with extenders, or with its group."""
-
-    def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
-        """Run the scheduling cycle, and start the binding cycle of each pod that got a node.
-
-        Args:
-            queued: handed out by the queue.
-            evaluator: its profile's.
-        """
-
-
 @dataclass(frozen=True, slots=True)
-class _OnePodScheduler:
-    """The steps that are the same with and without extenders.
+class PodScheduler:
+    """Schedules one pod by itself, with or without extenders.
+
+    With extenders the cycles are the same, with questions in between. Extenders see the pods of a profile one after the other, as
+    they do with kube-scheduler, because they count the pods that they agreed to. So the profile's other pods wait for the decision.
+    They do not wait for the binding.
 
     Attributes:
-        attempts: begins and ends the attempt.
-        reserver: assumes and reserves.
+        attempts: begins and ends attempts.
+        reserver: assumes and reserves pods.
         binding: the binding cycle.
-        groups: for a pod that joins its group after the others were placed.
+        groups: scheduler of groups, for a pod that joins its group after the others were placed.
         start: runs coroutines beside other decisions.
+        cycle: the scheduling cycle.
+        extended: the scheduling cycle with extenders.
+        cluster: columns that show whether the pod got a node while extenders were asked.
+        queue: the queue, which holds the profile's pods while extenders are asked.
     """
 
     attempts: Attempts
@@ -107,66 +102,27 @@ class _OnePodScheduler:
     binding: BindingCycle
     groups: PodGroupScheduler
     start: Start
-
-    def assume(self, attempt: Attempt, result: ScheduleResult) -> None:
-        """Tell observers of the decision; assume, reserve, permit.
-
-        Args:
-            attempt: under way.
-            result: just decided, on the columns as they are.
-
-        Raises:
-            FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
-        """
-        attempt.chose(result)
-        self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
-        self.reserver.assume(result)
-
-    def fail(self, attempt: Attempt, problem: Exception) -> None:
-        """End the attempt of a pod that has no node; its group hears of it."""
-        self.attempts.fail(attempt, problem)
-        self.groups.decided_singly(attempt.pod, str(problem))
-
-    def binding_cycle(self, attempt: Attempt, result: ScheduleResult) -> Coroutine[Any, Any, bool]:
-        """Wait for permission, prepare, bind; behind the barrier of the pod's group while that is being bound.
-
-        Args:
-            attempt: under way.
-            result: assumed, reserved and permitted; the pod's group hears of it.
-
-        Returns:
-            The binding cycle, to be awaited; True when the pod is bound.
-        """
-        if attempt.pod.pod_group is None:
-            return self.binding.run(attempt, result)
-        self.groups.decided_singly(attempt.pod)
-        return self.binding.run(attempt, result, self.groups.barrier_of(attempt.pod))
-
-
-@dataclass(frozen=True, slots=True)
-class SinglePodScheduler(_OnePodScheduler):
-    """Schedules one pod by itself.
-
-    Attributes:
-        cycle: the scheduling cycle.
-    """
-
     cycle: SchedulingCycle
+    extended: ExtendedCycle
+    cluster: Cluster
+    queue: SchedulingQueue
 
     def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
-        """Run the scheduling cycle now, and start the binding cycle beside other decisions.
+        """Run the scheduling cycle, and start the binding cycle beside other decisions. Extenders decide later.
 
         Args:
             queued: handed out by the queue.
             evaluator: its profile's.
         """
         attempt = self.attempts.begin(queued, evaluator)
-        result = self.scheduling_cycle(attempt, evaluator)
-        if result is not None:
-            self.start(self.binding_cycle(attempt, result))
+        if evaluator.runtime.extenders_for(attempt.pod):
+            self.queue.hold(attempt.pod.scheduler_name)
+            self.start(self._cycles_with_extenders(attempt, evaluator))
+        elif (result := self.scheduling_cycle(attempt, evaluator)) is not None:
+            self.start(self._binding_cycle(attempt, result))
 
     def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
-        """Filter, score, select, assume, reserve, permit.
+        """Filter, score, select, assume, reserve and permit the pod.
 
         Args:
             attempt: just begun.
@@ -178,101 +134,74 @@ class SinglePodScheduler(_OnePodScheduler):
         try:
             within = None if attempt.pod.pod_group is None else self.groups.within(attempt.pod, evaluator)
             result = self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
-            self.assume(attempt, result)
+            self._assume(attempt, result)
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self.fail(attempt, problem)
+            self._fail(attempt, problem)
             return None
         return result
 
-
-@dataclass(frozen=True, slots=True)
-class ExtenderPodScheduler(_OnePodScheduler):
-    """Schedules one pod with extenders: the same cycles, with questions in between.
-
-    Extenders see one pod of a profile after the other, as they do with kube-scheduler, because they count the pods that they
-    agreed to. So the profile's other pods wait for the decision, and not for the binding.
-
-    Attributes:
-        cycle: the scheduling cycle with extenders.
-        cluster: where the pod may be found on a node after the questions.
-        queue: held for the profile while extenders are asked.
-    """
-
-    cycle: ExtendedCycle
-    cluster: Cluster
-    queue: SchedulingQueue
-
-    def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
-        """Start both cycles; the extenders' answers decide later.
-
-        Args:
-            queued: handed out by the queue.
-            evaluator: its profile's.
-        """
-        attempt = self.attempts.begin(queued, evaluator)
-        self.queue.hold(attempt.pod.scheduler_name)
-        self.start(self._both_cycles(attempt, evaluator))
-
-    async def _both_cycles(self, attempt: Attempt, evaluator: Evaluator) -> bool:
-        result = await self.scheduling_cycle(attempt, evaluator)
-        return result is not None and await self.binding_cycle(attempt, result)
-
-    async def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
-        """Ask the extenders and decide; assume, reserve, permit.
-
-        Args:
-            attempt: just begun.
-            evaluator: the pod's profile.
-
-        Returns:
-            The decision; None for a pod that is back in the queue or needs no node from us any more.
-        """
+    async def _cycles_with_extenders(self, attempt: Attempt, evaluator: Evaluator) -> bool:
         try:
-            result = await self.cycle.place(evaluator, attempt.pod, attempt.steps, self.groups.within(attempt.pod, evaluator))
-            if self._settled_elsewhere(attempt.uid):
-                self.queue.done(attempt.uid)
-                return None
-            self.assume(attempt, result)
+            result = await self.extended.place(evaluator, attempt.pod, attempt.steps, self.groups.within(attempt.pod, evaluator))
+            if not self.queue.in_flight.has(attempt.uid) or self.cluster.placement(attempt.uid) is not None:
+                self.queue.done(attempt.uid)  # deleted, or bound by another scheduler, while extenders were asked
+                return False
+            self._assume(attempt, result)
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self.fail(attempt, problem)
-            return None
+            self._fail(attempt, problem)
+            return False
         finally:
             self.queue.release(attempt.pod.scheduler_name)
-        return result
+        return await self._binding_cycle(attempt, result)
 
-    def _settled_elsewhere(self, uid: str) -> bool:
-        """Return whether the pod was deleted, or got a node from another scheduler, while extenders were asked."""
-        flight = self.queue.in_flight.get(uid)
-        return flight is None or flight.gone or self.cluster.placement(uid) is not None
+    def _assume(self, attempt: Attempt, result: ScheduleResult) -> None:
+        """Tell observers of the decision. Then assume, reserve and permit the pod, or raise after everything has been given back."""
+        attempt.chose(result)
+        self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
+        self.reserver.assume(result)
+
+    def _fail(self, attempt: Attempt, problem: Exception) -> None:
+        """End the attempt of a pod that has no node, and report that to its group."""
+        self.attempts.fail(attempt, problem)
+        self.groups.decided_singly(attempt.pod, str(problem))
+
+    def _binding_cycle(self, attempt: Attempt, result: ScheduleResult) -> Coroutine[Any, Any, bool]:
+        """Return the binding cycle. While the pod's group is being bound, it waits behind the group's barrier."""
+        ref = attempt.pod.pod_group
+        if ref is None:
+            return self.binding.run(attempt, result)
+        self.groups.decided_singly(attempt.pod)
+        return self.binding.run(attempt, result, self.groups.forming.get(ref))
 
 
 class Scheduler:
-    """Decides and binds.
+    """Decides the pods of all profiles and binds them to nodes.
+
+    `ClusterEventHandlers` feeds the cluster and the queue. The scheduler changes the cluster only by assuming pods.
 
     Args:
-        cluster: fed by `ClusterEventHandlers`, and changed here by assumptions.
-        queue: fed by `ClusterEventHandlers`.
-        profiles: the evaluator of a schedulerName, or None; asked anew for every pod, so that a swapped profile takes effect at
-            once.
+        cluster: nodes and the pods on them.
+        queue: pods without a node.
+        profiles: evaluator of a schedulerName, or None. It is asked for every pod, so that a new profile takes effect at once.
         cycle: the scheduling cycle.
         ports: outgoing interfaces.
         clock: seconds, monotonic.
-        lead: whether this replica may decide.
+        lead: tells whether this replica may decide.
 
     Attributes:
-        queue: as given.
-        loop: hands pods out.
-        counts: the outcomes so far.
+        queue: pods without a node.
+        loop: the loop that hands pods out.
+        counts: outcomes so far.
         waiting: pods that Permit plugins keep.
         binding: the binding cycle.
         attempts: begins and ends attempts.
-        evictions: the record of the evictions that were asked for lately.
+        evictions: record of the evictions that were asked for lately.
         pod_groups: the scheduler of groups.
-        given_up: reports pods that have waited too long.
+        given_up: reports of pods that have waited too long.
     """
 
     def __init__(
@@ -297,16 +226,17 @@ class Scheduler:
         self.given_up = GiveUpReports(queue, cluster.pod_groups, profiles, channels, lead, clock)
         self.binding = BindingCycle(cluster, queue, self.waiting, failures, ports.events, ports.observers, self.counts)
         self.evictions = Evictions(cluster, clock, ports.since_1970, queue.first_tried)
-        preemption = Preemption(cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, self.evictions, ports.sleep)
+        preemption = Preemption(
+            cluster, queue, self.binding.preempt, ports.evictor, ports.events, ports.status, lead, self.evictions, ports.sleep
+        )  # fmt: skip
         self.attempts = Attempts(cluster, clock, ports.observers, failures, preemption, self.counts, self.spawn)
         reserver = Reserver(cluster, queue, self.waiting, self.counts)
-        self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
-        start = ports.start or self.spawn
-        members = MemberCycle(cluster, queue, cycle, reserver, self._extended)
+        extended, start = ExtendedCycle(cluster, cycle, lambda: lead.active), ports.start or self.spawn
+        members = MemberCycle(cluster, queue, cycle, reserver, extended)
         self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, start, ports.since_1970)
-        shared = (self.attempts, reserver, self.binding, self.pod_groups, start)
-        self._single = SinglePodScheduler(*shared, cycle)
-        self._with_extenders = ExtenderPodScheduler(*shared, self._extended, cluster, queue)
+        self._single = PodScheduler(
+            self.attempts, reserver, self.binding, self.pod_groups, start, cycle, extended, cluster, queue
+        )  # fmt: skip
         self.loop = SchedulingLoop(self, queue, profiles, clock, lead, ports.precautions)
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
@@ -315,7 +245,7 @@ class Scheduler:
         """Decide a pod that the queue handed out, and start its binding, as kube-scheduler's `ScheduleOne` does."""
         evaluator = self._evaluator_for(queued)
         if evaluator is not None:
-            self._way_of(queued.pod, evaluator).schedule_one(queued, evaluator)
+            (self.pod_groups if self._is_in_group(queued.pod, evaluator) else self._single).schedule_one(queued, evaluator)
 
     def give_back(self, queued: QueuedPod, problem: str) -> None:
         """End the attempt of a pod that cannot be decided now; it backs off.
@@ -339,13 +269,10 @@ class Scheduler:
             The steps, not begun.
         """
         evaluator = self._evaluator_for(queued)
-        if evaluator is None:
-            return
-        way = self._way_of(queued.pod, evaluator)
-        if way is self.pod_groups:
+        if evaluator is not None and self._is_in_group(queued.pod, evaluator):
             yield from self.pod_groups.schedule_in_steps(queued, evaluator, turns)
-        else:
-            way.schedule_one(queued, evaluator)
+        elif evaluator is not None:
+            self._single.schedule_one(queued, evaluator)
 
     def _evaluator_for(self, queued: QueuedPod) -> Evaluator | None:
         """Return the evaluator of the pod's profile; None for a pod that is not to be decided, whose attempt has been ended."""
@@ -359,12 +286,8 @@ class Scheduler:
             self.pod_groups.reservations.review()
         return evaluator
 
-    def _way_of(self, pod: PodInfo, evaluator: Evaluator) -> PodScheduler:
-        if pod.pod_group is not None and self.pod_groups.decides(pod, evaluator):
-            return self.pod_groups
-        if evaluator.runtime.extenders_for(pod):
-            return self._with_extenders
-        return self._single
+    def _is_in_group(self, pod: PodInfo, evaluator: Evaluator) -> bool:
+        return pod.pod_group is not None and self.pod_groups.decides(pod, evaluator)
 
     # --- all pods ------------------------------------------------------------------------------------------------------------
 
@@ -382,13 +305,13 @@ class Scheduler:
                 self.pod_groups.reservations.review()
 
     def end_term(self) -> None:
-        """Roll back pods that wait for permission or an extender, or are in PreBind, because this replica is no longer the active one.
+        """Roll back pods that wait for permission or an extender, or are in PreBind. This replica is no longer the active one.
 
-        Requests on their way to the API server end by themselves, because the binder asks for the lead before each request.
+        Bindings end by themselves, because the binder asks for the lead before each request.
         """
         for pod in self.waiting:
             pod.give_up(LEAD_LOST)
-        self._extended.give_up()
+        self._single.extended.give_up()
         for uid in tuple(self.binding.preparing):
             self.binding.end_preparation(uid)
 
@@ -399,7 +322,7 @@ class Scheduler:
             await self._task_ended.wait()
 
     async def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Let bindings and evictions under way end, and cancel the ones that have not after `seconds`. Called after `run` was cancelled.
+        """Let bindings and evictions under way end, and cancel them after `seconds`. Called after `run` was cancelled.
 
         Returns:
             False when a binding was cancelled whose Binding may have been sent.

@@ -1,7 +1,7 @@
-"""The tenants of one profile, by `spec.fairness`: a pod's tenant, its weight, and the charge for handing the pod out.
+"""The tenants of one profile, by `spec.fairness`: the pods' tenants, their weights, and the charges for handing pods out.
 
-A pod is charged in full each time that it is handed out, and nothing is given back when its attempt fails: an attempt takes the
-scheduler's time whether or not it succeeds, and a tenant whose failed pods were cheaper could take the turns of others with them.
+A pod is charged in full each time that it is handed out, also if its attempt fails. An attempt takes the scheduler's time whether
+or not it succeeds. If failed pods were cheaper, a tenant could take the turns of others with them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ProfileTenants:
     """Implements `queue.policy.TenantPolicy` on the settings of a profile.
 
     Args:
-        fairness: of the profile; it takes turns.
-        cluster: whose nodes say how large a pod's share is.
+        fairness: settings of a profile whose tenants take turns.
+        cluster: cluster whose resources the pods share.
     """
 
     def __init__(self, fairness: Fairness, cluster: Cluster) -> None:
@@ -44,38 +44,24 @@ class ProfileTenants:
         return BY_NAMESPACE if self._label is None else f"={self._label}"
 
     def tenant_of(self, pod: PodInfo) -> str:
-        """Name the tenant of a pod.
-
-        Args:
-            pod: waiting.
-
-        Returns:
-            Its namespace, or the value of the label; "" for a pod without the label, or with an empty value.
-        """
+        """Return the pod's namespace, or the value of the label; "" for a pod without the label, or with an empty value."""
         return pod.namespace if self._label is None else (pod.pod.metadata.labels or {}).get(self._label, "")
 
     def weight(self, tenant: str) -> int:
-        """Return the weight of a tenant.
-
-        Args:
-            tenant: as `tenant_of` names it.
-
-        Returns:
-            1 where the profile names no other.
-        """
+        """Return the weight of a tenant: 1 if the profile states no other."""
         return self._weights.get(tenant, 1)
 
     def charge(self, pod: PodInfo) -> int:
-        """Compute the charge for a pod: its dominant share of the cluster, after Dominant Resource Fairness (Ghodsi et al., 2011).
+        """Compute the pod's dominant share of the cluster, after Dominant Resource Fairness (Ghodsi et al., 2011).
 
         The shares are those of its requests, and of one place among the pods that the nodes can hold. So a pod without requests
-        costs a place. A resource that no node offers does not count.
+        costs a place. A resource that no node offers does not count. If the profile charges by pods, each pod costs the same.
 
         Args:
-            pod: about to be tried.
+            pod: a pod that is about to be tried.
 
         Returns:
-            A part of `WHOLE_CLUSTER`, the whole at most; the same for each pod where the profile charges by pods.
+            A part of `WHOLE_CLUSTER`, the whole at most.
         """
         if self._by_pods:
             return WHOLE_CLUSTER // _SMALLEST_PART

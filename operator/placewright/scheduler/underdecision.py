@@ -1,6 +1,6 @@
-"""Finds the pod that is being decided in the stack of an event loop that hangs, so that no decision has to note its pod in advance.
+"""Finds the pod that is being decided when the event loop hangs. It reads the stack, so that no decision has to note its pod.
 
-A pod whose queueing hint hangs is found as well: set apart as a suspect, it waits where no hint is asked.
+A pod whose queueing hint hangs is found as well. Once it is set apart as a suspect, its hints are no longer asked.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _DECIDING: Final = {
     "schedule_in_steps": "queued",
     "_prepare": "queued",
     "scheduling_cycle": "attempt",
+    "_cycles_with_extenders": "attempt",
     "_schedule_with_extenders": "group",
     "_helps": "queued",
 }
@@ -29,10 +30,10 @@ def pod_under_decision(frame: FrameType | None) -> QueuedPod | None:
     """Find the pod that a frame or one of its callers decides.
 
     Args:
-        frame: the innermost of a stack.
+        frame: the innermost frame of a stack.
 
     Returns:
-        The pod, of a group the member that was handed out or the first; None when no pod is being decided.
+        The pod; None when no pod is being decided. A group is found by the member that was handed out, or by its first member.
     """
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(_ROOMS):

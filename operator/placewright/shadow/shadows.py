@@ -14,6 +14,7 @@ from placewright.cluster.objects import ClusterObject
 from placewright.cluster.observedcluster import ObservedCluster
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.eventhandlers import ClusterEventObserver
 from placewright.scheduler.ports import Clock
 from placewright.shadow.shadow import Build, Shadow
 from placewright.shadow.tape import Decided, EntryKind, choice_of
@@ -26,7 +27,7 @@ TIMED: Final = 16
 LONGEST_NOTE: Final = 50e-6
 
 
-class Shadows:
+class Shadows(ClusterEventObserver):
     """Listens to the live cluster, to the event handlers' objects and pods, and to decisions as one of the scheduler's observers.
 
     The three only note; the work is done in `work`, which `run` calls.

@@ -12,6 +12,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
 from placewright.observability.metrics import upstream
 from placewright.observability.metrics.series import CounterSeries, Histograms, Series
+from placewright.scheduler.eventhandlers import Stopwatch
 
 #: One call of a hint in so many is timed: a hint is called for thousands of pods in a row.
 HINT_SAMPLE: Final = 10
@@ -20,7 +21,7 @@ _NO_ANSWER: Final = "<error>"
 _BROKEN: Final = "Error"
 
 
-class EventTimes:
+class EventTimes(Stopwatch):
     """The times of handling events of watches. It is the `Stopwatch` of the event handlers."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
