@@ -222,9 +222,10 @@ def test_many_nodes_with_nominated_pods_are_looked_at_together_and_each_is_told_
         scene.nominated[NodeName(f"n{n}")] = [neighbour(dice, f"nominated{n}", dice.randint(2, 5))]
     checker = scene.evaluator().checker
     try:
-        together = checker.rejected_with_nominated_pods(newcomer, None).by_row()
+        rejections = checker.rejected_with_nominated_pods(newcomer, None).grouped()
     except CycleError:
         return
+    together = {row: status for status, rejected in rejections for row in rejected.tolist()}
     rows = [int(row) for row in scene.cluster.rows()]
     alone = {row: checker.with_nominated_pods(newcomer, row) for row in rows}
     assert together == {row: status for row, status in alone.items() if status is not None and not status.ok}

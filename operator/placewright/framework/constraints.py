@@ -1,7 +1,7 @@
 """Constraints on the fields of a plugin's arguments, beyond their types.
 
-A constraint stands in the field's annotation, `weight: Annotated[int, within(0, 100)] = 1`, and nowhere else: the reader of profiles
-checks it, and the JSON Schema of the arguments prints it. Rules that look at two fields are a matter of the arguments' `validate`.
+A constraint stands in the field's annotation, `weight: Annotated[int, within(0, 100)] = 1`, and nowhere else. The reader of profiles
+checks it, and the JSON Schema of the arguments prints it. The arguments' `validate` checks rules that look at two fields.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def not_empty(allowed: str) -> Meta:
     """Allow any text but the empty one.
 
     Args:
-        allowed: what the text should be, for messages and the schema, such as "a resource's name".
+        allowed: the meaning of the text, for messages and the schema, such as "a resource's name".
 
     Returns:
         A constraint for the field's annotation.
@@ -78,7 +78,7 @@ def without(text: str, allowed: str) -> Meta:
 
     Args:
         text: the characters that are refused.
-        allowed: what the text should be, for messages and the schema.
+        allowed: the meaning of the text, for messages and the schema.
 
     Returns:
         A constraint for the field's annotation.
@@ -102,11 +102,11 @@ def holds(value: Any, facets: Mapping[str, Any]) -> bool:
     """Judge one value.
 
     Args:
-        value: of the type that the field has; None where the field is not there, which every constraint allows.
+        value: a value of the field's type; None if the field is absent, which every constraint allows.
         facets: the constraint's part of a JSON Schema (`Meta.extra_json_schema`).
 
     Returns:
-        True where the value keeps the constraint.
+        True if the value keeps the constraint.
     """
     return value is None or all(_KEPT[word](value, limit) for word, limit in facets.items() if word in _KEPT)
 

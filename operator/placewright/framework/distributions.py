@@ -24,11 +24,8 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"console": ("console",), "lab":
 def lacking(name: str) -> str:
     """Find out whether a distribution can be used.
 
-    Args:
-        name: its folder in the repository.
-
     Returns:
-        Why it cannot be used and what to install, in one line; empty where it can.
+        Why it cannot be used and what to install, in one line; empty if it can.
     """
     distribution = f"placewright-{name}"
     try:
@@ -39,14 +36,7 @@ def lacking(name: str) -> str:
 
 
 def how_to_install(name: str) -> str:
-    """Say how a distribution is installed: from its folder, because an index may have one of the same name by other authors.
-
-    Args:
-        name: its folder in the repository.
-
-    Returns:
-        The end of a sentence.
-    """
+    """Say how a distribution is installed: from its folder, because an index may have one of the same name by other authors."""
     return f"in a clone of Placewright {__version__}, run pip install . {' '.join(f'./{each}' for each in _NEEDED[name])}"
 
 

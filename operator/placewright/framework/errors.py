@@ -55,7 +55,7 @@ def raised(problem: BaseException) -> str:
     """Put into one line what a plugin raised.
 
     Args:
-        problem: of any class; its `__str__` may raise, too.
+        problem: an exception of any class; its `__str__` may raise, too.
 
     Returns:
         `ValueError: no such zone`, at most 500 characters, because an event of Kubernetes holds 1024.

@@ -1,7 +1,7 @@
 """Cluster events and queueing hints: which change in the cluster could help which rejected pod.
 
-A plugin registers, for each kind of event that could turn its rejection around, a hint: a function that looks at the pod and at the
-object before and after, and says whether trying again is worth it. Facts: kube-scheduler's `framework/types.go` and plugin hints.
+A plugin registers a hint for each kind of event that could turn its rejection around. The hint looks at the pod, and at the object before
+and after the event. It says whether trying the pod again is worth it. Facts: kube-scheduler's `framework/types.go` and plugin hints.
 """
 
 from __future__ import annotations
@@ -70,8 +70,22 @@ class Action(enum.IntFlag):
     UPDATE_POD_TERMINATING = enum.auto()
     UPDATE_OTHER = enum.auto()
 
-    ALL = 2 * UPDATE_OTHER - 1  # the bits of all members, because UPDATE_OTHER is the last of them
-    UPDATE = ALL & ~(ADD | DELETE)
+    UPDATE = (
+        UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_ANNOTATION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_CLAIM
+        | UPDATE_POD_TERMINATING
+        | UPDATE_OTHER
+    )
+    ALL = ADD | DELETE | UPDATE
 
 
 _POD_RESOURCES: Final = frozenset({EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
@@ -106,10 +120,10 @@ class ClusterEvent:
         """Judge whether a plugin must be asked about this event.
 
         Args:
-            registered: what the plugin registered; of several actions one is enough.
+            registered: the event that the plugin registered; one of its actions is enough.
 
         Returns:
-            True where it registered the wildcard, or this kind of object with one of these actions. A registration for pods hears of
+            True if it registered the wildcard, or this kind of object with one of these actions. A registration for pods hears of
             assigned and of unscheduled pods.
         """
         if registered.wildcard:
@@ -153,14 +167,14 @@ class QueueingHint(enum.Enum):
 #: Takes the rejected pod, the object before the event or None, and the object after it or None. None stands for an object that was not
 #: there yet, or is not there any more. A registration for ADD and UPDATE alone never gets None as the object after.
 QueueingHintFn = Callable[[PodInfo, Object | None, Object | None], QueueingHint]
-#: Takes the rejected pod, and a pod on a node before (None: it came) and after the event; False only where the hint is sure to say SKIP.
+#: Takes the rejected pod, and a pod on a node before (None: it came) and after the event; False only if the hint is sure to say SKIP.
 Narrowing = Callable[[PodInfo, PodInfo | None, PodInfo], bool]
 
 
 # A dataclass with slots cannot be made through `EventKeys[Node](…)`: Python 3.11 sets an attribute on it.
 @dataclass(frozen=True)
 class EventKeys(Generic[Object]):
-    """Keys by which the queue finds the waiting pods that an event concerns, so that it asks one hint and not thousands.
+    """Keys of the waiting pods that an event concerns, so that the queue asks one hint and not thousands.
 
     Both functions are called often: once for each pod that begins to wait, and once for each event. The keys may depend on their
     arguments alone, because the queue keeps it.
@@ -194,13 +208,13 @@ def always(_pod: PodInfo, _old: object, _new: object) -> QueueingHint:
 
 @dataclass(frozen=True)
 class ClusterEventWithHint(Generic[Object]):
-    """An event that a plugin wants to hear of, and the hint that the queue then asks about each pod that the plugin rejected.
+    """An event that a plugin wants to hear of, with the hint for each pod that the plugin rejected.
 
     The parameter is the class of the event's objects, so that a hint is checked against it: `ClusterEventWithHint[Node]`.
 
-    A hint is called on the thread of the event loop, for each waiting pod that this plugin rejected or gates, whenever such an event
-    happens; thousands of pods are asked in slices of some milliseconds. It changes nothing. The object after the event is in the columns
-    already. A hint that raises counts as QUEUE, because a pod must not be lost.
+    Whenever such an event happens, the queue calls the hint for each waiting pod that this plugin rejected or gates. It calls it on the
+    thread of the event loop, in slices of some milliseconds. A hint changes nothing. The columns show the object after the event already.
+    A hint that raises counts as QUEUE, because a pod must not be lost.
 
     Attributes:
         event: kind of object, and its change.

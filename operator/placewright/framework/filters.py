@@ -1,7 +1,6 @@
 """Bases of filters: one with a single reason for every node, and rules about domains as preemption's trials judge them.
 
-In a trial one row alone is different: it is asked with its own pods as they are now, and with those of all other rows as they were when the
-counts were made.
+In a trial one row alone is different. Its own pods count as they are now; pods of all other rows count as they were before.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class RowwiseCounts:
     """Pods of a selection by domain.
 
     Attributes:
-        before: by code, when this was made; shape (distinct,) int64.
+        before: pods by code, when this was made; shape (distinct,) int64.
     """
 
     def __init__(self, cluster: Cluster, selection: PodSelection | None, codes: Codes, distinct: int) -> None:
@@ -69,7 +68,7 @@ class RowwiseCounts:
             rows: shape (k,).
 
         Returns:
-            Counts, shape (k,). Changes of other rows in the domain are left out, because each row is judged as if it alone were changed.
+            Counts, shape (k,). Changes of other rows in the domain do not count: each row is judged as if it alone were changed.
         """
         return self.before[self._codes[rows]] + self.change(rows)
 

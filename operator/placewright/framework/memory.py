@@ -1,7 +1,7 @@
 """Keeps values that a plugin worked out, within a bound of bytes. The value that was asked for longest ago is forgotten first.
 
-The keys and values follow from pods, whose size others decide. So all plugins of all profiles together keep no more than `PLUGIN_BYTES`,
-which belongs to the process as its memory does; a value that is too large for it is worked out each time.
+The keys and values follow from pods, and the authors of pods choose how large they are. So all plugins of all profiles together keep at
+most `PLUGIN_BYTES`. A value that is too large for that is worked out each time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from placewright.cluster.cluster import Cluster
 
 T = TypeVar("T")
 
-#: The bytes of all memories of this process together. The engine makes it smaller where there is little memory.
+#: The bytes of all memories of this process together. The engine makes it smaller if there is little memory.
 PLUGIN_BYTES: Final = SharedBytes(64 * 2**20)
-#: A key with its value; larger ones are worked out each time. A Deployment's constraints and terms are some KB.
+#: Bytes of a key with its value; larger values are worked out each time. A Deployment's constraints and terms are some KB.
 _LARGEST: Final = 256 * 1024
-#: The same for each row of the cluster, where values are columns: a spread constraint takes some 40 bytes a row, and most pods have two.
+#: Bytes for each row of the cluster, if values are columns: a spread constraint takes some 40 bytes a row, and most pods have two.
 _LARGEST_A_ROW: Final = 512
-#: Of what all memories may take, one value may have a part in so many: columns of few kinds of pods would else push out all others.
+#: One value may take up to this fraction of all memories: otherwise columns of few kinds of pods would push out all others.
 _LARGEST_PART: Final = 4
 
 
@@ -41,7 +41,7 @@ class Memory:
         return self._known.nbytes
 
     def get(self, key: Hashable) -> Any:
-        """Return the value under a key; None where it is not known."""
+        """Return the value under a key; None if it is not known."""
         return self._known.get(key)
 
     def recall(self, key: Hashable, work_out: Callable[[], T]) -> T:
@@ -50,9 +50,6 @@ class Memory:
         Args:
             key: stands for everything that the value depends on.
             work_out: makes the value; never None.
-
-        Returns:
-            The value itself, which other callers get, too.
 
         Example:
             terms = self._compiled.recall(pod.pairwise_key.affinity, lambda: compile_terms(affinity, pod.namespace))
@@ -67,7 +64,7 @@ class Memory:
         """Keep a value; also one that was kept before and has become another size.
 
         Args:
-            key: as for `recall`.
+            key: the key, as for `recall`.
             value: never None.
         """
         self._known.put(key, value, bytes_of((key, value), self._known.largest))
@@ -92,12 +89,9 @@ class NodeMemory:
         """Return the value under a key, worked out now if it is not known or a node has changed since.
 
         Args:
-            cluster: whose nodes the value follows from.
+            cluster: the cluster with the nodes that the value follows from.
             key: stands for everything else that the value depends on.
             work_out: makes the value; never None.
-
-        Returns:
-            The value itself, which other callers get, too.
         """
         position = cluster.node_journal.position
         if position != self._position or cluster is not self._cluster:

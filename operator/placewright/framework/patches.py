@@ -44,8 +44,8 @@ class ObjectPatch:
         """Return the path of an object.
 
         Args:
-            name: of the object.
-            namespace: of a namespaced object.
+            name: the object's name.
+            namespace: the object's namespace; empty for an object without.
 
         Raises:
             ValueError: a namespace is missing, or stands where none belongs; no object can have this name.
@@ -67,7 +67,7 @@ class ObjectPatcher(Protocol):
         """Send a merge patch. Temporary errors are tried again.
 
         Args:
-            path: of the object.
+            path: the object's path.
             body: the merge patch; with `metadata.resourceVersion` it is refused once another client changed the object.
             namespace: has one of the places for requests under way; empty for an object without.
 

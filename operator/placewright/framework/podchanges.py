@@ -22,12 +22,8 @@ _SHORT: Final = {
 def pod_update_events(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
     """Say what an update of a pod amounts to.
 
-    Args:
-        old: the version known so far.
-        new: the newer version.
-
     Returns:
-        One event for each kind of change, or one plain update; at least one. They are about an assigned pod where `new` is on a node.
+        One event for each kind of change, or one plain update; at least one. They are about an assigned pod if `new` is on a node.
     """
     resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULED_POD
     return [ClusterEvent(resource, action, f"{resource}{_SHORT[action]}") for action in _changes(old, new)]
@@ -36,12 +32,8 @@ def pod_update_events(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
 def same_version(old: PodInfo, new: PodInfo) -> bool:
     """Compare versions, so that an update which says nothing new is passed over.
 
-    Args:
-        old: the version known so far.
-        new: the version that a watch or a list shows.
-
     Returns:
-        True where both have the same resourceVersion. False where it is empty, as in manifests that people write, because then the
+        True if both have the same resourceVersion. False if it is empty, as in manifests that people write, because then the
         versions cannot be told apart.
     """
     version = new.pod.metadata.resource_version

@@ -5,7 +5,7 @@ The scheduler and `placewright.kube` implement them; a simulation and tests have
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,7 +44,7 @@ class WaitingForPermit(Protocol):
 
         Args:
             plugin: the caller's name.
-            reason: for the pod's event and condition.
+            reason: text for the pod's event and condition.
         """
 
 
@@ -92,6 +92,52 @@ class KeptFor:
     told: str
 
 
+class Nominations(Protocol):
+    """Pods that preemption made room for and that are not placed yet; the queue's nominator."""
+
+    @property
+    def changes(self) -> NominationChanges:
+        """Nodes that pods were nominated to, or not any longer."""
+
+    @property
+    def with_terms(self) -> int:
+        """How many nominated pods have affinity terms of their own."""
+
+    def node_of(self, uid: str) -> NodeName | None:
+        """Return the node that a pod is nominated to.
+
+        Returns:
+            None if it is nominated to none.
+        """
+
+    def nodes(self) -> Collection[NodeName]:
+        """List the nodes that have nominated pods."""
+
+    def pods_on(self, node: NodeName) -> Collection[PodInfo]:
+        """List the pods that are nominated to a node."""
+
+    def add(self, pod: PodInfo, node: NodeName) -> None:
+        """Nominate a pod to a node, and replace an earlier nomination."""
+
+    def delete(self, uid: str) -> object:
+        """Withdraw a pod's nomination, if it has one."""
+
+    def claimants(self) -> Iterable[tuple[PodInfo, NodeName]]:
+        """List the nominated pods that claim more than room on their node, each with the node."""
+
+    @property
+    def making_room_for(self) -> Container[str]:
+        """Uids of pods whose victims are being evicted."""
+
+    @property
+    def kept_for(self) -> Mapping[str, KeptFor]:
+        """By uid, of the nominated pods whose node is kept for their group."""
+
+    @property
+    def together(self) -> Container[GroupRef]:
+        """Groups whose members are tried together now, and ignore each other's nominations."""
+
+
 class Binder(Protocol):
     """The port through which a decision becomes a Binding. It waits its turn, tries again, and finds out about lost answers."""
 
@@ -100,7 +146,7 @@ class Binder(Protocol):
 
         Args:
             pod: assumed on `node`.
-            node: where it goes.
+            node: the node that gets the pod.
             annotations: written on the pod in the same request.
 
         Raises:
@@ -112,7 +158,7 @@ class Binder(Protocol):
 
         Args:
             pod: assumed on `node`.
-            node: where it goes.
+            node: the node that gets the pod.
             send: asks the extender; raises `ExtenderError`.
 
         Raises:
@@ -127,7 +173,7 @@ class VolumeWriter(Protocol):
         """Write a volume's `claimRef` and annotations, if the volume still is at its resourceVersion.
 
         Args:
-            volume: as it shall be.
+            volume: the volume as it shall be.
 
         Returns:
             The volume as the API server has it now.
@@ -140,7 +186,7 @@ class VolumeWriter(Protocol):
         """Write the annotation that names the node on a claim, if the claim still is at its resourceVersion.
 
         Args:
-            claim: as it shall be.
+            claim: the claim as it shall be.
 
         Returns:
             The claim as the API server has it now.
@@ -154,25 +200,25 @@ class VolumeWriter(Protocol):
 
         Args:
             done: called again and again, five times a second at first, then less often; its exceptions pass through.
-            seconds: how long at most.
+            seconds: longest wait.
 
         Returns:
-            False where it did not hold in time.
+            False if it did not hold in time.
         """
 
 
 class ClaimWriter(Protocol):
     """The port through which claims to devices are written. What awaits raises `ClaimError`.
 
-    Doing a thing twice undoes nothing, and no other client's change is overwritten: a claim that changed in between is read again,
-    and the change is made on top of it, or found to be impossible.
+    A call that is repeated does no harm, and no other client's change is overwritten. If the claim changed in between, it is read again.
+    Then the change is made on top of it, or found to be impossible.
     """
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """Let the pod use a claim.
 
         Args:
-            claim: as it was decided on.
+            claim: the claim as it was when the pod was decided.
             allocation: the devices that the claim gets if it has none; None: it has some.
             pod: is added to the claim's users.
 
@@ -199,8 +245,8 @@ class ClaimWriter(Protocol):
         """Make a claim.
 
         Args:
-            claim: without a name.
-            generate_name: how its name begins.
+            claim: a claim without a name.
+            generate_name: beginning of its name.
 
         Returns:
             The claim as the API server made it.
@@ -235,10 +281,10 @@ class ClaimWriter(Protocol):
 
         Args:
             done: called again and again; its exceptions pass through.
-            seconds: how long at most.
+            seconds: longest wait.
 
         Returns:
-            False where it did not hold in time.
+            False if it did not hold in time.
         """
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
@@ -246,9 +292,9 @@ class ClaimWriter(Protocol):
 
         Args:
             profile: the pod's schedulerName.
-            drivers: whose devices they are.
+            drivers: drivers of the devices.
             status: `success`, `failure`, `timeout` or `error`.
-            seconds: how long it waited.
+            seconds: length of the wait.
         """
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
@@ -309,8 +355,8 @@ class Extender(Protocol):
         """Ask whether victims may be evicted.
 
         Args:
-            pod: for which room is to be made.
-            victims: by node, the pods that would have to leave.
+            pod: the preemptor.
+            victims: pods that would have to leave, by node.
             pods_on: returns all pods of a node, and raises KeyError for an unknown one. As in kube-scheduler, an extender may then name
                 nodes and victims that it was not asked about. None: it may not.
 
@@ -326,7 +372,7 @@ class Extender(Protocol):
 
         Args:
             pod: assumed on `node`.
-            node: where it goes.
+            node: the node that gets the pod.
 
         Raises:
             ExtenderError: it did not bind, as far as it says.

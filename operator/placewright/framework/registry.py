@@ -22,7 +22,7 @@ class BrokenPlugin:
     """A plugin that an installed package offers and that cannot be used.
 
     Attributes:
-        name: of the entry point.
+        name: name of the entry point.
         problem: why it cannot be used.
     """
 
@@ -37,9 +37,9 @@ class Registry(Mapping[str, type[Plugin]]):
         plugins: classes with a `name` each.
 
     Attributes:
-        sources: by the kind's name, each source that a plugin declares, with the name of the first plugin that does.
-        broken: by name, why a plugin of an installed package cannot be used. A profile that names it is refused with this reason, unless
-            the name is another plugin's.
+        sources: each source that a plugin declares, with the name of the first such plugin, by the kind's name.
+        broken: reason why a plugin of an installed package cannot be used, by name. A profile that names it is refused with this reason,
+            unless another plugin has the name.
 
     Raises:
         PluginRegistrationError: a class has no name, two classes have the same, or two plugins declare one kind differently.
@@ -80,9 +80,6 @@ class Registry(Mapping[str, type[Plugin]]):
     def extended(self, plugins: Iterable[type[Plugin]]) -> Registry:
         """Return a registry with these plugins added; this one stays as it is.
 
-        Args:
-            plugins: more classes.
-
         Raises:
             PluginRegistrationError: as when a registry is made.
 
@@ -98,7 +95,7 @@ class Registry(Mapping[str, type[Plugin]]):
         packages that offer one name are both broken, because the order of installation must not choose between them.
 
         Args:
-            offered: what `installed_plugins` found.
+            offered: the answer of `installed_plugins`.
 
         Example:
             registry = in_tree().with_installed(installed_plugins())

@@ -96,13 +96,13 @@ class Remedy(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 class RemedyPlugin(FilterPlugin[ArgsT], ABC):
     """A filter that says what would change its mind.
 
-    Called by `placewright explain` and the debug endpoint, never by a decision. A remedy whose kind is not TOLD is tried out on the
-    columns, as far as that can be done, before it is shown; one that does not help is left out.
+    Called by `placewright explain` and the debug endpoint, never by a decision. As far as possible, a remedy whose kind is not TOLD is
+    tried out on the columns first. A remedy that does not help is left out.
 
     Attributes:
         settles: kinds of its remedies on which other filters rely (see `passes_after`): for these, the row counts as rejected by this
             filter alone.
-        remedies_are_cheap: True where hundreds of rows can be asked about within a millisecond.
+        remedies_are_cheap: True if hundreds of rows can be asked about within a millisecond.
     """
 
     settles: ClassVar[frozenset[RemedyKind]] = frozenset()
@@ -113,13 +113,13 @@ class RemedyPlugin(FilterPlugin[ArgsT], ABC):
         """Say what would have to change for this filter to let the pod on a row.
 
         Args:
-            state: as PreFilter left it.
+            state: the state that PreFilter left.
             pod: the pod that fits nowhere.
-            cluster: as it stands.
+            cluster: the cluster as it stands.
             row: a row that this filter rejects.
 
         Returns:
-            Changes that help all together; none where the filter has only its reasons.
+            Changes that help all together; none if the filter has only its reasons.
 
         Example:
             return [Remedy(self.name, RemedyKind.LABELS, "needs the label disk=ssd", labels={"disk": "ssd"})]
@@ -129,13 +129,13 @@ class RemedyPlugin(FilterPlugin[ArgsT], ABC):
         """Order rejected rows by how little they lack.
 
         Args:
-            state: as PreFilter left it.
+            state: the state that PreFilter left.
             pod: the pod that fits nowhere.
-            cluster: as it stands.
+            cluster: the cluster as it stands.
             rows: shape (k,); this filter rejects each of them.
 
         Returns:
-            The same rows, those first that lack the least; None where one lacks as much as the other.
+            The same rows, those first that lack the least; None if one lacks as much as the other.
         """
         return None
 
@@ -143,9 +143,9 @@ class RemedyPlugin(FilterPlugin[ArgsT], ABC):
         """Judge rows as they would be once other filters' remedies have changed their nodes.
 
         Args:
-            state: as PreFilter left it.
+            state: the state that PreFilter left.
             pod: the pod that fits nowhere.
-            cluster: as it stands, without these changes.
+            cluster: the cluster as it stands, without these changes.
             kinds: the kinds of the remedies that are taken to be carried out.
             rows: shape (k,).
 
@@ -159,7 +159,7 @@ def pods_in_words(pods: Sequence[PodInfo]) -> str:
     """Name pods in a sentence.
 
     Args:
-        pods: at least one.
+        pods: one or more pods.
 
     Returns:
         `pod default/a` or `pods default/a, default/b`.
@@ -183,9 +183,9 @@ def standing_pods(cluster: Cluster, selection: PodSelection, key: str, value: st
     """Find the pods that a selection picks in one domain. Nodes that hold none of them are not looked into.
 
     Args:
-        cluster: as it stands.
-        selection: of pods.
-        key: of the node label whose values are the domains.
+        cluster: the cluster as it stands.
+        selection: a selection of pods.
+        key: key of the node label whose values are the domains.
         value: the domain's.
 
     Yields:

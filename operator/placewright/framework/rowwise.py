@@ -1,8 +1,8 @@
-"""Filters that read the whole cluster, and yet can say of many rows at once what each would be if it alone were different.
+"""Filters that read the whole cluster, and yet judge many rows at once, each as if it alone were different.
 
-Preemption takes pods away from hundreds of rows at the same time and asks of each whether the pod would fit there now. Filters that read a
-row and its pods answer that with the columns. One that reads more would see all these rows changed; it takes part if
-it is a `RowwiseFilter`.
+Preemption takes pods away from hundreds of rows at the same time. Then it asks about each row whether the pod would fit there. Filters
+that read a row and its pods answer that with the columns. A filter that reads more would see all these rows changed. It takes part if it
+is a `RowwiseFilter`.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class RowwiseFilter(FilterPlugin[ArgsT], ABC):
         """Return a judge of single rows. Called after `pre_filter`, before any row is changed.
 
         Args:
-            state: as PreFilter left it.
+            state: the state that PreFilter left.
             pod: the pod that is tried.
-            cluster: as it stands; the judge remembers the facts about other rows that it needs.
+            cluster: the cluster as it stands; the judge remembers the facts about other rows that it needs.
 
         Returns:
-            None where this pod's rows can only be tried one by one, because a change of one row changes the verdict on another.
+            A judge. None if a change of one row changes the verdict on another: then rows are tried one by one.
         """
 
 

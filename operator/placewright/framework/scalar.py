@@ -1,8 +1,8 @@
 """A first plugin without columns: one pod, one node, one answer.
 
 `ScalarFilter` and `ScalarScore` ask one plain method per node and build the columns from it. They are enabled, weighted and explained as
-any other plugin. A Python call per node is their price, paid again only for nodes that changed since a pod that looks alike was evaluated.
-What works this way can be vectorised later by extending `FilterPlugin` or `ScorePlugin` instead; nothing else changes.
+any other plugin. Their price is a Python call per node. It is paid again only for nodes that changed since a pod that looks alike. What
+works this way can be vectorised later by extending `FilterPlugin` or `ScorePlugin` instead; nothing else changes.
 
 Example:
     class Quiet(ScalarScore):
@@ -51,7 +51,7 @@ class ScalarPlugin(Plugin[ArgsT]):
     """The base of both kinds: such a plugin looks at the pod's template, and at one node with the pods on it.
 
     Pods made from one template look alike, and share columns. A plugin that also reads a pod's own name, uid or status returns None in
-    `sign`. A row is looked at again when a pod comes or goes there, or changes its requests, host ports, labels or affinity.
+    `sign`. A row is judged again when a pod there comes, goes, or changes its requests, host ports, labels or affinity.
     """
 
     def sign(self, pod: PodInfo) -> Hashable | None:
@@ -64,7 +64,7 @@ class ScalarPlugin(Plugin[ArgsT]):
             pod: any.
 
         Returns:
-            The JSON of all this, or a digest of it where it is long.
+            The JSON of all this, or a digest of it if it is long.
         """
         meta, spec = pod.pod.metadata, pod.pod.spec
         volumes = tuple(volume for volume in spec.volumes or () if not volume.name.startswith(_TOKEN_VOLUME))
@@ -87,7 +87,7 @@ class ScalarFilter(ScalarPlugin[ArgsT], FilterPlugin[ArgsT], ABC):
             pods: those on the node, assumed ones included; only to be read.
 
         Returns:
-            SUCCESS, or why the pod cannot go there: `unschedulable("why")`, or `unresolvable("why")` where evicting pods there cannot help.
+            SUCCESS, or why the pod cannot go there: `unschedulable("why")`, or `unresolvable("why")` if evicting pods there cannot help.
         """
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:

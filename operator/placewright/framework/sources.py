@@ -1,8 +1,8 @@
 """Objects of a plugin's own: what it declares so that the scheduler reads them from the API server for it.
 
-A plugin does no network I/O. It names a collection (a custom resource, or one of an aggregated API such as metrics.k8s.io) and a struct,
-and finds the objects in `cluster.objects.of(kind)`, live as in `explain`, `simulate` and `compare`. The scheduler lists and watches the
-collection, or lists it again and again where the server has no watch for it.
+A plugin does no network I/O. It names a collection, such as a custom resource or a resource of metrics.k8s.io, and a struct. It finds the
+objects in `cluster.objects.of(kind)`, in the live scheduler as in `explain`, `simulate` and `compare`. The scheduler lists and watches the
+collection. If the server has no watch for it, the scheduler lists it again and again.
 
 Example:
     class NodeMetrics(KubeObject, frozen=True):
@@ -32,9 +32,9 @@ K = TypeVar("K", bound=msgspec.Struct)
 
 #: An API server is not listed more often than this.
 SHORTEST_POLL_SECONDS: Final = 1.0
-#: What the objects of one source may take in memory, decoded, unless it says otherwise.
+#: Bytes that the decoded objects of one source may take, unless it says otherwise.
 DEFAULT_MOST_BYTES: Final = 64 * 2**20
-#: By resource of the core group, the attribute of `Cluster` that a plugin reads instead: the scheduler watches these already.
+#: Attribute of `Cluster` that a plugin reads instead, by resource of the core group. The scheduler watches these already.
 _WATCHED_ALREADY: Final[Mapping[str, str]] = {
     "nodes": "the columns of cluster",
     "pods": "cluster.pods_on, or placewright.cluster.podselections",
@@ -48,7 +48,10 @@ _FIELD_TERM: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(==|=|!=)([^,=!\\\s]*
 
 
 class ObjectFollower(PodFollower, Generic[K]):
-    """Told of objects that come into the selection of a source, and of pods on nodes, while a profile runs the plugin; a shadow, too."""
+    """Told of objects that come into a source's selection, and of pods on nodes.
+
+    It is told while a profile or a shadow runs the plugin.
+    """
 
     def object_arrives(self, item: K, now: float) -> None:
         """Take in an object that appeared in the selection. Objects that change there or leave it are not told.
@@ -70,11 +73,11 @@ class ObjectSource(Generic[K]):
         resource: the plural that stands in the path, such as `nodes`.
         versions: API versions that the struct can read, best first.
         namespaced: whether objects live in namespaces; their keys are then `namespace/name`.
-        poll_seconds: how long after one list the next begins; None: list once and watch.
-        stale_after_seconds: once the API server has refused to be read for so long, all objects are taken away, and the plugin sees none;
+        poll_seconds: seconds from one list to the next; None: list once and watch.
+        stale_after_seconds: seconds that the API server may refuse to be read. Then all objects are taken away, and the plugin sees none.
             None: they stay as they were last read.
-        most_bytes: what the decoded objects may take together. Objects beyond that are left out, with one line in the log.
-        label_selector: only objects with these labels are read; None: all. It is validated here, and the API server applies it.
+        most_bytes: memory that the decoded objects may take together. Objects beyond that are left out, with one line in the log.
+        label_selector: selector of the objects that are read; None: all. It is validated here, and the API server applies it.
         field_selector: such as `metadata.name=limits`, with `=`, `==` or `!=`, separated by commas. The API server decides which fields of
             a kind it selects by, and answers with an error to others; files and snapshots are selected by any field.
         follower: None: the objects are kept in `cluster.objects`. Otherwise none is kept: while a profile runs the plugin, what this
@@ -83,8 +86,8 @@ class ObjectSource(Generic[K]):
         plain_fields: fields that name no person and no thing, such as amounts and times: an anonymised snapshot keeps their content.
 
     Raises:
-        ValueError: the struct has no metadata, the collection has no name or is the scheduler's own, a selector cannot be read, or a number
-            is out of range.
+        ValueError: the struct has no metadata, or the collection has no name or is the scheduler's own. Or a selector cannot be read, or a
+            number is out of range.
     """
 
     kind: type[K]
@@ -169,7 +172,7 @@ class ObjectSource(Generic[K]):
         """Return whether an object is one of the source's, in any version of its group.
 
         Args:
-            api_version: of the object, as a manifest has it.
+            api_version: the object's `apiVersion`, as a manifest has it.
             kind: likewise.
         """
         return kind == self.name and str(api_version).rpartition("/")[0] == self.group
@@ -189,5 +192,5 @@ def _text_at(manifest: Mapping[str, Any], path: str) -> str:
     return str(found).lower() if isinstance(found, bool) else str("" if found is None else found)
 
 
-#: Of any kind.
+#: A source of any kind.
 AnySource = ObjectSource[Any]

@@ -37,8 +37,8 @@ class Status:
 
     Attributes:
         code: the decision.
-        reasons: for people; they stand in the pod's event and condition, and nodes are counted by them, so they name no node.
-        plugin: whose decision it is; the framework fills it in.
+        reasons: texts for people, in the pod's event and condition. Nodes are counted by them, so they name no node.
+        plugin: name of the plugin that decided; the framework fills it in.
     """
 
     code: Code
@@ -80,7 +80,7 @@ def unschedulable(*reasons: str) -> Status:
     """Reject: not now, but evicting pods may help.
 
     Args:
-        reasons: for people, in kube-scheduler's manner: "node(s) had no free seat".
+        reasons: texts for people, in kube-scheduler's manner: "node(s) had no free seat".
 
     Returns:
         A status with UNSCHEDULABLE.
@@ -92,7 +92,7 @@ def unresolvable(*reasons: str) -> Status:
     """Reject: not now, and evicting pods cannot help.
 
     Args:
-        reasons: for people, as for `unschedulable`.
+        reasons: texts for people, as for `unschedulable`.
 
     Returns:
         A status with UNSCHEDULABLE_AND_UNRESOLVABLE.

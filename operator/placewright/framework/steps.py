@@ -20,7 +20,7 @@ PERMIT: Final = "Permit"
 PRE_BIND: Final = "PreBind"
 BIND: Final = "Bind"
 POST_BIND: Final = "PostBind"
-#: Waiting until every Permit plugin has allowed the pod; left out where none made it wait.
+#: Waiting until every Permit plugin has allowed the pod; left out if none made it wait.
 WAIT_ON_PERMIT: Final = "WaitOnPermit"
 #: Questions to extenders, all of them for one verb together.
 EXTENDER_FILTER: Final = "ExtenderFilter"
@@ -34,7 +34,7 @@ class Step(NamedTuple):
     Attributes:
         name: the extension point, or another of the names above.
         began: seconds on the attempt's clock.
-        seconds: how long it took.
+        seconds: duration of the step.
         outcome: its result.
     """
 
@@ -45,11 +45,11 @@ class Step(NamedTuple):
 
 
 class PluginStep(NamedTuple):
-    """One plugin's part in a step: at Filter and Score one call for many nodes, and none where its last answer still holds.
+    """One plugin's part in a step: at Filter and Score one call for many nodes, and none if its last answer still holds.
 
     Attributes:
         point: the extension point.
-        seconds: how long it took.
+        seconds: duration of the step.
     """
 
     plugin: str
@@ -65,7 +65,7 @@ class Steps:
 
     Attributes:
         taken: the steps so far, in order, since the last `forget`. A step that was repeated is there as often.
-        plugins: the plugins' parts in them, in order; None where they are not taken, as in most attempts.
+        plugins: the plugins' parts in them, in order; None if they are not taken, as in most attempts.
         skip_filter, skip_score: plugins that had nothing to say to the pod, at Filter and at Score.
     """
 
@@ -92,30 +92,19 @@ class Steps:
             self._mark = self._clock()
 
     def end(self, name: str, outcome: Code = Code.SUCCESS) -> None:
-        """End the step that began last, and begin the next one.
-
-        Args:
-            name: the extension point, or another name of this module.
-            outcome: the result of the step.
-        """
+        """End the step that began last, and begin the next one."""
         if self._clock is not None:
             now = self._clock()
             self.taken.append(Step(name, self._mark, now - self._mark, outcome))
             self._mark = now  # one reading of the clock for two steps
 
     def plugin_begins(self) -> None:
-        """Note that a plugin is called now; nothing is noted where `plugins` is None."""
+        """Note that a plugin is called now; nothing is noted if `plugins` is None."""
         if self.plugins is not None and self._clock is not None:
             self._plugin_mark = self._clock()
 
     def plugin_ended(self, plugin: str, point: str, outcome: Code = Code.SUCCESS) -> None:
-        """Note that a plugin has answered; the next plugin's time begins.
-
-        Args:
-            plugin: its name.
-            point: the extension point.
-            outcome: the code of its status; SUCCESS for answers that are columns.
-        """
+        """Note that a plugin has answered; the next plugin's time begins."""
         if self.plugins is not None and self._clock is not None:
             now = self._clock()
             self.plugins.append(PluginStep(plugin, point, now - self._plugin_mark, outcome))
@@ -125,7 +114,7 @@ class Steps:
         """Take the time of a block of code as a step.
 
         Args:
-            name: as for `end`.
+            name: name of the step, as for `end`.
 
         Returns:
             A context manager; an exception out of it is the outcome ERROR.

@@ -1,8 +1,8 @@
 """Topology domains: the nodes that share a label's value, and rules about which of them may hold a pod.
 
 Spread and affinity both count pods per domain and then judge nodes by their domain. Here a domain is a label's code in the cluster's
-column. Code 0 stands for nodes without the label. Where a domain is a single node, as with its hostname, pods are counted per row,
-because few rows hold any; otherwise per code, and the sums are kept and follow the pods that come and go.
+column. Code 0 stands for nodes without the label. If each domain is a single node, as with hostnames, pods are counted per row: few rows
+hold any. Otherwise they are counted per code: the sums are kept, and follow the pods that come and go.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class _Sum:
     position: int
 
 
-#: By the numbers of domains and tally: sums of all labels and layouts of the process together, as pods name both as they please. A sum
-#: that finds no room is added up anew when it is asked for again.
+#: Sums by the numbers of domains and tally. All labels of the process share one bound, because pods name labels as they please. A sum that
+#: finds no room is added up anew when it is asked for again.
 _SUMS: Final[BoundedCache[tuple[int, int], _Sum]] = BoundedCache(32 * 2**20)
 _numbers: Final = itertools.count()
 
@@ -63,7 +63,7 @@ class _FullRows:
     found: Rows
 
 
-#: By the numbers of domains and tally, and the number of pods; of all labels together, as with sums.
+#: Full rows by the numbers of domains and tally, and the number of pods; all labels share one bound, as with sums.
 _FULL: Final[BoundedCache[tuple[int, int, int], _FullRows]] = BoundedCache(16 * 2**20)
 
 
@@ -73,8 +73,8 @@ class Domains:
     Invariant of the sums that are kept: each is the sum over its tally's rows at its position.
 
     Args:
-        codes: by row, `MISSING` without the label; shape (size,).
-        distinct: how many codes there are, `MISSING` included.
+        codes: codes by row, `MISSING` without the label; shape (size,).
+        distinct: number of codes, `MISSING` included.
     """
 
     def __init__(self, codes: Codes, distinct: int) -> None:
@@ -105,9 +105,6 @@ class Domains:
     def pods(self, tally: Tally) -> IntColumn:
         """Count the pods of a tally by code.
 
-        Args:
-            tally: of a selection.
-
         Returns:
             Counts, shape (distinct,), pods on nodes without the label under `MISSING`; not to be written.
         """
@@ -125,7 +122,7 @@ class Domains:
         """Find the rows that have the label and hold so many of a tally's pods, or more. Asked again, it looks at the rows that changed.
 
         Args:
-            tally: of a selection.
+            tally: the tally of a selection.
             most: number of pods, at least 1.
 
         Returns:
@@ -157,14 +154,7 @@ class Domains:
         return full.found
 
     def rows_with(self, tally: Tally) -> TakenRows:
-        """Find the rows that hold any of a tally's pods and have the label.
-
-        Args:
-            tally: of a selection.
-
-        Returns:
-            The rows, with their counts.
-        """
+        """Find the rows that hold any of a tally's pods and have the label."""
         found = tally.taken()
         if self.complete:
             return found
@@ -176,11 +166,8 @@ class Domains:
 
         Args:
             points: shape (size,); changed in place.
-            weight: for each pod.
-            tally: of a selection.
-
-        Returns:
-            False where there are no such pods.
+            weight: weight of each pod.
+            tally: the tally of a selection.
         """
         if self.complete:
             return tally.add_to(points, weight)
@@ -196,13 +183,7 @@ class Domains:
 
 
 def domains(memory: NodeMemory, cluster: Cluster, key: str) -> Domains:
-    """Return the domains of a label.
-
-    Args:
-        memory: keeps them until a node changes.
-        cluster: as it stands.
-        key: the label's.
-    """
+    """Return the domains of a label."""
     return memory.recall(cluster, key, lambda: _domains(cluster, key))
 
 
@@ -212,21 +193,12 @@ def _domains(cluster: Cluster, key: str) -> Domains:
 
 
 def tally_of(cluster: Cluster, selection: PodSelection) -> Tally:
-    """Return the count of the pods that a selection picks.
-
-    Args:
-        cluster: as it stands.
-        selection: of pods.
-    """
+    """Return the count of the pods that a selection picks."""
     return cluster.pairwise_counts.tally(selection, cluster.size)
 
 
 def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32]:
     """Return the pods that a selection picks, by row.
-
-    Args:
-        cluster: as it stands.
-        selection: of pods.
 
     Returns:
         Counts, shape (size,); not to be written.
@@ -250,7 +222,7 @@ class TopologyRule(Protocol):
 
     @property
     def missing(self) -> Status:
-        """The verdict on nodes without the label, where that is not allowed."""
+        """The verdict on nodes without the label, if that is not allowed."""
 
     def allows(self, rows: Rows) -> BoolColumn:
         """Judge rows.
@@ -259,7 +231,7 @@ class TopologyRule(Protocol):
             rows: shape (k,).
 
         Returns:
-            True where the pod may go; shape (k,).
+            True if the pod may go; shape (k,).
         """
 
 
@@ -272,7 +244,7 @@ class FixedRule(TopologyRule, Protocol):
 
     @property
     def allows_all(self) -> bool:
-        """True only where no row is denied."""
+        """True only if no row is denied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,9 +324,6 @@ def obey(rules: Sequence[TopologyRule], rows: Rows) -> BoolColumn:
     Args:
         rules: any number.
         rows: shape (k,).
-
-    Returns:
-        A mask, shape (k,).
     """
     passes = np.ones(len(rows), np.bool_)
     for rule in rules:
@@ -366,11 +335,8 @@ def first_broken(rules: Sequence[TopologyRule], rows: Rows) -> list[Rejection]:
     """Group rows by the verdict of the first rule that each breaks.
 
     Args:
-        rules: in order.
+        rules: the rules, in order.
         rows: each breaks a rule.
-
-    Returns:
-        One rejection for each verdict.
     """
     groups: dict[Status, list[Rows]] = {}
     for rule in rules:
@@ -384,11 +350,5 @@ def first_broken(rules: Sequence[TopologyRule], rows: Rows) -> list[Rejection]:
 
 
 def fingerprint(rules: Sequence[FixedRule], keys: Sequence[str], cluster: Cluster) -> Hashable:
-    """Return a value that is equal for rules that allow the same rows.
-
-    Args:
-        rules: worked out for all rows.
-        keys: the rules' labels.
-        cluster: whose nodes the rules follow from.
-    """
+    """Return a value that is equal for rules that allow the same rows."""
     return (cluster.node_journal.position, tuple(keys), tuple([rule.fingerprint for rule in rules]))

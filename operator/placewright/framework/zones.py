@@ -1,7 +1,7 @@
 """Zones as kube-scheduler up to 1.22 knew them: a region and a zone together, by the labels of today or by those before 1.17.
 
-Where a node has a label of before 1.17 it counts, and today's label does not, as in `GetZoneKey` of component-helpers. Public: plugins
-of other packages that rebuild rules of that time need the same zones.
+If a node has a label of before 1.17, today's label does not count, as in `GetZoneKey` of component-helpers. Public: plugins of other
+packages that rebuild rules of that time need the same zones.
 """
 
 from __future__ import annotations
@@ -26,10 +26,6 @@ _Name = tuple[str, str]
 def zones(memory: NodeMemory, cluster: Cluster) -> Domains:
     """Return the zone of each row.
 
-    Args:
-        memory: keeps the zones until a node changes.
-        cluster: its node labels are read.
-
     Returns:
         Codes by row; `NO_ZONE` for a node without region and zone.
     """
@@ -47,7 +43,7 @@ def _zones(cluster: Cluster) -> Domains:
 
 
 def _either(cluster: Cluster, old: str, new: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Codes by row into the values of the old label, where a node has it, or of the new one; a missing label is the value ""."""
+    """Codes by row into the values of the old label, if a node has it, or of the new one; a missing label is the value ""."""
     rows = np.arange(cluster.size)
     before, now = cluster.label(old), cluster.label(new)
     had = before.codes(rows)

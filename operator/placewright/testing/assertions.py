@@ -23,12 +23,12 @@ def assert_placed(world: World, name: str, *, on: str | None = None) -> None:
     """Assert that a pod counts on a node, be it bound or only assumed.
 
     Args:
-        world: where the pod is.
+        world: the pod's world.
         name: the pod's, or its `namespace/name`.
         on: the node; None: any.
 
     Raises:
-        AssertionError: with the node that the pod is on and the scores of the best nodes, or with why it is on none.
+        AssertionError: with the pod's node and the scores of the best nodes, or with why it is on none.
     """
     found = world.node_of(name)
     if found is None or on not in (None, found):
@@ -39,12 +39,12 @@ def assert_bound(world: World, name: str, *, on: str | None = None) -> None:
     """Assert that a pod's binding cycle has ended well.
 
     Args:
-        world: where the pod is.
+        world: the pod's world.
         name: the pod's, or its `namespace/name`.
         on: the node; None: any.
 
     Raises:
-        AssertionError: as `assert_placed`; with the failure of the last attempt, where its binding cycle failed.
+        AssertionError: as `assert_placed`; with the failure of the last attempt, if its binding cycle failed.
     """
     found, attempt = world.node_of(name), world.last_attempt(name)
     # A pod counts on its node from the moment it is assumed: the node alone does not say that the binding cycle has ended.
@@ -57,7 +57,7 @@ def assert_waiting(world: World, name: str, *, because: str = "", plugin: str = 
     """Assert that a pod was tried, has no node, and waits to be tried again.
 
     Args:
-        world: where the pod is.
+        world: the pod's world.
         name: the pod's, or its `namespace/name`.
         because: a part of the message in its event and condition.
         plugin: the name of a plugin that rejected it.
@@ -79,7 +79,7 @@ def assert_gated(world: World, name: str) -> None:
     """Assert that a PreEnqueue plugin keeps a pod out of the queue.
 
     Args:
-        world: where the pod is.
+        world: the pod's world.
         name: the pod's, or its `namespace/name`.
 
     Raises:
@@ -93,7 +93,7 @@ def assert_event(world: World, name: str, reason: str, note: str = "") -> None:
     """Assert that an event with this reason was recorded about a pod, and that its note contains a text.
 
     Args:
-        world: whose events are searched.
+        world: the world that recorded the events.
         name: the pod's, without its namespace.
         reason: the event's whole reason, such as `FailedScheduling`.
         note: a part of the event's text; empty: any text.
@@ -114,7 +114,7 @@ def assert_evicted(world: World, *names: str) -> None:
     """Assert that exactly these pods were told to leave, in any order.
 
     Args:
-        world: whose evictions are compared.
+        world: the world that recorded the evictions.
         names: the victims', without their namespaces; none: no pod was told to leave.
 
     Raises:
@@ -129,7 +129,7 @@ def state_of(world: World, name: str) -> str:
     """Describe a pod: where it is, the outcome of its last attempt, and why it is not elsewhere.
 
     Args:
-        world: where the pod is.
+        world: the pod's world.
         name: the pod's, or its `namespace/name`.
 
     Returns:
@@ -173,7 +173,7 @@ def _reasons(world: World, name: str, attempt: Attempt | None) -> Iterator[str]:
 
 def _scores(result: ScheduleResult) -> Iterator[str]:
     """Yield each of the best nodes with its score and the plugins' parts in it, the chosen one first."""
-    # The scheduler scores nothing where one node is feasible, so there are no parts to show.
+    # The scheduler scores nothing if one node is feasible, so there are no parts to show.
     if not result.parts:
         yield f"{result.node}: not scored, as it was the only feasible node"
         return

@@ -26,15 +26,16 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.testing.pluginanswers import PodAnswers, checked
 from placewright.testing.pluginreport import CaseCounts
 from placewright.testing.promises import Promise
+from placewright.testing.virtualtime import in_loop
 
 #: Seconds after which a PreBind or Bind is ended: without an API server, the event that it waits for never comes.
 _PATIENCE_SECONDS: Final = 0.2
-#: What the ports of an evaluation without an API server raise. A plugin may pass it on.
+#: Errors that the ports of an evaluation without an API server raise. A plugin may pass them on.
 _NO_API_SERVER: Final = (BindError, ClaimError, VolumeError)
 
 
 class BindingPoints:
-    """Calls a guarded plugin at PreEnqueue, PostFilter, Reserve, Permit, PreBind, Bind, PostBind and Unreserve, where it has them."""
+    """Calls a guarded plugin at PreEnqueue, PostFilter, Reserve, Permit, PreBind, Bind, PostBind and Unreserve, if it has them."""
 
     def __init__(self, evaluator: Evaluator, plugin: Any, cluster: Cluster, tally: CaseCounts) -> None:
         self._evaluator = evaluator
@@ -116,7 +117,7 @@ class BindingPoints:
 
 
 def _run(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    """Run it in an event loop of its own, in a thread where this one has a loop already; what waits too long is left."""
+    """Run it in an event loop of its own, in a thread if this one has a loop already; what waits too long is left."""
     problems: list[BaseException] = []
 
     async def patiently() -> None:
@@ -133,7 +134,7 @@ def _run(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
             problems.append(problem)
 
     # A thread runs one event loop at a time, and a test may call `check_plugin` from a coroutine.
-    if not _in_loop():
+    if not in_loop():
         run()
     else:
         thread = threading.Thread(target=run)
@@ -141,11 +142,3 @@ def _run(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         thread.join()
     if problems:
         raise problems[0]
-
-
-def _in_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

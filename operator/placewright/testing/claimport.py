@@ -50,9 +50,9 @@ class FakeClaimWriter(WatchingPort):
     A call that ends well changes the claim; devices with binding conditions are ready at once.
 
     Attributes:
-        writes: in order.
+        writes: all writes, in order.
         told: statuses of pods with extended resources, in order.
-        waits: how long pods waited for devices, in order.
+        waits: waits of pods for devices, in order.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class FakeClaimWriter(WatchingPort):
         """Let the pod use the claim.
 
         Args:
-            claim: as it was decided on.
+            claim: the claim as it was when the pod was decided.
             allocation: the devices that the claim gets if it has none; None: it has some.
             pod: is added to the claim's users, once.
 
@@ -120,7 +120,7 @@ class FakeClaimWriter(WatchingPort):
 
         Args:
             claim: its spec is taken; its status is not.
-            generate_name: how the name begins. It ends with the number of earlier writes, so that a test can foretell it.
+            generate_name: beginning of the name. It ends with the number of earlier writes, so that a test can foretell it.
 
         Returns:
             The claim as it was shown.

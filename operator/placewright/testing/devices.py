@@ -8,7 +8,7 @@ from typing import Any, Self
 from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from placewright.testing.objectmaker import Body, PlainMaker, requirement, uid_of
 
-#: How the API spells the type of an attribute's value.
+#: The API's names for the types of an attribute's value.
 _ATTRIBUTE_FIELDS: Mapping[type, str] = {bool: "bool", int: "int", str: "string"}
 _REACH = ("nodeName", "allNodes", "nodeSelector", "perDeviceNodeSelection")
 
@@ -25,8 +25,8 @@ class SliceMaker(PlainMaker[ResourceSlice]):
 
         Args:
             name: the pool's, unique for its driver.
-            generation: of the pool; slices of older generations do not count.
-            slices: how many slices the pool has. With more than there are, the pool is incomplete.
+            generation: the pool's generation; slices of older generations do not count.
+            slices: number of slices of the pool. If it is larger than the number of slices there are, the pool is incomplete.
 
         Returns:
             A new maker; this one stays as it is.
@@ -89,7 +89,7 @@ def resource_slice(name: str, *, driver: str = "gpu.example.com") -> SliceMaker:
     """Begin a ResourceSlice without devices, in a pool of its name, reachable from the node of its name.
 
     Args:
-        name: of the slice, and unless other steps say otherwise of its pool and its node.
+        name: name of the slice and, unless other steps say otherwise, of its pool and its node.
         driver: that publishes it.
 
     Returns:
@@ -178,7 +178,7 @@ class ResourceClaimMaker(PlainMaker[ResourceClaim]):
 
         Args:
             device_class: the class's name.
-            count: how many devices; left out of the request where `fields` has an `allocationMode`.
+            count: number of devices; left out of the request if `fields` has an `allocationMode`.
             name: the request's; without one `request-0`, `request-1`, in order.
             cel: expressions that each of the devices must satisfy.
             fields: other fields of `exactly`, as in a manifest: `allocationMode="All"`, `adminAccess=True`.

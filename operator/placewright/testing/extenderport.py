@@ -28,10 +28,10 @@ class FakeExtender(FakePort):
     `answers` go by verb: `extender.fail(ExtenderError("away"), "filter")`.
 
     Attributes:
-        settings: what the profile says of it.
-        failed, unresolvable: by node, the reason with which `filter` drops it.
+        settings: the profile's settings of this extender.
+        failed, unresolvable: reasons with which `filter` drops nodes, by node.
         dropped: nodes that `filter` leaves out without a word.
-        scores: by node, what `prioritize` answers.
+        scores: answer of `prioritize`, by node.
         spares: names of pods that must not be evicted; a node that would lose one is not agreed to.
         meanwhile: called with the verb in the middle of each call, before it is answered.
         asked: each call, in order.

@@ -1,4 +1,4 @@
-"""Another time of day for the length of a call, so that a plugin that reads a clock of its own gives itself away."""
+"""Another time of day during a call, which exposes a plugin that reads a clock of its own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MovedClock:
         """Move the clocks, and set them back afterwards.
 
         Args:
-            seconds: how far.
+            seconds: length of the move.
         """
         self._seconds = seconds
         for names, name, _, moved in self._names:

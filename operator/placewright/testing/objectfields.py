@@ -1,6 +1,6 @@
 """Fields of API objects, one at a time: which differ between two pods, a pod with one field of another, and objects with less in them.
 
-`check_plugin` looks for pairs of pods that differ in one field, and makes the example of an error smaller field by field.
+`check_plugin` looks for pairs of pods that differ in one field. It makes the example of an error smaller field by field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 #: Structs whose fields count one by one. Any other struct counts as one field.
 _TAKEN_APART: Final = frozenset({(), ("metadata",), ("spec",), ("status",), ("spec", "affinity")})
 _CONTAINERS: Final[Path] = ("spec", "containers")
-#: What says which object it is, and in which state of its life. A pod with another of these is another pod, not a pod that differs.
+#: Fields that identify an object, or the state of its life. A pod that differs in one of these is another pod.
 _IDENTITY: Final = frozenset({
     ("metadata", "name"), ("metadata", "uid"), ("metadata", "resource_version"), ("metadata", "generation"),
     ("metadata", "creation_timestamp"), ("metadata", "deletion_timestamp"), ("spec", "scheduler_name"), ("status", "phase"),
@@ -69,7 +69,7 @@ def with_one_field_of(pod: Pod, other: Pod, dice: random.Random) -> Pod | None:
         dice: draws the field; each differing field is equally likely.
 
     Returns:
-        A new pod; None where the pods differ in no field.
+        A new pod; None if the pods differ in no field.
     """
     fields = differing_fields(pod, other)
     return _put(pod, other, dice.choice(fields)) if fields else None
@@ -144,14 +144,14 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def copied(item: S) -> S:
-    """Return an equal object that shares nothing with this one, so that a plugin which writes into it changes nothing else."""
+    """Return an equal object that shares nothing with this one, so that a plugin may write into it."""
     # Through JSON, because a copy of a struct shares the struct's lists and maps.
     found: S = msgspec.json.decode(msgspec.json.encode(item), type=type(item))
     return found
 
 
 def shown(item: msgspec.Struct) -> str:
-    """Return an object as one line of JSON, without defaults and without the fields that only say which object it is."""
+    """Return an object as one line of JSON, without defaults and without the fields that identify it."""
     # The sentence around this line names the object and its node.
     body = msgspec.to_builtins(item)
     for name in ("name", "uid", "namespace", "resourceVersion"):

@@ -1,8 +1,8 @@
 """The base of all makers: an API object built step by step, decoded as the scheduler decodes it.
 
-A maker never changes. Every step returns another maker, so one maker can be the start of many objects, or of many versions of one object.
-`build` decodes the manifest with `placewright.api.decode`, the path that objects of the API server take, so that a wrong field fails here
-as it would fail there.
+A maker never changes. Every step returns another maker, so one maker can begin many objects, or many versions of one object. `build`
+decodes the manifest with `placewright.api.decode`, as the scheduler decodes objects of the API server. So a wrong field fails here as it
+would fail there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 #: When an object is being deleted and the test names no moment. Only that there is one matters.
 DELETED_AT: Final = "2026-01-01T00:00:00Z"
 
-#: One count for all objects of a process, so that of two versions the newer one has the larger number in every world.
+#: One count for all objects of a process, so that in every world a newer version has a larger number.
 _versions = itertools.count(1)
 
 
@@ -42,8 +42,10 @@ class ObjectMaker(Generic[T]):
         name: the object's.
     """
 
-    #: What `build` decodes into.
+    #: The class that `build` decodes into.
     kind: type[T]
+    #: The kind in manifests, if the class has another name.
+    _kind_name = ""
     api_version = "v1"
     namespaced = True
 
@@ -86,7 +88,7 @@ class ObjectMaker(Generic[T]):
             kind: the owner's, such as `ReplicaSet`.
             name: the owner's.
             uid: the owner's; empty: the one that makers give an object of this name.
-            api_version: of the owner's kind; a ReplicaSet's and a StatefulSet's is the default.
+            api_version: API version of the owner's kind; the default is that of a ReplicaSet and a StatefulSet.
             controller: whether the owner is the controller. An object has at most one.
 
         Returns:
@@ -144,11 +146,8 @@ class ObjectMaker(Generic[T]):
             meta["namespace"] = self._namespace
         meta["uid"] = uid_of(self.name, self._namespace)
         # The steps' fields come last, so that `uid` replaces the uid above.
-        return {"apiVersion": self.api_version, "kind": self._kind_name, "metadata": meta | self._metadata, **self._body}
-
-    @property
-    def _kind_name(self) -> str:
-        return self.kind.__name__
+        kind = self._kind_name or self.kind.__name__
+        return {"apiVersion": self.api_version, "kind": kind, "metadata": meta | self._metadata, **self._body}
 
     def decoded(self) -> T:
         """Decode the manifest, with a newer resourceVersion than any object before unless one was set; raise `DecodeError`."""
@@ -185,7 +184,7 @@ def requirement(key: str, values: tuple[str, ...], operator: str = "") -> Body:
     Args:
         key: the label's.
         values: the label's, for operators that compare it.
-        operator: as in a manifest; empty: `In` where there are values, else `Exists`.
+        operator: the operator, as in a manifest; empty: `In` if there are values, else `Exists`.
 
     Returns:
         An entry of `matchExpressions`, as JSON.

@@ -1,4 +1,4 @@
-"""All that one plugin says of one pod, asked in the order of the scheduling cycle and held against the contract answer by answer.
+"""All answers of one plugin about one pod, in the order of the scheduling cycle, each held against the contract.
 
 `PluginQuestions.answers` asks about all nodes at once, then about each alone, and compares. What depends on more than one moment (kept
 columns, hints) or more than one pod (signatures) is compared by `plugintrial`.
@@ -61,15 +61,15 @@ class PodAnswers:
     """A plugin's answers about one pod.
 
     Attributes:
-        state: what the plugin remembers of this cycle.
+        state: values that the plugin keeps during this cycle.
         again: the same of a cycle in which each question is asked a second time.
         moved: the same of a cycle at another time of day.
-        error: what an ERROR status says; empty without one. Nothing was asked after it.
+        error: text of an ERROR status; empty without one. Nothing was asked after it.
         refused: PreFilter's rejection of the pod as a whole.
         skipped: PreFilter or PreScore said SKIP.
-        rejected: by node, why the pod cannot go there.
+        rejected: reasons why the pod cannot go to a node, by node.
         accepted: the other nodes.
-        scores: by accepted node, 0 to 100; empty where there was nothing to score.
+        scores: scores from 0 to 100, by accepted node; empty if there was nothing to score.
     """
 
     state: CycleState
@@ -91,7 +91,7 @@ class PluginQuestions:
     """Asks one plugin, whose calls are guarded, about pods on one cluster.
 
     Args:
-        plugin: as `ProfileRuntime` built it.
+        plugin: the plugin that `ProfileRuntime` built.
         cluster: the plugin's.
         tally: counts what was asked and how long it took.
         alone: ask about each node alone, too.
@@ -314,9 +314,7 @@ class PluginQuestions:
             raise BreachError(Promise.ROWS, point, words)
 
     def _name(self, row: int) -> NodeName:
-        name = self._cluster.names[row]
-        assert name is not None  # only rows that hold nodes are asked about
-        return name
+        return NodeName(self._cluster.node(row).metadata.name)
 
 
 @contextmanager

@@ -18,7 +18,6 @@ from placewright.framework.interface import (
     Plugin,
     PreFilterPlugin,
     PreScorePlugin,
-    Rows,
     ScorePlugin,
 )
 from placewright.framework.runtime.calllimit import CALL_SECONDS, limited_calls
@@ -40,8 +39,8 @@ AnyObject = ClusterObject | PlainMaker[Any]
 class PluginCase:
     """One plugin on a small cluster.
 
-    Calls of the plugin are checked: an exception of the plugin, an answer of the wrong shape, or a write into an object that the plugin
-    is shown raises `PluginError`, which names the plugin and the extension point.
+    Calls of the plugin are checked. An exception, an answer of the wrong shape, or a write into a shown object raises `PluginError`. The
+    error names the plugin and the extension point.
 
     Attributes:
         plugin: built as the scheduler builds it; for other extension points: `case.plugin.reserve(state, pod("web"), "a")`.
@@ -66,9 +65,9 @@ class PluginCase:
 
         Args:
             plugin: its class.
-            args: as `pluginConfig` of a profile would give them, and checked as there.
+            args: arguments as in a profile's `pluginConfig`; checked likewise.
             nodes: the cluster's.
-            pods: on nodes.
+            pods: pods on these nodes.
             objects: everything else in the cluster: volumes, Services, claims to devices.
             call_seconds: that one call of the plugin may take before `PluginError` ends it; None for no limit, as under a debugger.
 
@@ -115,7 +114,7 @@ class PluginCase:
             return self._rejections(built(pod))
 
     def _rejections(self, info: PodInfo) -> dict[str, str]:
-        state, left = CycleState(), self._rows()
+        state, left = CycleState(), self.cluster.rows()
         told: dict[str, str] = {}
         if isinstance(self._plugin, PreFilterPlugin):
             result = self._plugin.pre_filter(state, info, self.cluster)
@@ -150,7 +149,7 @@ class PluginCase:
             return self._scores(built(pod))
 
     def _scores(self, info: PodInfo) -> dict[str, int]:
-        state, rows = CycleState(), self._rows()
+        state, rows = CycleState(), self.cluster.rows()
         if isinstance(self._plugin, PreFilterPlugin):
             self._plugin.pre_filter(state, info, self.cluster)
         if isinstance(self._plugin, PreScorePlugin) and not self._plugin.pre_score(state, info, self.cluster, rows).ok:
@@ -164,13 +163,8 @@ class PluginCase:
         check_range(self._plugin, final, PluginFailures())
         return {self._name(row): score for row, score in zip(rows, final.tolist(), strict=True)}
 
-    def _rows(self) -> Rows:
-        return np.flatnonzero(self.cluster.present)
-
     def _name(self, row: int) -> NodeName:
-        name = self.cluster.names[row]
-        assert name is not None  # rows that hold nodes
-        return name
+        return NodeName(self.cluster.node(row).metadata.name)
 
 
 def built(thing: Any) -> Any:

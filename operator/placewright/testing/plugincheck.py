@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from placewright.api.decode import convert
-from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import (
     BindPlugin,
@@ -30,21 +28,19 @@ from placewright.framework.interface import (
 from placewright.framework.runtime.calllimit import CALL_SECONDS, OverdueCallError, limited_calls, overdue_calls
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import ProfileHandle
-from placewright.plugins.catalog import in_tree
 from placewright.plugins.defaultbinder import DefaultBinder
 from placewright.plugins.prioritysort import PrioritySort
-from placewright.profiles.resolve import resolve
 from placewright.testing.pluginanswers import PluginQuestions
 from placewright.testing.pluginreport import CaseCounts, PluginReport, report_of
 from placewright.testing.plugintrial import CheckedPlugin, PluginTrial, QuietFailures
-from placewright.testing.profiles import require_plugin
+from placewright.testing.profiles import profile, registry_with, require_plugin
 from placewright.testing.promises import BreachError, BrokenPromiseError, Promise
 from placewright.testing.randomclusters import NodeSource, ObjectSource, PodSource, Sources, random_scenario
 from placewright.testing.randomobjects import random_node, random_object, random_pod
 from placewright.testing.scenarios import Reducer, Scenario
 
-#: The cluster on which calls are timed is large enough for the cost of its rows to show beside the cost of a call. A few pods are
-#: enough for a mean, and each costs a test time.
+#: Nodes of the cluster on which calls are timed: so many that the cost of its rows shows beside the cost of a call. A few pods are enough
+#: for a mean, and each costs a test time.
 _MANY_NODES: Final = 500
 _TIMED_PODS: Final = 5
 
@@ -64,16 +60,16 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
     """Run a plugin against the contract on random clusters, and report what was looked at.
 
     Each cluster has 2 to 5 nodes with pods on them, about 10 pods that wait, and 12 changes: nodes, pods and objects come, change and go.
-    After each change the plugin is asked about every waiting pod, and what it says is held against the promises of `Promise`.
+    After each change the plugin is asked about every waiting pod. Its answers are held against the promises of `Promise`.
 
     Args:
         plugin: the class.
-        args: as `pluginConfig` of a profile gives them; checked likewise.
+        args: arguments as in a profile's `pluginConfig`; checked likewise.
         pods: makes a pod from a `random.Random`, waiting ones and those on nodes. Names and uids are given afterwards: `w0`, `s0`.
         nodes: makes a node. Names are given afterwards: `n0` to `n5`.
         objects: makes any other object, such as a volume or a claim. Its name decides which object it replaces.
         beside: other plugins of the profile, for a plugin that asks for their answers. Kept columns are not compared then.
-        clusters: how many random clusters.
+        clusters: number of random clusters.
         seed: an equal seed draws equal clusters.
         call_seconds: that one call may take; None for no limit, as under a debugger. See `limited_calls` for what it cannot end.
 
@@ -104,19 +100,17 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
 
 def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Sequence[type[Plugin]]) -> CheckedPlugin:
     """Put the plugin into a profile with a sort, a binder and the plugins that the caller wants beside it."""
-    known = in_tree()
-    registry = known.extended([each for each in (plugin, *beside) if known.get(each.name) is not each])
+    plugins = (plugin, *beside)
     needed: list[type[Plugin]] = [] if issubclass(plugin, QueueSortPlugin) else [PrioritySort]
     needed += [] if issubclass(plugin, BindPlugin) else [DefaultBinder]
-    enabled = [{"name": each.name} for each in (plugin, *beside, *needed)]
-    spec = {
-        "schedulerName": "default-scheduler",
-        "plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}},
-        "pluginConfig": [] if args is None else [{"name": plugin.name, "args": dict(args)}],
-    }
-    profile = resolve(convert({"metadata": {"name": "check", "generation": 1}, "spec": spec}, SchedulingProfile), registry)
+    made = profile("check").disable("*")
+    for each in (*plugins, *needed):
+        made = made.enable(each)
+    made = made if args is None else made.args(plugin, **args)
     decides = (FilterPlugin, PreFilterPlugin, ScorePlugin)
-    return CheckedPlugin(plugin, profile, registry, by_itself=not any(issubclass(each, decides) for each in beside))
+    return CheckedPlugin(
+        plugin, made.resolved(*plugins), registry_with(plugins), by_itself=not any(issubclass(each, decides) for each in beside)
+    )
 
 
 def _breach(subject: CheckedPlugin, scenario: Scenario, tally: CaseCounts, call_seconds: float | None) -> BreachError | None:

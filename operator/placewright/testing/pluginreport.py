@@ -27,9 +27,9 @@ class CallTime:
     """How long calls of one extension point took, about all nodes at once.
 
     Attributes:
-        calls: how many were timed.
+        calls: number of calls that were timed.
         mean: seconds a call, guard included.
-        mean_on_many: seconds a call on a cluster of 500 nodes; None where that was not measured.
+        mean_on_many: seconds a call on a cluster of 500 nodes; None if that was not measured.
     """
 
     calls: int
@@ -47,8 +47,8 @@ class CaseCounts:
         told_apart: those of them whose nodes got different scores.
         gated: pods that PreEnqueue kept out of the queue.
         nominated: pods for which PostFilter named a node.
-        cases: by promise, how often it was looked at where it could have been broken.
-        seconds: by extension point, the time of each call.
+        cases: number of times that a promise could have been broken and was looked at, by promise.
+        seconds: time of each call, by extension point.
     """
 
     rejected: int = 0
@@ -85,16 +85,16 @@ class PluginReport:
 
     Attributes:
         plugin: the plugin's name.
-        seed: what the random clusters were drawn from.
-        clusters: how many there were.
+        seed: seed of the random clusters.
+        clusters: number of random clusters.
         rejected, accepted: pairs of pod and node that the plugin was asked about.
         scored: pods whose accepted nodes were scored.
         told_apart: those of them whose nodes got different scores.
         gated: pods that PreEnqueue kept out of the queue.
         nominated: pods for which PostFilter named a node.
-        cases: by promise, how often it could have been broken and was not.
-        times: by extension point, how long a call took.
-        unreached: what was not looked at because the random clusters never led there, one sentence each.
+        cases: number of times that a promise could have been broken and was not, by promise.
+        times: time that a call took, by extension point.
+        unreached: sentences that name what the random clusters never led to, so that it was not looked at.
     """
 
     plugin: str
@@ -131,8 +131,8 @@ def report_of(plugin: type[Plugin], seed: int, clusters: int, tally: CaseCounts,
 
     Args:
         plugin: the class, which decides the promises that could have been looked at.
-        seed: of the random clusters.
-        clusters: how many random clusters there were.
+        seed: seed of the random clusters.
+        clusters: number of random clusters.
         tally: counts of these clusters.
         on_many: the times of calls on one large cluster; points that were not called there get no `mean_on_many`.
 
@@ -166,7 +166,7 @@ def _unreached(plugin: type[Plugin], tally: CaseCounts) -> list[str]:
         found.append(f"no change ever made the plugin accept a pod it had rejected, so its events were not looked at: {_MAKERS} that help")
     if issubclass(plugin, ScorePlugin) and not tally.told_apart:
         found.append(f"score never told the nodes of {tally.scored:,} pods apart: {_MAKERS} that it tells apart")
-    # With Reads.CLUSTER two pods share a column only where fingerprints are equal, too, which may never be the case.
+    # With Reads.CLUSTER two pods share a column only if fingerprints are equal, too, which may never be the case.
     shares = issubclass(plugin, FilterPlugin | ScorePlugin) and plugin.reads is not Reads.CLUSTER
     if shares and not tally.cases[Promise.SIGN]:
         found.append("no two pods had equal signatures, so sign was not looked at")

@@ -7,7 +7,7 @@ the whole scenario, another is built anew at each step: what the two say must be
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -121,7 +121,7 @@ class PluginTrial:
         self._handlers = ClusterEventHandlers(self._cluster, self._queue, binding)
         #: Uids of pods that PreEnqueue kept out of the queue before the latest change.
         self._gated: set[str] = set()
-        #: How many changes were told.
+        #: Number of changes that were told.
         self.told = 0
 
     def _evaluator(self, guarding: Guarding) -> Evaluator:
@@ -300,7 +300,7 @@ class PluginTrial:
         evaluation = self._kept.evaluate(pod)
         found = PodAnswers(evaluation.state)
         rows = self._cluster.rows()
-        names = {int(row): self._node(int(row)) for row in rows}
+        names = {int(row): NodeName(self._cluster.node(int(row)).metadata.name) for row in rows}
         if evaluation.refusal is not None:
             if evaluation.refusal.plugin != self._name:
                 return None
@@ -313,11 +313,6 @@ class PluginTrial:
             parts = self._kept.breakdown(evaluation, evaluation.rows).get(self._name, [])
             found.scores = {names[row]: part.normalised for row, part in zip(evaluation.rows.tolist(), parts, strict=False)}
         return found
-
-    def _node(self, row: int) -> NodeName:
-        name = self._cluster.names[row]
-        assert name is not None  # a row that holds a node
-        return name
 
     # --- hints -----------------------------------------------------------------------------------------------------------------------
 
@@ -393,14 +388,10 @@ def _point(plugin: Any) -> str:
 
 def _difference(one: PodAnswers, other: PodAnswers, first: str = "one", second: str = "the other") -> str:
     """Where two answers differ, in words."""
-    for name in _sorted(one.accepted ^ other.accepted):
+    for name in sorted(one.accepted ^ other.accepted):
         takes, rejects = (first, second) if name in one.accepted else (second, first)
         return f"{takes} accepts node {name} where {rejects} rejects it"
-    for name in _sorted(one.scores.keys() | other.scores.keys()):
+    for name in sorted(one.scores.keys() | other.scores.keys()):
         if one.scores.get(name) != other.scores.get(name):
             return f"{first} gives node {name} {one.scores.get(name, 'no score')} where {second} gives {other.scores.get(name, 'no score')}"
     return f"{first} rejects other nodes than {second}"
-
-
-def _sorted(names: Iterable[NodeName]) -> list[NodeName]:
-    return sorted(names)

@@ -22,11 +22,8 @@ class PodGroupMaker(PlainMaker[NativePodGroup]):
     """Builds a PodGroup of Kubernetes step by step; see `pod_group`."""
 
     kind = NativePodGroup
+    _kind_name = KIND
     api_version = f"{NATIVE_GROUP}/v1alpha2"
-
-    @property
-    def _kind_name(self) -> str:
-        return KIND
 
     def members(self, least: int) -> Self:
         """Place so many members together or none (the policy `gang`)."""
@@ -53,7 +50,7 @@ def pod_group(name: str, members: int = 1) -> PodGroupMaker:
     """Begin a PodGroup of Kubernetes' own (scheduling.k8s.io) in the namespace `default`.
 
     Args:
-        name: as members name it; see `PodMaker.in_group`.
+        name: the name that members use; see `PodMaker.in_group`.
         members: so many are placed together or none.
 
     Returns:
@@ -69,11 +66,8 @@ class CoschedulingGroupMaker(PlainMaker[CoschedulingPodGroup]):
     """Builds a PodGroup of scheduler-plugins step by step; see `coscheduling_group`."""
 
     kind = CoschedulingPodGroup
+    _kind_name = KIND
     api_version = f"{COSCHEDULING_GROUP}/v1alpha1"
-
-    @property
-    def _kind_name(self) -> str:
-        return KIND
 
     def members(self, least: int) -> Self:
         """Place so many members together or none."""
@@ -101,7 +95,7 @@ def coscheduling_group(name: str, members: int = 1) -> CoschedulingGroupMaker:
     """Begin a PodGroup of scheduler-plugins (scheduling.x-k8s.io) in the namespace `default`.
 
     Args:
-        name: as members name it; see `PodMaker.in_coscheduling_group`.
+        name: the name that members use; see `PodMaker.in_coscheduling_group`.
         members: so many are placed together or none.
 
     Returns:

@@ -47,7 +47,7 @@ class PodMaker(ObjectMaker[Pod]):
         """Let the main container take a port of its node.
 
         Args:
-            port: on the node, and in the container.
+            port: number of the port on the node, and in the container.
             ip: the node's address; empty: all its addresses.
             protocol: `TCP`, `UDP` or `SCTP`.
 
@@ -157,7 +157,7 @@ class PodMaker(ObjectMaker[Pod]):
         Args:
             key: the node label's.
             values: the label has one of them.
-            operator: `NotIn`, `DoesNotExist`, `Gt` or `Lt`, where it is neither `In` nor `Exists`.
+            operator: `NotIn`, `DoesNotExist`, `Gt` or `Lt`, if it is neither `In` nor `Exists`.
             weight: 1 to 100: such nodes are preferred instead of required; 0: required.
 
         Returns:
@@ -182,7 +182,7 @@ class PodMaker(ObjectMaker[Pod]):
 
         Args:
             topology_key: the node label whose values are the domains.
-            labels: of the other pod; a mapping takes keys that are no Python names.
+            labels: the other pod's labels; a mapping takes keys that are no Python names.
             weight: 1 to 100: such domains are preferred; 0: required.
             more: further labels: `pod_affinity("zone", app="db")`.
 
@@ -196,7 +196,7 @@ class PodMaker(ObjectMaker[Pod]):
 
         Args:
             topology_key: the node label whose values are the domains.
-            labels: of the other pod; a mapping takes keys that are no Python names.
+            labels: the other pod's labels; a mapping takes keys that are no Python names.
             weight: 1 to 100: other domains are preferred; 0: such domains are rejected.
             more: further labels: `pod_anti_affinity("zone", app="web")`.
 
@@ -225,8 +225,8 @@ class PodMaker(ObjectMaker[Pod]):
 
         Args:
             topology_key: the node label's key.
-            labels: of the pods that count; None: the pod's own labels, and where it has none all pods of its namespace.
-            max_skew: by how many pods domains may differ.
+            labels: labels of the pods that count; None: the pod's own labels. If it has none, all pods of its namespace count.
+            max_skew: number of pods by which domains may differ.
             hard: whether a node that breaks this is rejected (`DoNotSchedule`) or only scores less (`ScheduleAnyway`).
             fields: other fields of the constraint, as in a manifest: `minDomains=3`.
 

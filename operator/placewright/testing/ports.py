@@ -45,11 +45,11 @@ class FakePort:
     """The base of fakes whose calls are awaited.
 
     Attributes:
-        answers: by name or uid of the object that a call is about: how its next call ends, once. An exception is raised, an awaitable is
-            awaited first.
-        failing: by name, the exception that each other call about it raises.
+        answers: answer to the next call about an object, by the object's name or uid; used once. An exception is raised, an awaitable is
+            awaited.
+        failing: exception that each other call about an object raises, by name.
         broken: the exception that every other call raises; None: none.
-        seconds: how long each call takes.
+        seconds: duration of each call.
 
     Example:
         world.binder.fail(BindError("refused"), "web")   # the next Binding of web
@@ -72,7 +72,7 @@ class FakePort:
 
         Args:
             problem: raised.
-            names: of the objects that the calls are about; without names all calls fail, until `recover`.
+            names: names of the objects that the calls are about; without names all calls fail, until `recover`.
             always: fail every call about these names until `recover`, not only the next one of each.
         """
         if not names:
@@ -134,10 +134,10 @@ class WatchingPort(FakePort):
 
         Args:
             done: called at least once; its exceptions pass through.
-            seconds: how long to look, by the clock.
+            seconds: longest time to look, by the clock.
 
         Returns:
-            False where it did not hold in time.
+            False if it did not hold in time.
         """
         deadline = self._clock() + seconds
         while not done():
@@ -160,7 +160,7 @@ class FakeBinder(FakePort):
     """Records Bindings. Implements the framework's `Binder`.
 
     Attributes:
-        bound: each Binding that was asked for, in order, also where the answer was an error.
+        bound: each Binding that was asked for, in order, also if the answer was an error.
         shows: called with the pod as it is once it is bound, after a call that ends well.
     """
 
@@ -204,7 +204,7 @@ class FakeObjectPatcher(FakePort):
     """Records the patches of plugins. Implements the framework's `ObjectPatcher`; `answers` go by the path.
 
     Attributes:
-        patched: in order.
+        patched: all patches, in order.
     """
 
     def __init__(self) -> None:
@@ -215,9 +215,9 @@ class FakeObjectPatcher(FakePort):
         """Record a merge patch.
 
         Args:
-            path: of the object.
+            path: the object's path.
             body: the merge patch.
-            namespace: of the object.
+            namespace: the object's namespace.
 
         Raises:
             Exception: the test told this fake to fail.

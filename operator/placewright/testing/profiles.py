@@ -39,8 +39,8 @@ class ProfileMaker(PlainMaker[SchedulingProfile]):
         """Enable a plugin, by name or by class.
 
         Args:
-            plugin: in the tree, or one that `resolved` is given.
-            weight: of its score; 0: the plugin's default.
+            plugin: a plugin of the tree, or one that `resolved` is given.
+            weight: weight of its score; 0: the plugin's default.
             point: an extension point, as `preFilter` or `score`; without one, all points that the plugin implements.
 
         Returns:

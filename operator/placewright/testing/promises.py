@@ -1,7 +1,7 @@
 """The promises of a plugin by its extension points, and the error that says which promise one breaks.
 
-`check_plugin` knows these promises one by one. Each is a sentence of the plugin contract (`placewright/framework/interface.py`), so an
-author who reads the error knows where to read on.
+`check_plugin` knows these promises one by one. Each is a sentence of the plugin contract, the package `placewright/framework/interface`.
+So an author who reads the error knows where to read on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Breach:
     Attributes:
         promise: the promise.
         point: the extension point, in kube-scheduler's spelling: `Filter`, `Score`, `Sign`, `QueueingHint`.
-        says: what was found, as one sentence in plain words.
+        says: the finding, as one sentence in plain words.
     """
 
     promise: Promise
@@ -48,7 +48,7 @@ class BreachError(Exception):
 
     Attributes:
         breach: the broken promise.
-        told: how many changes of the scenario were told by then.
+        told: number of the scenario's changes that were told by then.
     """
 
     def __init__(self, promise: Promise, point: str, says: str) -> None:

@@ -1,6 +1,6 @@
 """Random scenarios: a small cluster with pods that wait, and its changes. Equal seeds give equal scenarios.
 
-The pods that wait come with variants that differ from them in one field, so that a signature which leaves the field out shows.
+The pods that wait come with variants that differ in one field. So a signature that leaves the field out is found.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from placewright.testing.scenarios import (
 
 K = TypeVar("K")
 
-#: What a caller of `check_plugin` hands in; each is called again and again with the dice of the scenario.
+#: Functions that a caller of `check_plugin` hands in; they are called again and again with the dice of the scenario.
 PodSource = Callable[[random.Random], AnyPod]
 NodeSource = Callable[[random.Random], AnyNode]
 ObjectSource = Callable[[random.Random], AnyObject]
@@ -69,7 +69,7 @@ class Sources:
 
         Args:
             dice: handed to `nodes`.
-            name: replaces the drawn node's name and uid, and its hostname label where it has one.
+            name: replaces the drawn node's name and uid, and its hostname label if it has one.
 
         Returns:
             A node without a resourceVersion.
@@ -106,8 +106,8 @@ def random_scenario(seed: int, number: int, sources: Sources) -> Scenario:
     """Draw a scenario: 2 to 5 nodes, 3 to 10 pods on them, about 10 pods that wait, up to 12 changes.
 
     Args:
-        seed: of the whole check.
-        number: of the scenario in that check; each draws from dice of its own, so that one can be drawn without those before it.
+        seed: seed of the whole check.
+        number: number of the scenario in that check. Each draws from dice of its own, so that it can be drawn without the earlier ones.
         sources: make the objects.
 
     Returns:

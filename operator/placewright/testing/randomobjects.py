@@ -52,7 +52,7 @@ def drawn(dice: random.Random, choices: Mapping[str, Sequence[str]], chance: flo
 
     Args:
         dice: drawn from for each key, in order.
-        choices: by key, the values.
+        choices: values by key.
         chance: 0 to 1, of each key alone.
 
     Returns:

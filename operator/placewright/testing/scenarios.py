@@ -1,4 +1,4 @@
-"""A small cluster and its changes, as data, so that a scenario which breaks a promise can be made smaller and printed.
+"""A small cluster and its changes as data, so that an example can be made smaller and printed.
 
 A scenario is told to the scheduler's own event handlers (`scheduler/eventhandlers.py`), change by change, as the watches would tell it.
 """
@@ -115,7 +115,7 @@ class Scenario:
     """A cluster, its changes, and the pods that wait meanwhile.
 
     Attributes:
-        setup: what is told before the plugin is asked first, in this order.
+        setup: changes that are told before the plugin is asked first, in this order.
         changes: the changes afterwards; the plugin is asked after each.
         waiting: the pods that the plugin is asked about.
     """

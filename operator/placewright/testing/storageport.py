@@ -32,7 +32,7 @@ class FakeVolumeWriter(WatchingPort):
     A call that ends well does what the volume controller and a provisioner would do: the claim and its volume are bound to each other.
 
     Attributes:
-        writes: in order.
+        writes: all writes, in order.
     """
 
     def __init__(self, cluster: Cluster, clock: Callable[[], float], shows: Callable[[ClusterObject], object] = lambda _item: None) -> None:
@@ -52,7 +52,7 @@ class FakeVolumeWriter(WatchingPort):
         """Bind a volume to the claim that it names.
 
         Args:
-            volume: with its `claimRef`.
+            volume: the volume with its `claimRef`.
 
         Returns:
             The volume as it was shown, in the phase Bound.
@@ -78,7 +78,7 @@ class FakeVolumeWriter(WatchingPort):
         """Make a volume that the selected node reaches, and bind the claim to it.
 
         Args:
-            claim: with the annotation that names the node.
+            claim: the claim with the annotation that names the node.
 
         Returns:
             The claim as it was shown, in the phase Bound; the volume is called `pvc-UID` after the claim's uid.

@@ -1,6 +1,6 @@
 """Virtual time: an event loop whose clock moves only when a test moves it.
 
-Coroutines run until all of them wait. A wait for a minute takes no time at all, and the order in which coroutines run depends on nothing
+Coroutines run until all of them wait. A wait for a minute takes no time at all. Coroutines run in an order that depends on nothing
 outside. There is no I/O in such a loop.
 """
 
@@ -47,6 +47,7 @@ class VirtualTime:
 
     Attributes:
         now: seconds. Setting it moves the clock and runs nothing.
+        next_timer: seconds at which the next timer rings, as of the last `settle`; None: no timer is set.
 
     Example:
         time = VirtualTime()
@@ -57,7 +58,7 @@ class VirtualTime:
 
     def __init__(self, now: float = START) -> None:
         self.now = now
-        self._next_timer: float | None = None
+        self.next_timer: float | None = None
         self._broken: list[BaseException] = []
         self._loop: asyncio.SelectorEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -70,7 +71,7 @@ class VirtualTime:
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop; made when it is first asked for, since most worlds of a large suite never need one."""
         if self._loop is None:
-            self._loop = _loop_of(self)
+            self._loop = _VirtualLoop(self)
         return self._loop
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -101,7 +102,8 @@ class VirtualTime:
         if work is not None:
             self.loop.call_soon(work)
         if self._loop is not None:
-            self._require_no_other_loop()
+            if in_loop():
+                raise RuntimeError("virtual time has an event loop of its own: call this from a plain function, or await what you started")
             self._loop.run_forever()
         self._raise_what_broke()
 
@@ -109,7 +111,7 @@ class VirtualTime:
         """Move the clock, and run every timer on the way at its moment.
 
         Args:
-            seconds: how far.
+            seconds: length of the move.
 
         Raises:
             RestlessError: as `settle`.
@@ -124,14 +126,9 @@ class VirtualTime:
         self.now = until
         self.settle()
 
-    @property
-    def next_timer(self) -> float | None:
-        """When the next timer rings, as of the last `settle`; None: no timer is set."""
-        return self._next_timer
-
     def idle(self, timeout: float | None) -> None:
         """Stop the loop, which has nothing to do for `timeout` seconds. Called by the loop's selector."""
-        self._next_timer = None if timeout is None else self.now + timeout
+        self.next_timer = None if timeout is None else self.now + timeout
         if self._loop is not None:
             self._loop.stop()
 
@@ -155,19 +152,14 @@ class VirtualTime:
             # The first exception: later ones are often its consequences.
             raise broken[0]
 
-    @staticmethod
-    def _require_no_other_loop() -> None:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        raise RuntimeError("virtual time has an event loop of its own: call this from a plain function, or await what you started")
 
-
-def _loop_of(time: VirtualTime) -> asyncio.SelectorEventLoop:
-    loop = _VirtualLoop(time)
-    loop.set_exception_handler(lambda _, context: time.heard(context))
-    return loop
+def in_loop() -> bool:
+    """Return whether an event loop runs the caller."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
@@ -176,9 +168,10 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self, time: VirtualTime) -> None:
         self._time = time
         super().__init__(_Standstill(time.idle))
+        self.set_exception_handler(lambda _, context: time.heard(context))
 
     def _make_self_pipe(self) -> None:
-        """Make no sockets: a loop that never waits is not woken, and Python may close the sockets of a dropped loop before the loop."""
+        """Make no sockets: a loop that never waits is not woken. Python may close the sockets of a dropped loop before the loop."""
         self._ssock = self._csock = None
 
     def _close_self_pipe(self) -> None:

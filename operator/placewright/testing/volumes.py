@@ -17,14 +17,26 @@ from placewright.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from placewright.testing.objectmaker import DEFAULT_NAMESPACE, HOSTNAME, PlainMaker, requirement, uid_of
+from placewright.testing.objectmaker import DEFAULT_NAMESPACE, HOSTNAME, PlainMaker, T, requirement, uid_of
 
 #: The class of volumes and claims that name none: an admission controller would give them the cluster's default class.
 DEFAULT_CLASS: Final = "standard"
 _STORAGE_API: Final = "storage.k8s.io/v1"
 
 
-class VolumeMaker(PlainMaker[PersistentVolume]):
+class StorageMaker(PlainMaker[T]):
+    """Builds volumes, and claims to them."""
+
+    def storage_class(self, name: str) -> Self:
+        """Put the volume into this class, or ask for a volume of it."""
+        return self.spec(storageClassName=name)
+
+    def access_modes(self, *modes: str) -> Self:
+        """Set the access modes; `ReadWriteOnce` without this."""
+        return self.spec(accessModes=list(modes))
+
+
+class VolumeMaker(StorageMaker[PersistentVolume]):
     """Builds a PersistentVolume step by step; see `persistent_volume`."""
 
     kind = PersistentVolume
@@ -33,14 +45,6 @@ class VolumeMaker(PlainMaker[PersistentVolume]):
     def capacity(self, storage: str) -> Self:
         """Set how large it is, such as `5Gi`."""
         return self.spec(capacity={"storage": storage})
-
-    def storage_class(self, name: str) -> Self:
-        """Put the volume into this class."""
-        return self.spec(storageClassName=name)
-
-    def access_modes(self, *modes: str) -> Self:
-        """Set the access modes; `ReadWriteOnce` without this."""
-        return self.spec(accessModes=list(modes))
 
     def on(self, *nodes: str) -> Self:
         """Make the volume reachable from these nodes alone, by their hostname."""
@@ -102,18 +106,10 @@ def persistent_volume(name: str, capacity: str = "1Gi") -> VolumeMaker:
     return made.status(phase="Available")
 
 
-class VolumeClaimMaker(PlainMaker[PersistentVolumeClaim]):
+class VolumeClaimMaker(StorageMaker[PersistentVolumeClaim]):
     """Builds a PersistentVolumeClaim step by step; see `persistent_volume_claim`."""
 
     kind = PersistentVolumeClaim
-
-    def storage_class(self, name: str) -> Self:
-        """Ask for a volume of this class."""
-        return self.spec(storageClassName=name)
-
-    def access_modes(self, *modes: str) -> Self:
-        """Set the access modes; `ReadWriteOnce` without this."""
-        return self.spec(accessModes=list(modes))
 
     def selector(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
         """Ask for a volume with these labels."""

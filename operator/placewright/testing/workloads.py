@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from placewright.api.workloads import Namespace, PodDisruptionBudget, ReplicaSet, Service, StatefulSet
-from placewright.testing.objectmaker import DELETED_AT, PlainMaker
+from placewright.testing.objectmaker import DELETED_AT, PlainMaker, T
 
 
 class NamespaceMaker(PlainMaker[Namespace]):
@@ -36,15 +36,19 @@ def service(name: str) -> ServiceMaker:
     return ServiceMaker(name).spec()
 
 
-class ReplicaSetMaker(PlainMaker[ReplicaSet]):
-    """Builds a ReplicaSet step by step; see `replica_set`."""
-
-    kind = ReplicaSet
-    api_version = "apps/v1"
+class SelectingMaker(PlainMaker[T]):
+    """Builds objects that select pods."""
 
     def selects(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
         """Select pods with these labels."""
         return self.spec(selector={"matchLabels": {**(labels or {}), **more}})
+
+
+class ReplicaSetMaker(SelectingMaker[ReplicaSet]):
+    """Builds a ReplicaSet step by step; see `replica_set`."""
+
+    kind = ReplicaSet
+    api_version = "apps/v1"
 
 
 def replica_set(name: str) -> ReplicaSetMaker:
@@ -52,15 +56,11 @@ def replica_set(name: str) -> ReplicaSetMaker:
     return ReplicaSetMaker(name).spec()
 
 
-class StatefulSetMaker(PlainMaker[StatefulSet]):
+class StatefulSetMaker(SelectingMaker[StatefulSet]):
     """Builds a StatefulSet step by step; see `stateful_set`."""
 
     kind = StatefulSet
     api_version = "apps/v1"
-
-    def selects(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
-        """Select pods with these labels."""
-        return self.spec(selector={"matchLabels": {**(labels or {}), **more}})
 
 
 def stateful_set(name: str) -> StatefulSetMaker:
@@ -68,15 +68,14 @@ def stateful_set(name: str) -> StatefulSetMaker:
     return StatefulSetMaker(name).spec(serviceName=name, template={})
 
 
-class DisruptionBudgetMaker(PlainMaker[PodDisruptionBudget]):
-    """Builds a PodDisruptionBudget step by step; see `disruption_budget`."""
+class DisruptionBudgetMaker(SelectingMaker[PodDisruptionBudget]):
+    """Builds a PodDisruptionBudget step by step; see `disruption_budget`.
+
+    `selects` without labels protects all pods of the namespace.
+    """
 
     kind = PodDisruptionBudget
     api_version = "policy/v1"
-
-    def selects(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
-        """Protect pods with these labels; without any: all pods of the namespace."""
-        return self.spec(selector={"matchLabels": {**(labels or {}), **more}})
 
     def allows(self, disruptions: int) -> Self:
         """Allow so many evictions now."""

@@ -36,7 +36,7 @@ from placewright.testing.profiles import ProfileMaker, profile, registry_with, r
 from placewright.testing.storageport import FakeVolumeWriter
 from placewright.testing.virtualtime import RestlessError, VirtualTime
 
-#: What takes a pod, or the pods of a group, to their nodes; True when all are bound.
+#: Takes a pod, or the pods of a group, to their nodes; True when all are bound.
 BindingCycleWork = Coroutine[Any, Any, bool]
 
 #: Seconds between two looks for pods that waited too long for an event; backoffs end at whole seconds. As `placewright run` does it.
@@ -71,7 +71,7 @@ class AttemptLog:
 
 
 class World:
-    """A scheduler on a cluster, under one or more profiles, with a clock that moves only when a test moves it.
+    """A scheduler on a cluster, under one or more profiles. Its clock moves only when a test moves it.
 
     `add` shows objects as watches would, and lets the scheduler decide and bind until it waits. With `watches`, the writes of the ports
     come back as they would from an API server: a bound pod is shown on its node, a victim of preemption leaves, volumes and claims change.
@@ -85,9 +85,9 @@ class World:
         cycle: the scheduling cycle.
         scheduler: decides and binds.
         event_handlers: handle the watch events, for news that `show` and `remove` do not bring.
-        profiles: by schedulerName, the profile in effect.
+        profiles: profiles in effect, by schedulerName.
         log: attempts that ended.
-        observers: who hears of what the scheduler does; a test adds to `listening`, `deciding` (each choice) and `trying` (groups).
+        observers: the scheduler's observers; a test adds to `listening`, `deciding` (each choice) and `trying` (groups).
         binder, events, status, groups, evictor, volumes, claims, objects: the fakes of the ports.
 
     Example:
@@ -113,10 +113,10 @@ class World:
         Args:
             plugins: each is enabled at all its points; with any, all plugins are checked as by `placewright run --check-plugins`.
             nodes: the cluster's.
-            pods: on nodes; others wait until something is added or time passes.
+            pods: pods on these nodes; other pods wait until something is added or time passes.
             objects: everything else in the cluster: volumes, Services, claims to devices.
             profile: that the plugins are enabled in; without one kube-scheduler's default.
-            extenders: of the profile.
+            extenders: the profile's extenders.
             lead: whether this replica may decide; without one it always may.
             watches: whether the writes of the ports come back.
             call_seconds: that one call of these plugins may take before `PluginError` ends it; None for no limit, as under a debugger.
@@ -186,8 +186,8 @@ class World:
         """Put a profile into effect, as the live set does: pods that it may help are tried again after their backoff.
 
         Args:
-            profile: takes the pods of its schedulerName. Plugins of the test run where this profile enables them.
-            extenders: of the profile.
+            profile: takes the pods of its schedulerName. Plugins of the test run if this profile enables them.
+            extenders: the profile's extenders.
 
         Raises:
             ProfileError: the profile is wrong; the one before stays in effect.
@@ -334,7 +334,7 @@ class World:
         """
         tried = self.log.attempts
         most = len(tried) + _MOST_ATTEMPTS_OF_A_POD * (1 + len(self.queue))
-        # Bindings and failures of one round may make other pods active, so the queue is asked again until it has none.
+        # Bindings and failures of one round may make other pods active. So the queue is asked until it has none.
         while len(tried) <= most:
             with limited_calls(self._call_seconds):
                 self.time.settle(self._decide_all)
@@ -346,7 +346,7 @@ class World:
         """Move the clock; timers ring, backoffs end and pods are tried again on the way, each at its moment.
 
         Args:
-            seconds: how far.
+            seconds: length of the move.
 
         Returns:
             This world.
@@ -404,7 +404,7 @@ class World:
         """Decide the next pod; there must be one.
 
         Returns:
-            Its binding cycle, not begun; None where the pod got no node.
+            Its binding cycle, not begun; None if the pod got no node.
         """
         return self.schedule(self.pop())
 
@@ -412,10 +412,10 @@ class World:
         """Decide a pod that was popped.
 
         Args:
-            queued: as `pop` returned it.
+            queued: the answer of `pop`.
 
         Returns:
-            Its binding cycle, not begun; None where the pod got no node.
+            Its binding cycle, not begun; None if the pod got no node.
         """
         held: list[BindingCycleWork] = []
         self._held = held
@@ -428,7 +428,7 @@ class World:
         """Decide the next pod and bind it.
 
         Returns:
-            True when it is bound, False when its binding cycle failed, None where it got no node.
+            True when it is bound, False when its binding cycle failed, None if it got no node.
         """
         binding = self.decide()
         return None if binding is None else await binding
@@ -457,7 +457,7 @@ class World:
         return next((attempt for attempt in reversed(self.log.attempts) if attempt.pod.key == key), None)
 
     def rejections(self, name: str) -> dict[str, str]:
-        """Return why a pod has no node, as of its last attempt: by node, `PLUGIN: reason`; empty where it has one."""
+        """Return why a pod has no node, as of its last attempt: by node, `PLUGIN: reason`; empty if it has one."""
         attempt = self.last_attempt(name)
         diagnosis = None if attempt is None or attempt.failure is None else attempt.failure.diagnosis
         if diagnosis is None:
@@ -472,7 +472,7 @@ class World:
         return found
 
     def gated_by(self, name: str) -> str:
-        """Return what keeps a pod out of the queue, as `PLUGIN: reason`; empty where nothing does."""
+        """Return what keeps a pod out of the queue, as `PLUGIN: reason`; empty if nothing does."""
         uid = self.queue.uid_of(_key(name))
         waiting = None if uid is None else self.queue.latest(uid)
         policy = None if waiting is None else self._policy(waiting.scheduler_name)
@@ -485,7 +485,7 @@ class World:
         """Return how much of a resource is requested on a node: milli-CPU, bytes, or a count.
 
         Args:
-            node: the node's name; 0 is returned where no pod stands on it.
+            node: the node's name; 0 is returned if no pod stands on it.
             resource: its name, such as `memory` or `example.com/gpu`.
         """
         return sum(info.requests.get(resource, 0) for info in self.cluster.pods_on(NodeName(node)))

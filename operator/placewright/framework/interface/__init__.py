@@ -21,8 +21,8 @@ A pod passes the points in this order:
 The first bracket is the scheduling cycle, one pod at a time; it never awaits, so nothing changes between its steps. The second is the
 binding cycle, many at once. (Between the members of a large group, and while an extender is asked, other work has its turn.)
 
-Filter and Score see **all nodes at once**: they get an array of node rows and answer with an array of the same length. A column that reads
-only a node and its pods (`reads`) is computed once for pods that look alike (`sign`), and then only in the rows that changed.
+Filter and Score see **all nodes at once**: they get an array of node rows and answer with an array of the same length. A column may read
+only a node and its pods (`reads`). Then it is computed once for pods that look alike (`sign`), and later only in the rows that changed.
 
 Who calls which points:
 
@@ -37,9 +37,9 @@ Who calls which points:
 So a method may be called for a pod that will not be bound, and twice for one attempt. The memory that a plugin has of a pod begins in
 Reserve and ends in Unreserve or PostBind.
 
-What the queue does after each status that is no success. "Told as" is the reason of the pod's PodScheduled condition. "After its event" is
-where the pod goes when an event happens that this plugin registered and its hint answers QUEUE, before the pod's backoff has ended; "stays"
-means that no event of this plugin moves it. A test reads this table and tries every line.
+What the queue does after each status that is no success. "Told as" is the reason of the pod's PodScheduled condition. "After its event"
+says where an event that this plugin registered moves the pod. Its hint answers QUEUE, and the pod's backoff has not ended. "Stays" means
+that no event of this plugin moves the pod. A test reads this table and tries every line.
 
     | point      | status                         | the pod is    | told as        | after its event |
     |------------|--------------------------------|---------------|----------------|-----------------|
@@ -81,10 +81,12 @@ means that no event of this plugin moves it. A test reads this table and tries e
     | Bind       | ERROR                          | backoff       | SchedulerError | stays           |
     | Bind       | SKIP                           | backoff       | SchedulerError | stays           |
 
-The last line is for a profile in which every Bind plugin skips. A pod that backs off is made active when its backoff ends: after 1, 2, 4,
-8, 10 seconds by default, counted by its rejections, or by its errors in a row. When nothing else is to be done, a rejected pod is tried
-before that; a pod that failed with an error never is. A pod in the unschedulable set is tried again after five minutes in any case, and at
-the time that PostFilter stated with `PostFilterResult.retry_after`. An event that happened while the pod was being tried counts as if it
+The last line is for a profile in which every Bind plugin skips.
+
+A pod that backs off is made active when its backoff ends: after 1, 2, 4, 8, 10 seconds by default. The backoff follows the number of its
+rejections, or of its errors in a row. If the scheduler has nothing else to do, it tries a rejected pod earlier. A pod that failed with an
+error waits for the end of its backoff. A pod in the unschedulable set is tried again after five minutes in any case. It is also tried at
+the time that PostFilter stated with `PostFilterResult.retry_after`. An event may happen while a pod is being tried. It counts as if it
 came right afterwards.
 """
 

@@ -1,9 +1,9 @@
 """The points that take a placed pod to its node: Reserve, Permit, PreBind, Bind and PostBind.
 
 Reserve and Permit end the scheduling cycle; the others are the binding cycle. The pod is assumed on its node before Reserve: it counts
-there for every decision, though the API server does not know yet. Binding cycles run beside other decisions, many at once
-(docs/overload.md has the numbers). They end with a Binding, or with everything taken back: Unreserve in reverse order, the pod forgotten
-on its node, and other pods told of the room as if it had been deleted there.
+there for every decision, though the API server does not know yet. Many binding cycles run at once, while other pods are decided
+(docs/overload.md has the numbers). A binding cycle ends with a Binding, or everything is taken back. Then the Reserve plugins unreserve in
+reverse order, and the pod no longer counts on its node. Other pods hear of the room as if the pod had been deleted there.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from placewright.framework.status import SUCCESS, Status
 
 
 class ReservePlugin(Plugin[ArgsT], ABC):
-    """Keeps what the pod will need while it is being bound, and gives it back when the pod is not bound.
+    """Keeps what the pod will need while it is being bound, and gives it back if the binding fails.
 
-    When: a node was chosen and the pod is assumed there. `unreserve` follows when this or a later step fails: Reserve or Permit refused,
-        the wait for Permit or PreBind ended without success, the Binding failed, the pod was deleted, or its group was taken back.
-    How often: `reserve` once per attempt that chose a node, in order up to the first that fails; for a group that is tried in several ways,
-        once for each trial. `unreserve` at most once after it, for all Reserve plugins in reverse order. A bound pod is never unreserved.
+    When: a node was chosen and the pod is assumed there. `unreserve` follows if this or a later step fails. Reserve or Permit refused, or
+        the wait for Permit, PreBind or the Binding failed. Or the pod was deleted, or its group was taken back.
+    How often: `reserve` once per attempt that chose a node, in order up to the first that fails. A group may be tried in several ways;
+        then it is called once for each trial. `unreserve` at most once after it, for all Reserve plugins in reverse order. A bound pod is
+        never unreserved.
     By: live and `simulate`. `explain` calls `reserve` for the members of a group, on a cluster that it throws away.
     Runs: on the event loop, within the scheduling cycle: `reserve` never awaits. `unreserve` may come from the binding cycle; it never
         awaits.
     Reads: everything.
-    May change: what the plugin remembers, the state (`annotations`, for what rides on the Binding), and the pod's place in the columns
-        through `Cluster.annotate`. `unreserve` takes all of it back. It writes nothing to the API server.
+    May change: the plugin's memory, and the state: its `annotations` are written with the Binding. `Cluster.annotate` shows them on the
+        assumed pod at once. `unreserve` takes all of it back. It writes nothing to the API server.
     Statuses:
         SUCCESS: the next plugin is asked.
         UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE: everything is taken back, and the pod waits in the unschedulable set for this
@@ -55,22 +56,22 @@ class ReservePlugin(Plugin[ArgsT], ABC):
         """Take what the pod needs on the node.
 
         Args:
-            state: as Score left it, or PreFilter where nothing was scored.
+            state: the state that Score left, or PreFilter if nothing was scored.
             pod: assumed on `node`.
             node: exists now; it may vanish before the Binding.
 
         Returns:
-            SUCCESS, or why the pod cannot have it. What a plugin took before it refuses, it gives back in `unreserve`, which is called.
+            SUCCESS, or why the pod cannot have it. If it refuses after it took a part, `unreserve` is called and gives that back.
         """
 
     @abstractmethod
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Give back what `reserve` took. It is called also where `reserve` was not, because an earlier plugin refused.
+        """Give back what `reserve` took. It is also called if `reserve` was not, because an earlier plugin refused.
 
         An exception is logged, and the other plugins give back all the same.
 
         Args:
-            state: of the same attempt.
+            state: the same attempt's state.
             pod: still assumed on `node`, or bound to another node by another client.
             node: may be gone.
         """
@@ -82,7 +83,7 @@ class PermitResult:
 
     Attributes:
         status: see `PermitPlugin`.
-        timeout: with WAIT, how long the pod waits for this plugin at most; seconds, 900 at most. When it has passed, the pod is rejected in
+        timeout: seconds that the pod waits for this plugin at most, with WAIT; up to 900. When they have passed, the pod is rejected in
             this plugin's name.
     """
 
@@ -96,15 +97,15 @@ class PermitPlugin(Plugin[ArgsT], ABC):
     When: after all Reserve plugins, as the last step of the scheduling cycle.
     How often: once per attempt that reserved; all plugins in order, up to the first that refuses.
     By: live and `simulate`.
-    Runs: on the event loop, within the scheduling cycle: it never awaits. A pod that waits holds its room on the node and the things
-        reserved, and no place among the Bindings under way.
-    Reads: everything; `Handle.waiting_pods` gives the pods that wait.
-    May change: what the plugin remembers and the state; it may allow or reject other pods that wait for it.
+    Runs: on the event loop, within the scheduling cycle: it never awaits. A pod that waits keeps its room on the node and its
+        reservations. It takes no place among the Bindings under way.
+    Reads: everything; `Handle.waiting_pods` returns the pods that wait.
+    May change: the plugin's memory and the state; it may allow or reject other pods that wait for it.
     Statuses:
         SUCCESS: this plugin does not object.
-        WAIT: the binding cycle waits until each plugin that said so has called `allow` on the waiting pod, one has called `reject`, or
-            one's timeout has passed. The latter two are UNSCHEDULABLE in that plugin's name. The pod's deletion, and the end of this
-            replica's term, end the wait, too.
+        WAIT: the binding cycle waits until each plugin that said WAIT has called `allow` on the waiting pod. If such a plugin calls
+            `reject`, or its timeout passes, the pod is UNSCHEDULABLE in that plugin's name. The wait also ends when the pod is deleted or
+            this replica's term ends.
         UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE: everything is taken back, and the pod waits in the unschedulable set for this
             plugin's events; a hint that answers QUEUE lets it back off and then be tried. A nomination ends.
         PENDING: the same, but the event makes the pod active at once, without backoff.
@@ -120,9 +121,9 @@ class PermitPlugin(Plugin[ArgsT], ABC):
         """Judge whether the pod may be bound.
 
         Args:
-            state: as Reserve left it.
+            state: the state that Reserve left.
             pod: assumed on `node`.
-            node: where it is to go.
+            node: the node that is to get the pod.
 
         Returns:
             SUCCESS, a rejection, or WAIT with a timeout.
@@ -136,10 +137,10 @@ class PreBindPlugin(Plugin[ArgsT], ABC):
     How often: once per attempt that was permitted, unless `pre_bind_pre_flight` answered SKIP; the plugins run one after the other, up to
         the first that fails.
     By: live and `simulate`, which writes into its own objects.
-    Runs: as a task on the event loop, and may await for as long as it likes: the pod stands aside and holds up no other. It must not block,
-        and it must let `asyncio.CancelledError` pass, which ends it when the pod is preempted, its group is taken back, or this replica's
-        term ends.
-    Reads: everything; after an await the cluster may be another one.
+    Runs: as a task on the event loop, and may await for as long as it likes: the pod holds up no other. It must not block, and it must let
+        `asyncio.CancelledError` pass. The framework ends it so when the pod is preempted, its group is taken back, or this replica's term
+        ends.
+    Reads: everything; after an await the cluster may have changed.
     May change: objects at the API server, through the ports of the handle; the state. Its writes stay when the pod is rolled back,
         unless `unreserve` of the same plugin undoes it.
     Statuses:
@@ -162,9 +163,9 @@ class PreBindPlugin(Plugin[ArgsT], ABC):
         and SKIP is an ERROR of the attempt.
 
         Args:
-            state: as Permit left it.
+            state: the state that Permit left.
             pod: assumed on `node`.
-            node: where it is to go.
+            node: the node that is to get the pod.
 
         Returns:
             SKIP when `pre_bind` need not be called; else SUCCESS, which is the default.
@@ -176,9 +177,9 @@ class PreBindPlugin(Plugin[ArgsT], ABC):
         """Prepare the node for the pod, or the pod for the node.
 
         Args:
-            state: as Permit left it; `state.abandoned` turns True when the pod is deleted meanwhile.
+            state: the state that Permit left; `state.abandoned` turns True when the pod is deleted meanwhile.
             pod: assumed on `node`.
-            node: where it is to go.
+            node: the node that is to get the pod.
 
         Returns:
             SUCCESS or SKIP, else why the pod cannot be bound.
@@ -193,11 +194,11 @@ class BindPlugin(Plugin[ArgsT], ABC):
     By: live and `simulate`.
     Runs: as a task on the event loop, and may await. While it runs, the pod holds one of the places for Bindings under way.
     Reads: everything.
-    May change: the pod at the API server, through `Handle.binder`, which waits its turn, tries again and looks for the outcome after an
-        answer that was lost. A plugin that writes by itself must do all that.
+    May change: the pod at the API server, through `Handle.binder`. The binder waits its turn, tries again, and looks for the outcome after
+        an answer that was lost. A plugin that writes by itself must do all that.
     Statuses:
         SUCCESS: the pod is bound, and has left the queue.
-        SKIP: the next plugin is asked. Where every plugin skips, that is an ERROR.
+        SKIP: the next plugin is asked. If every plugin skips, that is an ERROR.
         UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE: the pod is rolled back, and waits in the unschedulable set for this plugin's
             events; a hint that answers QUEUE lets it back off and then be tried.
         PENDING: the same, but the event makes the pod active at once, without backoff.
@@ -216,16 +217,17 @@ class BindPlugin(Plugin[ArgsT], ABC):
         """Bind the pod to the node.
 
         Args:
-            state: as PreBind left it.
+            state: the state that PreBind left.
             pod: assumed on `node`.
-            node: where it goes.
+            node: the node that gets the pod.
             annotations: to be written in the same request: the decision, and `state.annotations`.
 
         Returns:
             SUCCESS once the API server has accepted the Binding, SKIP, or why it did not.
 
         Raises:
-            BindError: it was refused or its outcome is unknown. After an unknown one the pod keeps its place until a watch tells.
+            BindError: the Binding was refused, or its outcome is unknown. In the second case the pod keeps its place until a watch shows
+                the outcome.
         """
 
 
@@ -237,7 +239,7 @@ class PostBindPlugin(Plugin[ArgsT], ABC):
     By: live and `simulate`.
     Runs: on the event loop, and never awaits.
     Reads: everything.
-    May change: what the plugin remembers, and `state.activate`. What `reserve` kept for the time of binding is released here.
+    May change: the plugin's memory, and `state.activate`. What `reserve` kept for the time of binding is released here.
     Statuses: none. An exception is logged; the pod is bound.
 
     Example:
@@ -250,7 +252,7 @@ class PostBindPlugin(Plugin[ArgsT], ABC):
         """Take note of the Binding.
 
         Args:
-            state: of the attempt, for the last time.
-            pod: as it was when the attempt began.
-            node: where it is bound.
+            state: the attempt's state, for the last time.
+            pod: the pod as it was when the attempt began.
+            node: the node that the pod is bound to.
         """

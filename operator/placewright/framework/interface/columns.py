@@ -28,7 +28,7 @@ MAX_NODE_SCORE: Final = 100
 class Reads(enum.Enum):
     """The things that a filter's or a score's column depends on, besides the pod.
 
-    The framework trusts this: a column is computed again only where it depends on something that changed. A plugin that reads more than
+    The framework trusts this: a column is computed again only if it depends on something that changed. A plugin that reads more than
     it declares decides on old facts, and nothing reports that. `placewright.testing` compares kept columns with fresh ones.
 
     NODE: the node object alone. A row is computed again when its node changes.

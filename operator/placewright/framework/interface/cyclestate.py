@@ -15,23 +15,23 @@ T = TypeVar("T")
 class CycleState:
     """The values that plugins keep between the extension points of one attempt; each plugin writes under its own name.
 
-    Every attempt begins with a new state. It lives until the pod is bound or back in the queue, and the framework passes it to every
-    point from PreFilter to PostBind.
+    Every attempt begins with a new state. The framework passes it to every point from PreFilter to PostBind. It lives until the pod is
+    bound or back in the queue.
 
-    A value that a plugin with `Reads.NODE` or `Reads.NODE_AND_ITS_PODS` writes in PreFilter or PreScore is kept with the columns, and all
-    pods of the same signature get the same object. So such a value may depend on the signature and on nothing else, and no plugin may
+    A local plugin is one with `Reads.NODE` or `Reads.NODE_AND_ITS_PODS`. A value that it writes in PreFilter or PreScore is kept with the
+    columns. All pods of the same signature get the same object. So the value may depend on nothing but the signature, and no plugin may
     change it later.
 
     Attributes:
         data: the values by key; use `read` and `write`.
         skip_filter: names of plugins that answered SKIP in PreFilter; their Filter is not called in this attempt.
         skip_score: names of plugins that answered SKIP in PreScore; their Score is not called in this attempt.
-        annotations: what is written on the pod in the same request as its Binding, beside the decision. A plugin that must find its choice
-            again after a restart puts it here in Reserve or PreBind, and takes it back in Unreserve. A name begins with the plugin's own
+        annotations: annotations that are written on the pod with its Binding, beside the decision. A plugin that must find its choice
+            again after a restart adds one in Reserve or PreBind. It takes it back in Unreserve. A name begins with the plugin's own
             domain. An extender that binds instead of a Bind plugin does not write them.
-        activate: pods by uid that the queue makes active when this pod has passed Permit, and once more when it is bound.
+        activate: pods by uid that the queue makes active when this pod has passed Permit, and again when it is bound.
         abandoned: True once the pod was deleted while it was being bound. A PreBind plugin that waits for something may stop then.
-        steps: how long each part of the attempt took; empty where the time is not taken.
+        steps: duration of each part of the attempt; empty if the time is not taken.
     """
 
     data: dict[str, Any] = field(default_factory=dict)
@@ -46,14 +46,14 @@ class CycleState:
         """Return a value that an earlier step of this attempt wrote.
 
         Args:
-            key: what `write` was called with.
+            key: the key of the call of `write`.
             kind: the class of the value; the result has this type.
 
         Returns:
             The value itself, not a copy.
 
         Raises:
-            KeyError: nothing was written under `key`, for example because the plugin's PreFilter answered SKIP.
+            KeyError: no value was written under `key`, for example because the plugin's PreFilter answered SKIP.
             TypeError: the value is of another class.
 
         Example:

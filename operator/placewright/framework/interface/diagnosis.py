@@ -17,14 +17,14 @@ from placewright.framework.status import Status
 class Diagnosis:
     """Why no node fits: for each row the filter that rejected it first, and its reasons.
 
-    The message of the pod's event and condition is made of this. The queue lets the pod wait for the events of `unschedulable_plugins`.
+    The message of the pod's event and condition is made from it. The queue lets the pod wait for the events of `unschedulable_plugins`.
 
     Attributes:
-        node_count: how many nodes there were.
+        node_count: number of nodes at that time.
         rejections: rows grouped by status; every row at most once.
-        absent: the status of all nodes that no rejection names, because a PreFilter plugin rejected the pod as a whole; else None.
-        prefilter_message: the reason of PreFilter where it rejected the pod on every node; else empty.
-        postfilter_message: the reason of PostFilter where it made no room; else empty.
+        absent: the status of all nodes that no rejection names, if a PreFilter plugin rejected the pod as a whole; else None.
+        prefilter_message: the reason of PreFilter if it rejected the pod on every node; else empty.
+        postfilter_message: the reason of PostFilter if it made no room; else empty.
         unschedulable_plugins: names of all plugins that rejected a row or the pod, the pending ones included.
         pending_plugins: names of the plugins that answered PENDING.
     """
@@ -46,10 +46,10 @@ class PostFilterResult:
         status: see `PostFilterPlugin`.
         nominated_node: the node on which room is made; "" clears an earlier nomination, None leaves it.
         victims: pods to evict from the nominated node. The scheduler evicts them after the attempt has ended; the plugin evicts no pod.
-        alternatives: the nodes among which this one was chosen. Extenders with a preempt verb are asked about them, and a plugin that
-            leaves this None decides alone.
+        alternatives: the nodes among which this one was chosen. Extenders with a preempt verb are asked about them. A plugin that leaves
+            this None decides alone.
         retry_after: seconds after which the answer may be another although nothing happens in the cluster. The pod waits for events as
-            usual, and is tried again then at the latest. None: only events help. Read without SUCCESS alone.
+            usual, and is tried again then at the latest. None: only events help. It is not read with SUCCESS.
 
     Example:
         PostFilterResult(SUCCESS, NodeName("node-7"), victims=(cheapest,))
@@ -69,8 +69,8 @@ class Alternatives:
     """Nodes where evicting would make room.
 
     Attributes:
-        victims: by node, the pods that would have to leave.
-        choose: returns the result for the nodes and victims that extenders left; a rejection where they left none.
+        victims: pods that would have to leave, by node.
+        choose: function that returns the result for the nodes and victims that extenders left; a rejection if they left none.
     """
 
     victims: Mapping[NodeName, NodeVictims]

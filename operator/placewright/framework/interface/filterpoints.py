@@ -1,4 +1,4 @@
-"""The points that find the nodes which can hold a pod: PreFilter, Filter, and PostFilter where no node can."""
+"""The points that find the nodes which can hold a pod: PreFilter, Filter, and PostFilter if no node can."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class PreFilterResult:
 
     Attributes:
         status: see `PreFilterPlugin`.
-        nodes: names of the only nodes that can hold the pod; None for all. Read with SUCCESS alone. Where several plugins name nodes, a
-            node must be named by each. Their names are blamed for the others, because a node that they name may still come.
+        nodes: names of the only nodes that can hold the pod; None for all. They are read with SUCCESS alone. If several plugins name
+            nodes, the nodes that all of them name remain. They are blamed for all others, because a node that they name may still come.
     """
 
     status: Status = SUCCESS
@@ -35,20 +35,20 @@ class PreFilterPlugin(Plugin[ArgsT], ABC):
     """Looks at the pod once, before any node.
 
     When: an attempt begins. A plugin that prepares something for its Filter writes it into the state here.
-    How often: once per attempt of a plugin with `Reads.CLUSTER`, or without columns. A plugin whose columns read no more than a node and
-        its pods is asked once for all pods of one signature, and its answer and its values in the state are kept with the columns; an
-        ERROR is not kept. Preemption and nominated pods call it again for rows that they change hypothetically.
+    How often: once per attempt, for a plugin with `Reads.CLUSTER` or without columns. A local plugin is asked once for all pods of one
+        signature. Its answer, unless it is ERROR, and its values in the state are kept with the columns. Preemption and nominated pods
+        call it again for rows that they change hypothetically.
     By: live, shadows, `explain`, `evaluate`, `simulate`, and the self-check that looks for forgotten pods.
     Runs: on the event loop, within the scheduling cycle: it never awaits. See `Plugin` for the time that a decision should take.
-    Reads: the pod, the cluster, and what the plugin remembers. A local plugin may read nothing of the pod that `sign` does not return.
+    Reads: the pod, the cluster, and the plugin's memory. A local plugin may read nothing of the pod that `sign` does not return.
     May change: the state. Nothing else, because most callers bind nothing.
     Statuses:
-        SUCCESS: the next plugin is asked. `nodes` narrows the attempt to some nodes; where none is left, no node can hold the pod.
+        SUCCESS: the next plugin is asked. `nodes` narrows the attempt to some nodes; if none is left, no node can hold the pod.
         SKIP: this plugin's Filter has nothing to check for this pod and is not called in this attempt.
-        UNSCHEDULABLE: no node can hold the pod now. The other PreFilter plugins are still asked, no filter is, and PostFilter follows and
-            may evict pods on any node. The pod waits in the unschedulable set for this plugin's events. One whose hint answers QUEUE lets
-            it back off and then be tried again.
-        UNSCHEDULABLE_AND_UNRESOLVABLE: the same, but no further PreFilter plugin is asked, and PostFilter finds no node where evicting pods
+        UNSCHEDULABLE: no node can hold the pod now. The other PreFilter plugins are still asked, but no filter is. PostFilter follows, and
+            may evict pods on any node. The pod waits in the unschedulable set for this plugin's events. An event whose hint answers QUEUE
+            lets it back off and then be tried again.
+        UNSCHEDULABLE_AND_UNRESOLVABLE: the same, but no further PreFilter plugin is asked, and PostFilter finds no node if evicting pods
             could help.
         PENDING: as UNSCHEDULABLE, but the event makes the pod active at once, without backoff, and eviction cannot help.
         ERROR: the attempt ends. The pod backs off by the count of its errors in a row; no event ends that early.
@@ -67,9 +67,9 @@ class PreFilterPlugin(Plugin[ArgsT], ABC):
         """Judge the pod as a whole, and prepare what Filter needs.
 
         Args:
-            state: of this attempt; empty but for what plugins before this one wrote.
+            state: this attempt's state, with the values of the plugins before this one.
             pod: only to be read.
-            cluster: as it stands; in a dry run, as it would stand.
+            cluster: the cluster as it stands; in a dry run, as it would stand.
 
         Returns:
             A status, and with SUCCESS the nodes to look at.
@@ -81,19 +81,19 @@ class FilterPlugin(Plugin[ArgsT], ABC):
 
     When: after all PreFilter plugins, unless one of them rejected the pod or this one answered SKIP.
     How often: as seldom as `reads` allows. A local plugin is asked about the rows that changed since a pod of the same signature was
-        evaluated, which may be none: then there is no call at all. A plugin with `Reads.CLUSTER` is asked about all rows once per attempt,
-        unless its fingerprint is the one of the kept column. A profile with `percentageOfNodesToScore` asks for a part of the rows at a
-        time, until enough fit. Preemption asks about single rows, up to thousands of times in an attempt.
+        evaluated. If no row changed, there is no call at all. A plugin with `Reads.CLUSTER` is asked about all rows once per attempt,
+        unless its fingerprint has not changed. A profile with `percentageOfNodesToScore` asks for a part of the rows at a time, until
+        enough fit. Preemption asks about single rows, up to thousands of times in an attempt.
     By: live, shadows, `explain`, `evaluate`, `simulate`, and the self-check that looks for forgotten pods.
-    Runs: on the event loop, within the scheduling cycle: it never awaits. On 10,000 rows an expression of NumPy takes some tens of
-        microseconds, and a loop in Python ten milliseconds or more.
-    Reads: what `reads` declares, the state, and of the pod what `sign` returns. Other rows than those asked about only with
-        `Reads.CLUSTER`.
+    Runs: on the event loop, within the scheduling cycle: it never awaits. On 10,000 rows an expression of NumPy takes tens of
+        microseconds, and a loop in Python takes milliseconds.
+    Reads: what `reads` declares, the state, and of the pod what `sign` returns. Only a plugin with `Reads.CLUSTER` reads other rows than
+        the ones it is asked about.
     May change: nothing, not even the state: filters are not asked in every attempt.
     Statuses: `filter` returns a column, `explain` gives rejected rows their status, and `failure` may end the attempt.
         SUCCESS: of `failure`, the rejected rows are only rejected.
-        UNSCHEDULABLE: this node cannot hold the pod now, and evicting pods on it might help. Where no node can, the pod waits in the
-            unschedulable set for an event of any plugin that rejected a row; a hint that answers QUEUE lets it back off and then be tried.
+        UNSCHEDULABLE: this node cannot hold the pod now, and evicting pods on it might help. If no node can, the pod waits in the
+            unschedulable set for events of all plugins that rejected rows. A hint that answers QUEUE lets it back off and then be tried.
         UNSCHEDULABLE_AND_UNRESOLVABLE: the same, but PostFilter does not try this node, because evicting pods on it cannot help.
         PENDING: as UNSCHEDULABLE_AND_UNRESOLVABLE, but this plugin's event makes the pod active at once, without backoff.
         ERROR: of `failure` alone, the attempt ends, and the pod backs off by the count of its errors in a row.
@@ -113,7 +113,7 @@ class FilterPlugin(Plugin[ArgsT], ABC):
                 return [Rejection(unresolvable("node(s) stood in another rack"), rows)]
     """
 
-    #: What the column depends on besides the pod.
+    #: Things that the column depends on, besides the pod.
     reads: ClassVar[Reads] = Reads.NODE
 
     @abstractmethod
@@ -121,9 +121,9 @@ class FilterPlugin(Plugin[ArgsT], ABC):
         """Judge rows.
 
         Args:
-            state: as PreFilter left it.
+            state: the state that PreFilter left.
             pod: one of all pods with its signature.
-            cluster: as it stands; in a dry run, as it would stand.
+            cluster: the cluster as it stands; in a dry run, as it would stand.
             rows: shape (k,), in any order; only to be read. Free rows may be among them.
 
         Returns:
@@ -132,12 +132,14 @@ class FilterPlugin(Plugin[ArgsT], ABC):
 
     @abstractmethod
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Say why `filter` rejected rows. Called where the reasons are read: for a pod that fits nowhere, and by `explain` and `evaluate`.
+        """Say why `filter` rejected rows.
+
+        It is called only if the reasons are read: for a pod that fits nowhere, and by `explain` and `evaluate`.
 
         Args:
-            state: as PreFilter left it.
-            pod: as for `filter`.
-            cluster: as for `filter`, unchanged since.
+            state: the state that PreFilter left.
+            pod: the pod, as for `filter`.
+            cluster: the cluster, unchanged since `filter`.
             rows: shape (k,); `filter` rejected each of them.
 
         Returns:
@@ -148,8 +150,8 @@ class FilterPlugin(Plugin[ArgsT], ABC):
         """Promise that a kept column still holds, for `Reads.CLUSTER`. Called once per attempt, before `filter`.
 
         Args:
-            state: as PreFilter left it.
-            cluster: as it stands.
+            state: the state that PreFilter left.
+            cluster: the cluster as it stands.
 
         Returns:
             A value that is equal only if the whole column for pods of this signature is equal; None promises nothing, and `filter` is
@@ -158,15 +160,15 @@ class FilterPlugin(Plugin[ArgsT], ABC):
         return None
 
     def failure(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Status:
-        """End the attempt where a row shows that something is broken, for `Reads.CLUSTER`.
+        """End the attempt if a row shows that something is broken, for `Reads.CLUSTER`.
 
-        kube-scheduler stops at such a node when it comes to it, and it comes only to nodes that no earlier filter rejected. A plugin that
-        overrides this makes the framework look at all rows, although the profile may want a part of them.
+        kube-scheduler stops at such a node when it reaches it. It reaches only nodes that no earlier filter rejected. If a plugin
+        overrides this, the framework looks at all rows, even in a profile that wants some.
 
         Args:
-            state: as PreFilter left it.
-            pod: as for `filter`.
-            cluster: as for `filter`.
+            state: the state that PreFilter left.
+            pod: the pod, as for `filter`.
+            cluster: the cluster, as for `filter`.
             rows: shape (k,), at least one; this plugin rejects them, and no other plugin does.
 
         Returns:
@@ -178,30 +180,31 @@ class FilterPlugin(Plugin[ArgsT], ABC):
 class PostFilterPlugin(Plugin[ArgsT], ABC):
     """Tries to make room when no node fits.
 
-    When: an attempt found no node, after the diagnosis was made. Not for a pod that no node could ever hold because it asks for more than
-        the scheduler looks at, and not after a Reserve or Permit plugin refused.
+    When: an attempt found no node, after the diagnosis was made. It is not called for a pod beyond the limits of a pod, which no node
+        could ever hold. It is not called after a Reserve or Permit plugin refused, either.
     How often: once per attempt that found no node; the plugins are asked in order until one does not answer UNSCHEDULABLE.
     By: live, `evaluate` and `simulate`. `explain` and shadows do not call it.
     Runs: on the event loop, within the scheduling cycle: it never awaits. Preemption may take tens of milliseconds on a large cluster;
         it bounds the number of nodes that it tries.
     Reads: everything; `Handle.check_row` and `Handle.trials` tell whether evictions would help.
-    May change: the columns, within `Cluster.dry_run`, which takes it back. It evicts and nominates no pod: it only proposes.
+    May change: the columns, within `Cluster.dry_run`, which takes the changes back. It evicts and nominates no pod: it only proposes.
     Statuses:
-        SUCCESS: no other plugin is asked. The pod is nominated to the node, its victims are evicted, and pods of the same or a lower
+        SUCCESS: no other plugin is asked. The pod is nominated to the node, and its victims are evicted. Pods of the same or a lower
             priority must fit beside it there. The pod waits in the unschedulable set for the events of the filters that rejected it. The
-            last victim's end should be one of them; then it is tried again, and passes all filters again.
-        UNSCHEDULABLE: the next plugin is asked. What all of them said is told after the filters' reasons. A plugin that only waits for a
+            last victim's end should be one of these events. Then the pod is tried again, and passes all filters again.
+        UNSCHEDULABLE: the next plugin is asked. The reasons of all plugins follow the filters' reasons. A plugin that only waits for a
             time says so in `retry_after`: then the pod is tried again though no event came.
         UNSCHEDULABLE_AND_UNRESOLVABLE: no other plugin is asked, and the pod waits as after UNSCHEDULABLE.
-        ERROR: likewise, and it counts as a failure of the plugin. The pod is unschedulable and waits for the filters' events, because
-            the filters have spoken. An exception is an error of the attempt instead: the pod backs off.
+        ERROR: likewise, and it counts as a failure of the plugin. The pod waits for the filters' events all the same, because the filters
+            rejected it. An exception is an error of the attempt instead: the pod backs off.
 
     Example:
         def post_filter(self, state, pod, cluster, diagnosis):
             return PostFilterResult(unschedulable("no spare node to ask for"))
     """
 
-    #: Whether it names victims. Its attempts count as attempts of preemption, and victims that are not bound yet are rejected in its name.
+    #: Whether it names victims. Then its attempts count as attempts of preemption, and victims that are not bound yet are rejected in its
+    #: name.
     preempts: ClassVar[bool] = False
 
     @abstractmethod
@@ -209,10 +212,10 @@ class PostFilterPlugin(Plugin[ArgsT], ABC):
         """Propose a node and victims.
 
         Args:
-            state: as PreFilter left it.
+            state: the state that PreFilter left.
             pod: only to be read.
-            cluster: as it stands.
-            diagnosis: which rows were rejected by which filter; only to be read. UNSCHEDULABLE rows are those where evicting may help.
+            cluster: the cluster as it stands.
+            diagnosis: the rows that each filter rejected; only to be read. Evicting pods may help on rows that are UNSCHEDULABLE.
 
         Returns:
             A status, with SUCCESS the node to nominate, and the pods to evict there.

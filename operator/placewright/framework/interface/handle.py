@@ -1,7 +1,7 @@
 """The scheduler as a plugin may use it: the cluster, the ports, the pods that wait, and trials of single rows.
 
-Every plugin of a profile gets the same handle in its constructor, as `self.handle`. A shadow, `evaluate` and `explain` without a cluster
-build the plugins around a handle of their own, whose ports refuse to write.
+Every plugin of a profile gets the same handle in its constructor, as `self.handle`. A shadow, `evaluate`, and `explain` without a cluster
+have a handle of their own. Its ports refuse to write.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from placewright.framework.ports import Binder, ClaimWriter, VolumeWriter, Waiti
 from placewright.framework.preemption.rules import PreemptionRules
 from placewright.framework.status import Status
 
-#: Seconds that an alarm is set later than the moment that it is for: seconds since 1970 and a monotonic clock differ when they are rounded.
+#: Seconds by which an alarm is set later than its moment: seconds since 1970 and a monotonic clock differ when they are rounded.
 ROUNDING_SECONDS: Final = 0.01
 
 
@@ -40,13 +40,13 @@ class RowChecks(NamedTuple):
 class RowTrials(Protocol):
     """Checks many hypothetically changed rows for one pod, each row as if it alone were changed.
 
-    Preemption takes pods off hundreds of nodes at once and asks for all of them in one call, because a call for each row would take most of
+    Preemption takes pods off hundreds of nodes at once, and asks about all these nodes in one call. A call for each row would take most of
     the time of a preemption (docs/decisions/0013).
     """
 
     @property
     def rows_are_apart(self) -> bool:
-        """Whether every filter that judges the pod looks at no other row than the one that it judges."""
+        """Whether no filter that judges the pod looks at another row than the one that it judges."""
 
     def check(self, rows: Rows) -> RowChecks:
         """Judge rows as the columns stand now.
@@ -55,7 +55,7 @@ class RowTrials(Protocol):
             rows: shape (k,), changed since the trials were asked for.
 
         Returns:
-            For each row what `Handle.check_row` would say if all other rows stood as they did when the trials were asked for.
+            For each row the answer of `Handle.check_row`, if all other rows stood as they did before the trials.
 
         Raises:
             CycleError: a plugin broke.
@@ -75,26 +75,26 @@ class Handle(Protocol):
 
     @property
     def volumes(self) -> VolumeWriter:
-        """The port that gives claims their volumes; likewise."""
+        """The port that gives claims their volumes. It refuses outside of a scheduler that binds."""
 
     @property
     def claims(self) -> ClaimWriter:
-        """The port that gives claims their devices; likewise."""
+        """The port that gives claims their devices. It refuses outside of a scheduler that binds."""
 
     def now(self) -> float:
         """Return the time, in seconds since 1970: the time of day, in a simulation virtual time, and 0 where no time passes.
 
-        A column that depends on it is no longer right when time has passed. See `Plugin.sign`, which is called before each attempt: what it
-        returns may follow the time, or it journals rows.
+        A column that depends on the time is wrong when time has passed. `Plugin.sign` is called before each attempt. Its answer
+        includes the time, or it notes the changed rows in a journal of the cluster.
         """
 
     def wake_after(self, seconds: float, event: ClusterEvent, subject: Any = None) -> None:
-        """Have an event happen when time has passed, for waiting pods that time alone may help; within a second after the moment.
+        """Let an event happen when time has passed, for waiting pods that time alone may help. It comes within a second after the moment.
 
         Outside of a scheduler that binds, nothing waits and nothing happens.
 
         Args:
-            seconds: from now. For a moment that `now` is compared with, add `ROUNDING_SECONDS`.
+            seconds: seconds from now. For a moment that `now` is compared with, add `ROUNDING_SECONDS`.
             event: its resource is the plugin's name, and the plugin registers an interest in it.
             subject: given to the hint as the object after the event.
 
@@ -115,9 +115,9 @@ class Handle(Protocol):
         Args:
             pod: the event's subject.
             reason: one word in CamelCase, such as `Preempted`.
-            action: the work under way, likewise, such as `Binding`.
-            message: for people; 1024 characters at most.
-            warning: the event is a Warning, and no Normal one.
+            action: the work under way, one word in CamelCase, such as `Binding`.
+            message: text for people; 1024 characters at most.
+            warning: whether the event is a Warning; else it is Normal.
         """
 
     @property
@@ -137,11 +137,11 @@ class Handle(Protocol):
     def score_rows(self, pod: PodInfo, rows: Rows) -> IntColumn:
         """Run the profile's PreFilter, Filter, PreScore and Score, as an attempt would if the cluster had these nodes only.
 
-        Do not call this in any of these points, because they would be called for ever.
+        Do not call this at any of these points, because the calls would never end.
 
         Args:
-            pod: need not be the pod of the attempt.
-            rows: that hold nodes, each once; shape (k,).
+            pod: any pod, also another one than the pod of the attempt.
+            rows: rows that hold nodes, each once; shape (k,).
 
         Returns:
             The weighted sums of scores, shape (k,) int64; -1 for a row that cannot hold the pod.
@@ -158,10 +158,10 @@ class Handle(Protocol):
         """Patch an object that a plugin of the profile declares in `Plugin.patches`; temporary errors are tried again.
 
         Args:
-            what: declared.
-            name: of the object.
+            what: the declared objects.
+            name: the object's name.
             body: a merge patch; with `metadata.resourceVersion` it is refused once another client changed the object.
-            namespace: of a namespaced object.
+            namespace: the object's namespace; empty for an object without.
 
         Raises:
             PatchError: the API server refused, this replica does not lead, or there is no API server.
@@ -197,13 +197,13 @@ class Handle(Protocol):
         pod's signature and priority, and on `purpose`.
 
         Args:
-            purpose: tells apart the notes of several plugins, and names everything else that they depend on.
-            state: of this attempt, after PreFilter.
+            purpose: key that tells apart the notes of several plugins, and names everything else that they depend on.
+            state: this attempt's state, after PreFilter.
             pod: the pod of this attempt.
 
         Returns:
-            Notes by row. None where notes cannot be kept: a filter looks at other nodes, the pod belongs to a group, the pod is
-            nominated, or the columns are changed hypothetically.
+            Notes by row. None if notes cannot be kept. That is so if a filter looks at other nodes, or the pod belongs to a group or is
+            nominated. Notes are not kept in a dry run, either.
         """
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
@@ -228,13 +228,14 @@ class Handle(Protocol):
         """
 
     def nominate(self, pod: PodInfo, node: NodeName) -> None:
-        """Keep room on a node for a pod, against pods of no higher priority, until the pod is bound, deleted or nominated elsewhere.
+        """Keep room on a node for a pod, against pods of no higher priority.
 
-        The pod's status is not written: the scheduler writes the node that PostFilter answers. A restart forgets other nominations.
+        The nomination ends when the pod is bound, deleted or nominated elsewhere. The pod's status is not written: the scheduler writes the
+        node that PostFilter answers. A restart forgets other nominations.
 
         Args:
-            pod: without a node; an earlier nomination is replaced.
-            node: keeps the room.
+            pod: a pod without a node; its earlier nomination is replaced.
+            node: the node that keeps the room.
         """
 
     def withdraw_nomination(self, pod: PodInfo) -> None:
@@ -243,11 +244,11 @@ class Handle(Protocol):
     def nominated_before(self, pod: PodInfo) -> Sequence[tuple[PodInfo, NodeName]]:
         """Return the nominated pods of at least the pod's priority that claim more than room: volumes, devices, extended resources.
 
-        Preemption made room for them. The framework keeps that room on the node of the nomination. What they claim beside it is no node's,
-        so a plugin that gives out such things, asks here in PreFilter and counts them as taken.
+        Preemption made room for them, and the framework keeps that room on the node of the nomination. Volumes and devices may belong to
+        no single node. So a plugin that gives them out asks here in PreFilter, and counts them as taken.
 
         Args:
-            pod: is not among them, nor is a member of its group, or a pod that is assumed on a node by now.
+            pod: the pod of the attempt. It is not among them, nor is a member of its group. Pods that are assumed by now are not, either.
 
         Returns:
             The pods with the nodes that they are nominated to, highest priority first.
@@ -256,11 +257,11 @@ class Handle(Protocol):
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """Run the profile's PreFilter and Filter on one row as the columns stand now; see `Cluster.dry_run_on_row`.
 
-        Where pods of at least the same priority are nominated to that node, the pod must fit with them and without them.
+        Pods of at least the same priority may be nominated to that node. Then the pod must fit with and without them.
 
         Args:
-            pod: need not be the pod of the attempt.
-            row: holds a node.
+            pod: any pod, also another one than the pod of the attempt.
+            row: a row that holds a node.
 
         Returns:
             SUCCESS, or the first rejection with the plugin's name.

@@ -34,10 +34,10 @@ class PluginMetric:
     """A metric of a plugin's own, as it stands when Prometheus asks.
 
     Attributes:
-        name: in lower case with underscores, exported as `placewright_plugin_NAME`. A counter's name ends with `_total`; other metrics are
-            gauges.
+        name: lower-case letters and underscores, exported as `placewright_plugin_NAME`. A counter's name ends with `_total`; other metrics
+            are gauges.
         help: one line for a person.
-        values: by values of `labels`, at most 1,000. The label `profile` is added to each.
+        values: numbers by the values of `labels`, at most 1,000. The label `profile` is added to each.
         labels: their names, in the order of the keys of `values`.
     """
 
@@ -51,24 +51,24 @@ class Plugin(Generic[ArgsT]):
     """Base of all plugins. A plugin extends one or more of the extension points, which extend this class.
 
     The first base names the class of the arguments, so that `self.args` has that type: `class Fit(FilterPlugin[FitArgs], ScorePlugin)`.
-    The other bases need not repeat it. `Args` follows from it. A plugin whose arguments are a class inside its own body sets `Args` there
-    instead, and one without arguments needs neither.
+    The other bases need not repeat it. `Args` follows from it. If the class of the arguments is inside the plugin's own body, the plugin
+    sets `Args` instead. A plugin without arguments needs neither.
 
-    The scheduler builds a plugin once for each generation of a profile that runs it, and asks that object at all its points, for all pods
+    The scheduler builds a plugin once for each generation of a profile that runs it. It asks that object at all its points, for all pods
     of the profile. A shadow builds objects of its own. So a plugin keeps its memory in `self`, never in a module or a class.
 
     Every call comes on the thread of the event loop. Only `pre_bind` and `bind` may await; every other call holds up all profiles until it
-    returns. A decision should take less than a millisecond, because the scheduler decides for 5 ms before other work gets its turn. A call
-    that has not returned after `--hang-timeout` (60 seconds) ends the process, and the next one takes no pods of that profile until its
-    spec changes.
+    returns. A decision should take less than a millisecond: the scheduler decides for 5 ms before other work gets its turn. A call that
+    has not returned after `--hang-timeout` (60 seconds) ends the process. The next process takes no pods of that profile until its spec
+    changes.
 
     An exception out of PreFilter to Bind ends the attempt as an error: the pod backs off, is tried again, and its event names plugin and
-    point. What follows an exception out of any other call stands there.
+    point. The docstring of any other call says what follows an exception there.
 
     Attributes:
-        name: by which profiles, messages and metrics know the plugin; unique among all registered plugins.
+        name: name of the plugin in profiles, messages and metrics; unique among all registered plugins.
         Args: a dataclass or msgspec struct; its fields are the arguments that a profile may set, checked when the profile is read.
-        default_weight: the weight of the score where a profile sets none. Upstream's default profile decides it for our plugins.
+        default_weight: the weight of the score if a profile sets none. Upstream's default profile decides it for our plugins.
         sources: objects that the scheduler reads from the API server for this plugin, into `cluster.objects.of(kind)` or for a follower.
         patches: objects that the plugin writes by `Handle.patch`.
         args: the arguments of this profile, an instance of `Args`.
@@ -130,8 +130,8 @@ class Plugin(Generic[ArgsT]):
         """Keep the arguments and the handle. An override calls this one, and asks nothing of the handle but `cluster` and `runs`.
 
         Args:
-            args: checked, with the defaults of `Args` where the profile says nothing.
-            handle: the same for all plugins of the profile.
+            args: the arguments, checked; fields that the profile does not set have the defaults of `Args`.
+            handle: the scheduler as plugins may use it; the same for all plugins of the profile.
 
         Raises:
             InputError: by an override, for arguments that only the plugin can judge; the profile is refused with this message.
@@ -143,8 +143,8 @@ class Plugin(Generic[ArgsT]):
         """Return everything of the pod that this plugin's Filter and Score depend on.
 
         Pods with equal signatures share this plugin's columns, and the values that its PreFilter and PreScore wrote. Signatures of other
-        plugins do not matter for that. Name too little, and a pod gets another pod's answer; name too much (the pod's name, say), and
-        nothing is shared.
+        plugins do not matter for that. If the signature names too little, a pod gets another pod's answer. If it names too much, such as
+        the pod's name, nothing is shared.
 
         Called at least once per attempt, before PreFilter, by every caller of Filter; only of plugins that have Filter or Score.
 
@@ -152,8 +152,8 @@ class Plugin(Generic[ArgsT]):
             pod: only to be read.
 
         Returns:
-            A hashable value, () where the plugin reads nothing of the pod. None where no two pods may share: then no column is kept for
-            the pod, of any plugin.
+            A hashable value; () if the plugin reads nothing of the pod. None if no two pods may share: then no plugin's column is kept for
+            the pod.
 
         Example:
             return pod.labels.get("example.com/team", "")
@@ -189,16 +189,16 @@ class Plugin(Generic[ArgsT]):
     def events(self) -> Sequence[ClusterEventWithHint] | None:
         """Return the events that could turn this plugin's rejections around, each with its hint.
 
-        A pod that this plugin rejected waits until one of them happens and its hint answers QUEUE. A hint that sleeps leaves the pod
-        waiting for five minutes (`queue.MAX_UNSCHEDULABLE_SECONDS`), a hint that is too eager has pods tried in vain.
+        A pod that this plugin rejected waits until one of them happens and its hint answers QUEUE. A hint that misses an event leaves the
+        pod waiting for five minutes (`queue.MAX_UNSCHEDULABLE_SECONDS`). A hint that is too eager has pods tried in vain.
 
         Called once, when the profile is built.
 
         Returns:
-            None for "any event"; () where no event helps, because the pod itself must be replaced.
+            None for "any event"; () if no event helps, because the pod itself must be replaced.
 
         Example:
-            return [interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_suits_now)]
+            return [event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_suits_now)]
         """
         return None
 

@@ -14,13 +14,13 @@ from placewright.framework.status import Status
 class PreEnqueuePlugin(Plugin[ArgsT], ABC):
     """Keeps a pod out of the active queue until it may be tried.
 
-    When: a pod is to become active or to back off: it was created, an event or the timeout brings it back, its attempt failed with an
-        error, or its profile changed. Not again when its backoff ends.
+    When: a pod is to become active or to back off. It was created, or its attempt failed with an error, or its profile changed. Or an
+        event or the timeout brings it back. It is not asked again when the backoff ends.
     How often: any number of times per attempt, mostly once. The plugins are asked in order up to the first that does not answer SUCCESS.
     By: the live queue; the queue of `simulate`; `explain` and `evaluate`, once for the pod that they are asked about. No shadow calls it.
     Runs: on the event loop, and never awaits. It is called for thousands of pods in one go after a profile changed, so it should take
         microseconds.
-    Reads: the pod, `self.handle.cluster`, and what the plugin remembers.
+    Reads: the pod, `self.handle.cluster`, and the plugin's memory.
     May change: nothing; a refused pod may never be seen again.
     Statuses:
         SUCCESS: the next plugin is asked; after the last one the pod becomes active, or backs off if its last attempt was a moment ago.
@@ -53,7 +53,7 @@ class QueueSortPlugin(Plugin[ArgsT], ABC):
     """Orders the active queue. One plugin a profile; all profiles' keys are compared with each other, so all must agree on one.
 
     When: a pod enters the active queue or begins to back off, changes there, or its profile changes.
-    How often: once each time. The key is kept, so it may depend on nothing but the pod and the timestamp.
+    How often: once each time. The queue keeps the key, so it may depend on nothing but the pod and the timestamp.
     By: the live queue, and the queue of `simulate`. Other callers have no order to keep.
     Runs: on the event loop, and never awaits; thousands of calls in one go after a profile changed, so it should take microseconds.
     Reads: the pod and the timestamp.
@@ -88,7 +88,7 @@ class PodGroupSettings(Protocol):
 
     @property
     def reservations(self) -> int:
-        """How many groups may have nodes kept for them at a time; 0: none."""
+        """Number of groups that may have nodes kept for them at a time; 0: none."""
 
     @property
     def reservation_percent(self) -> int:
@@ -104,22 +104,22 @@ class PodGroupSettings(Protocol):
 
     @property
     def schedule_timeout_seconds(self) -> int:
-        """Seconds that members wait for each other between decision and first Binding where the group does not say; 0: without end."""
+        """Seconds that members wait for each other between decision and first Binding, unless the group says so itself; 0: without end."""
 
     @property
     def domains_to_compare(self) -> int:
-        """How many of the topology domains that hold the whole group are compared before the best is chosen."""
+        """Number of topology domains that hold the whole group and are compared before the best is chosen."""
 
 
 class PodGroupPlugin(PreEnqueuePlugin[ArgsT], ABC):
     """Has the scheduler decide PodGroups as a whole: enough members get nodes together, or none does.
 
-    A profile without such a plugin schedules each member by itself. With one, its PreEnqueue gates members until their group can be
-    decided, and members whose group did not fit wait for its events. Of several in one profile the first one counts. It registers no
-    event for members that come or get a node: the queue tries the group's gated members again by itself.
+    A profile without such a plugin schedules each member by itself. The plugin's PreEnqueue gates members until their group can be
+    decided. Members whose group did not fit wait for its events. If a profile has several such plugins, the first one counts. The plugin
+    registers no event for members that come or get a node: the queue tries the group's gated members again by itself.
 
-    When: a group is decided; its members then pass PreFilter to Permit one after the other, each assumed and reserved for real, and all is
-        taken back before another pod is decided if too few fit. No Binding is sent before all members have passed PreBind.
+    When: a group is decided. Its members pass PreFilter to Permit one after the other; each is assumed and reserved for real. If too few
+        fit, all is taken back before another pod is decided. No Binding is sent before all members have passed PreBind.
     How often: `settings` is read each time a group is decided.
     By: live, shadows and `simulate`. `explain` places a group's members on a cluster that it throws away.
     Runs: on the event loop, and never awaits.
@@ -136,4 +136,4 @@ class PodGroupPlugin(PreEnqueuePlugin[ArgsT], ABC):
     @property
     @abstractmethod
     def settings(self) -> PodGroupSettings:
-        """How groups of this profile are decided."""
+        """The settings by which groups of this profile are decided."""

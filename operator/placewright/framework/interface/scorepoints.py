@@ -25,8 +25,8 @@ class PreScorePlugin(Plugin[ArgsT], ABC):
         signature: their SUCCESS or SKIP, and their values in the state, are kept with the columns.
     By: live, shadows, `explain`, `evaluate` and `simulate`.
     Runs: on the event loop, within the scheduling cycle: it never awaits.
-    Reads: the pod, the cluster and the state. Only a plugin with `Reads.CLUSTER` may look at `feasible`, because the answer of the others
-        is kept for pods whose feasible nodes are others.
+    Reads: the pod, the cluster and the state. Only a plugin with `Reads.CLUSTER` may look at `feasible`. The answers of other plugins are
+        kept for pods with other feasible nodes.
     May change: the state.
     Statuses:
         SUCCESS: the next plugin is asked.
@@ -44,9 +44,9 @@ class PreScorePlugin(Plugin[ArgsT], ABC):
         """Prepare what Score needs.
 
         Args:
-            state: as PreFilter left it.
-            pod: as for Score.
-            cluster: as it stands.
+            state: the state that PreFilter left.
+            pod: the pod, as for Score.
+            cluster: the cluster as it stands.
             feasible: the rows that can hold the pod, shape (k,), ascending; only to be read.
 
         Returns:
@@ -57,13 +57,14 @@ class PreScorePlugin(Plugin[ArgsT], ABC):
 class ScorePlugin(Plugin[ArgsT], ABC):
     """Ranks the feasible nodes.
 
-    The node with the highest sum of weight times score wins; among equal ones chance decides. Scores are 0 to 100 after normalisation.
+    The node with the highest sum of weight times score wins; chance decides between nodes with equal sums. Scores are 0 to 100 after
+    normalisation.
 
     When: after all PreScore plugins, unless this one answered SKIP.
     How often: as seldom as `reads` allows. A local plugin is asked about the rows that changed since a pod of the same signature was
-        scored, which may be none; infeasible rows are among them. A plugin with `Reads.CLUSTER` is asked about the feasible rows once per
-        attempt; one that has a fingerprint about all rows, when the fingerprint is another one. `summarise` is called where the set of
-        feasible rows or a raw score may have changed, `normalise` for rows whose score or summary did.
+        scored. Infeasible rows are among them. A plugin with `Reads.CLUSTER` is asked about the feasible rows once per attempt. If it has
+        a fingerprint, it is asked about all rows when the fingerprint changes. `summarise` is called if the set of feasible rows or a raw
+        score may have changed. `normalise` is called for rows whose score or summary changed.
     By: live, shadows, `explain`, `evaluate` and `simulate`.
     Runs: on the event loop, within the scheduling cycle: it never awaits. It costs what a filter costs.
     Reads: what `reads` declares, the state, and of the pod what `sign` returns.
@@ -79,7 +80,7 @@ class ScorePlugin(Plugin[ArgsT], ABC):
                 return self._age_in_days(cluster)[rows]
     """
 
-    #: What the raw column depends on besides the pod.
+    #: Things that the raw column depends on, besides the pod.
     reads: ClassVar[Reads] = Reads.NODE
     #: Whether a subclass wrote `summarise`. Python sets it when the class is made; an author never does.
     normalised: ClassVar[bool] = False
@@ -94,9 +95,9 @@ class ScorePlugin(Plugin[ArgsT], ABC):
         """Return raw scores.
 
         Args:
-            state: as PreScore left it.
+            state: the state that PreScore left.
             pod: one of all pods with its signature.
-            cluster: as it stands.
+            cluster: the cluster as it stands.
             rows: shape (k,), in any order; only to be read. Rows that cannot hold the pod, and free rows, may be among them; their scores
                 are not used.
 
@@ -110,8 +111,8 @@ class ScorePlugin(Plugin[ArgsT], ABC):
         While it stays the same, a changed row is normalised alone. So return a few numbers, never the array.
 
         Args:
-            state: as PreScore left it.
-            raw: of all feasible rows and of no others, shape (k,).
+            state: the state that PreScore left.
+            raw: raw scores of all feasible rows and of no others, shape (k,).
 
         Returns:
             A hashable value; None: raw scores are final.
@@ -122,9 +123,9 @@ class ScorePlugin(Plugin[ArgsT], ABC):
         """Bring raw scores to 0 to 100, each by itself.
 
         Args:
-            state: as PreScore left it.
-            raw: of some rows, shape (k,); of infeasible rows, too, whose result is not used.
-            summary: what `summarise` returned; never None.
+            state: the state that PreScore left.
+            raw: raw scores of some rows, shape (k,). Infeasible rows may be among them; their results are not used.
+            summary: the answer of `summarise`; never None.
 
         Returns:
             Scores of the same shape. A row's score may depend on its raw score and on `summary` alone.
@@ -135,8 +136,8 @@ class ScorePlugin(Plugin[ArgsT], ABC):
         """Promise that a kept column of raw scores still holds, for `Reads.CLUSTER`. Called once per attempt that scores, before `score`.
 
         Args:
-            state: as PreScore left it.
-            cluster: as it stands.
+            state: the state that PreScore left.
+            cluster: the cluster as it stands.
 
         Returns:
             A value that is equal only if the raw scores of all rows for pods of this signature are equal; None promises nothing.
@@ -147,10 +148,10 @@ class ScorePlugin(Plugin[ArgsT], ABC):
 class MaxNormalised(ScorePlugin[ArgsT], ABC):
     """Scores normalised by their maximum: 100·raw/maximum in integer division, kube-scheduler's `DefaultNormalizeScore`.
 
-    Where every raw score is 0, all nodes get 0, or 100 with `reverse`.
+    If every raw score is 0, all nodes get 0, or 100 with `reverse`.
 
     Attributes:
-        reverse: True where less is better; the score is then 100 less the above.
+        reverse: whether less is better; the score is then 100 minus the above.
     """
 
     reverse: ClassVar[bool] = False
@@ -168,15 +169,15 @@ class MaxNormalised(ScorePlugin[ArgsT], ABC):
 
 
 class PreparingPlugin(Plugin[ArgsT], ABC):
-    """Makes ready, piece by piece, what the decision of an unusually large pod will need, so that no single turn of the loop is long.
+    """Prepares the decision of a large pod piece by piece, so that no turn of the event loop is long.
 
-    When: before the attempt of a pod whose decision is estimated to look at more than a million things, such as one with many affinity
-        terms on a large cluster. Nearly all pods are decided without it.
+    When: before the attempt of a pod whose decision looks at more than about a million things. Such a pod has many affinity terms, on a
+        large cluster. Nearly all pods are decided without preparation.
     How often: once per such attempt, for each plugin of this kind.
-    By: live, and the placing of a group's members. No other caller: a decision that was not prepared works everything out itself.
+    By: live, and the placing of a group's members. No other caller prepares: a decision works out itself what was not prepared.
     Runs: on the event loop. It yields after each piece, and other pods are decided before it goes on.
-    Reads: the pod, the cluster, and what the plugin remembers.
-    May change: what the plugin remembers, and only so that answers stay the same.
+    Reads: the pod, the cluster, and the plugin's memory.
+    May change: the plugin's memory, and only so that answers stay the same.
     Statuses: none. An exception is logged, and the pod is decided without preparation.
 
     Example:
@@ -188,9 +189,9 @@ class PreparingPlugin(Plugin[ArgsT], ABC):
 
     @abstractmethod
     def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
-        """Work out one thing at a time, and yield after each.
+        """Work out one thing at a time, and yield after each one.
 
         Args:
-            pod: as it was handed out.
+            pod: the pod as the queue handed it out.
             cluster: may have changed after every yield.
         """

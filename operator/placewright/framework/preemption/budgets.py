@@ -73,10 +73,7 @@ class Budgets:
         """Count, for pods that leave together, how many would break a budget each.
 
         Args:
-            units: in the order in which they use budgets up.
-
-        Returns:
-            A number for each unit.
+            units: pods that leave together, in the order in which they use budgets up.
         """
         used: dict[_Budget, int] = {}
         return [sum([self._breaks_one(pod, used) for pod in unit]) for unit in units]
@@ -84,22 +81,16 @@ class Budgets:
     def exhausted_for(self, pod: PodInfo) -> bool:
         """Tell whether the pod's eviction alone would break a budget.
 
-        Args:
-            pod: on a node.
-
         Returns:
-            True where a budget that covers the pod allows no disruption.
+            True if a budget that covers the pod allows no disruption.
         """
         return any(budget.allowed <= 0 for budget in self._covering(pod))
 
     def broken_by(self, pods: Iterable[PodInfo]) -> bool:
         """Tell whether evictions would break a budget together.
 
-        Args:
-            pods: all that are to be evicted.
-
         Returns:
-            True where a budget covers more of them than it allows disruptions.
+            True if a budget covers more of them than it allows disruptions.
         """
         used: dict[_Budget, int] = {}
         return any(self._breaks_one(pod, used) for pod in pods)

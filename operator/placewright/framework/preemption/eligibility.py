@@ -22,11 +22,6 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> st
 
     A pod whose earlier victims are still leaving waits for them, unless its nominated node has become hopeless.
 
-    Args:
-        pod: fits nowhere.
-        cluster: as it stands.
-        diagnosis: why it fits nowhere.
-
     Returns:
         kube-scheduler's words; "" where the pod may preempt.
     """
@@ -46,10 +41,6 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> st
 
 def rows_where_it_may_help(cluster: Cluster, diagnosis: Diagnosis) -> Rows:
     """Find the rows where evicting pods may help.
-
-    Args:
-        cluster: as it stands.
-        diagnosis: why the pod fits nowhere.
 
     Returns:
         Rows that were rejected with UNSCHEDULABLE, ascending; shape (k,). Rows with any other status are left out.

@@ -1,7 +1,8 @@
-"""The evictions that preemption asked for in the last minutes, of all profiles, and the clocks that its rules go by.
+"""The recent evictions that preemption asked for, of all profiles, and the clocks of its rules.
 
-Two rules need them: how many pods a profile has displaced within a minute, and which victims a disruption budget's status may not show yet.
-Nothing is kept while no profile has such rules. The record belongs to one replica: a new leader starts with an empty one.
+Two rules need them. One bounds the pods that a profile displaces within a minute. The other counts victims that a disruption budget's
+status may not show yet. Nothing is kept while no profile has such rules. The record belongs to one replica: a new leader starts with an
+empty one.
 """
 
 from __future__ import annotations
@@ -51,56 +52,35 @@ class Eviction:
     versions: Mapping[str, str]
 
 
-@dataclass(slots=True)
-class _Minute:
-    """The evictions of one profile within a minute: (time, number), oldest first."""
-
-    asked: deque[tuple[Seconds, int]]
-
-    def count(self, now: Seconds) -> int:
-        while self.asked and self.asked[0][0] <= now - MINUTE:
-            self.asked.popleft()
-        return sum(number for _, number in self.asked)
-
-
-def no_time() -> Seconds:
-    """Tell a time that does not pass, where there is no clock."""
-    return 0.0
-
-
-def nobody_knows(_uid: str) -> Seconds | None:
-    """Say of no pod when it was first tried, where there is no queue."""
-    return None
-
-
 class Evictions:
     """The record of evictions of one scheduler.
 
     Args:
-        cluster: whose pods are evicted.
+        cluster: the cluster of the evicted pods.
         clock: seconds, monotonic; the queue's.
-        since_1970: seconds since 1970; None where no time passes, and then every wait is over.
+        since_1970: seconds since 1970; None if no time passes, and then every wait is over.
         first_tried: when a pod could first be tried, by its uid, on `clock`; None for a pod that never could, or is unknown.
 
     Attributes:
-        cluster: as given.
+        cluster: the cluster of the evicted pods.
         needed: whether any profile has rules; nothing is kept before.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        clock: Callable[[], Seconds] = no_time,
+        clock: Callable[[], Seconds] = lambda: 0.0,
         since_1970: Callable[[], Seconds] | None = None,
-        first_tried: Callable[[str], Seconds | None] = nobody_knows,
+        first_tried: Callable[[str], Seconds | None] = lambda _uid: None,
     ) -> None:
         self.needed = False
         self._since_1970 = since_1970
         self.cluster = cluster
         self._clock = clock
         self._first_tried = first_tried
-        self._minutes: dict[str, _Minute] = {}
-        #: By namespace and uid. Only of namespaces with budgets; the oldest first in each.
+        #: Evictions within a minute, by profile: (time, number), oldest first.
+        self._minutes: dict[str, deque[tuple[Seconds, int]]] = {}
+        #: Evictions by namespace and uid, the oldest first. Only namespaces with budgets have any.
         self._under_way: dict[str, dict[str, Eviction]] = {}
 
     def __len__(self) -> int:
@@ -109,17 +89,12 @@ class Evictions:
     # --- what is asked for -----------------------------------------------------------------------------------------------------------
 
     def asked_for(self, scheduler_name: str, victims: Iterable[PodInfo]) -> None:
-        """Note that these pods are told to leave.
-
-        Args:
-            scheduler_name: the preemptor's profile.
-            victims: on nodes.
-        """
+        """Note that these pods are told to leave."""
         if not self.needed:
             return
         now, victims = self._clock(), list(victims)
-        self._minutes = {name: minute for name, minute in self._minutes.items() if minute.count(now)}
-        self._minutes.setdefault(scheduler_name, _Minute(deque())).asked.append((now, len(victims)))
+        self._minutes = {name: minute for name, minute in self._minutes.items() if self.within_a_minute(name)}
+        self._minutes.setdefault(scheduler_name, deque()).append((now, len(victims)))
         for namespace in {victim.namespace for victim in victims}:
             self._note([victim for victim in victims if victim.namespace == namespace], namespace, now)
 
@@ -147,31 +122,21 @@ class Evictions:
     # --- how many --------------------------------------------------------------------------------------------------------------------
 
     def within_a_minute(self, scheduler_name: str) -> int:
-        """Count the pods that a profile's pods displaced in the last minute.
-
-        Args:
-            scheduler_name: of the profile.
-
-        Returns:
-            A number of evictions.
-        """
-        minute = self._minutes.get(scheduler_name)
-        return 0 if minute is None else minute.count(self._clock())
+        """Count the pods that a profile's pods displaced in the last minute."""
+        minute, now = self._minutes.get(scheduler_name, deque()), self._clock()
+        while minute and minute[0][0] <= now - MINUTE:
+            minute.popleft()
+        return sum(number for _, number in minute)
 
     def until_fewer(self, scheduler_name: str) -> Seconds:
-        """Return the seconds until the last minute has fewer evictions than now; a minute where it has none."""
+        """Return the seconds until the last minute has fewer evictions than now; a minute if it has none."""
         minute = self._minutes.get(scheduler_name)
-        if minute is None or not minute.asked:
-            return MINUTE
-        return max(minute.asked[0][0] + MINUTE - self._clock(), 0.0)
+        return max(minute[0][0] + MINUTE - self._clock(), 0.0) if minute else MINUTE
 
     # --- which budgets do not show it yet ----------------------------------------------------------------------------------------------
 
     def not_shown_by(self, budget: PodDisruptionBudget) -> Iterator[Eviction]:
         """Find evictions in the budget's namespace that its status may not show yet.
-
-        Args:
-            budget: as the API server shows it.
 
         Yields:
             The evictions, whether or not the budget selects the victim.
@@ -193,12 +158,6 @@ class Evictions:
         """Return how long a pod has waited for a node, from when it could first be tried.
 
         The queue of this replica knows, and after a change of leader the pod's condition does. Where neither says it, it is the pod's age.
-
-        Args:
-            pod: without a node.
-
-        Returns:
-            Seconds; infinite where no time passes.
         """
         if self._since_1970 is None:
             return math.inf
@@ -209,15 +168,15 @@ class Evictions:
 
     @property
     def now(self) -> Seconds:
-        """Seconds since 1970; infinite where no time passes."""
+        """Seconds since 1970; infinite if no time passes."""
         return math.inf if self._since_1970 is None else self._since_1970()
 
 
 def _told_at(pod: PodInfo) -> Seconds | None:
-    """Return when the pod was first told that it has no node, in seconds since 1970; None where that is not known.
+    """Return when the pod was first told that it has no node, in seconds since 1970; None if that is not known.
 
-    The API server dates the condition of a gated pod, and the time stays while the status does. So it says nothing of a pod whose spec has
-    changed since its creation (generation above 1), as when its gates went.
+    The API server dates the condition of a gated pod, and the time stays while the status does. So the time says nothing of a pod whose
+    spec has changed, for example because it lost its gates.
     """
     if pod.pod.metadata.generation > 1:
         return None

@@ -2,7 +2,7 @@
 
 They have two forms, both from kube-scheduler. The reason why a pod may not preempt at all follows `preemption: not eligible due to`. The
 reason why victims stay is one that nodes are counted by, after `preemption: 0/5 nodes are available:`. A rule is named by its field, with
-its value where it has one. Nothing in the text changes from one attempt to the next, so that events about it are counted and not repeated.
+its value where it has one. The text is the same in each attempt, so that events about it are counted and not repeated.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class PreemptionRefusal(NamedTuple):
     """Why a pod may not preempt, or victims may not leave.
 
     Attributes:
-        reason: names the rule.
-        retry_after: seconds after which the answer may be another although nothing happens in the cluster; None where only a change helps.
+        reason: text that names the rule.
+        retry_after: seconds after which the answer may be another although nothing happens in the cluster; None if only a change helps.
     """
 
     reason: str
     retry_after: Seconds | None = None
 
 
-#: Of a profile whose pods displace no others.
+#: The profile's pods displace no others.
 POLICY_NEVER: Final = PreemptionRefusal(f"not eligible due to {RULES}.policy=Never.")
 PROTECTED: Final = PreemptionRefusal(f"Victims are protected by {RULES}.protect")
 IN_BUDGETS: Final = PreemptionRefusal(f"Victims are kept by a PodDisruptionBudget under {RULES}.disruptionBudgets=Strict", LOOK_AGAIN)
@@ -43,7 +43,7 @@ def soonest(times: Iterable[Seconds | None]) -> Seconds | None:
         times: seconds from now; None for never.
 
     Returns:
-        Seconds from now; None where all are never.
+        Seconds from now; None if all are never.
     """
     return min((time for time in times if time is not None), default=None)
 
@@ -52,10 +52,7 @@ def one_for_each_reason(refusals: Iterable[PreemptionRefusal | None]) -> tuple[P
     """Put refusals for one reason together: the one that may end first stands for all.
 
     Args:
-        refusals: of the pods of a node; None for pods that may leave.
-
-    Returns:
-        One for each reason.
+        refusals: one for each pod of a node; None for pods that may leave.
     """
     found: dict[str, PreemptionRefusal] = {}
     for each in refusals:

@@ -1,7 +1,7 @@
 """The rules of `spec.preemption`, for one generation of a profile: whether a pod may preempt now, and which pods may be its victims.
 
-A profile without rules has no such object, and then no question is asked. The plugin DefaultPreemption asks while it looks for victims, the
-search for a group's room asks for the whole group, and the scheduler asks once more about the victims of any plugin.
+A profile without rules has no such object, and then no question is asked. The plugin DefaultPreemption asks while it looks for victims.
+The search for a group's room asks for the whole group. The scheduler asks once more about the victims of any plugin.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class PreemptionRules:
 
     Args:
         spec: says something that kube-scheduler does not do.
-        scheduler_name: of the profile; its evictions are counted together.
+        scheduler_name: the profile's schedulerName; its evictions are counted together.
         evictions: the record of all profiles.
 
     Attributes:
-        spec: as given.
-        cluster: where victims stand.
-        protect: selects pods that never leave; None for none.
+        spec: the rules as the profile has them.
+        cluster: the victims' cluster.
+        protect: selector of pods that never leave; None for none.
         strict: whether no disruption budget may be violated.
     """
 
@@ -54,17 +54,14 @@ class PreemptionRules:
 
     @property
     def steady(self) -> bool:
-        """Whether the pods that may leave a node depend on that node's pods alone, and neither on time nor on evictions elsewhere."""
+        """Whether the pods that may leave a node depend on its pods alone, and not on time or other evictions."""
         return not self.spec.min_run_seconds and not self.strict
 
     def why_not_yet(self, preemptors: Iterable[PodInfo]) -> PreemptionRefusal | None:
         """Say why pods may not preempt now, whichever victims there are.
 
-        Args:
-            preemptors: one pod, or all members of a group, which has waited as long as any of them.
-
         Returns:
-            The refusal; None where they may preempt. Members in the midst of their group's search may, because the group was asked about.
+            The refusal; None if they may preempt. Members in the midst of their group's search may, because the group was asked about.
         """
         if self._chosen is not None:
             return None
@@ -89,9 +86,6 @@ class PreemptionRules:
     def why_not_so_many(self, victims: int) -> PreemptionRefusal | None:
         """Say why so many pods may not be displaced by one preemption now.
 
-        Args:
-            victims: the number of pods to be evicted.
-
         Returns:
             The refusal; None for a number that is allowed.
         """
@@ -106,11 +100,7 @@ class PreemptionRules:
 
     @contextmanager
     def for_a_group(self, chosen: Sequence[PodInfo]) -> Iterator[None]:
-        """Judge a member of a group until the end of the block: whether it may preempt has been asked for the whole group.
-
-        Args:
-            chosen: victims that earlier members chose; they use disruption budgets up.
-        """
+        """Judge a member of a group until the end of the block: whether it may preempt has been asked for the whole group."""
         before, self._chosen = self._chosen, chosen
         try:
             yield
@@ -122,25 +112,22 @@ class VictimLimits:
     """Which pods may leave for one preemptor now. Made by `PreemptionRules.limits`.
 
     Args:
-        rules: of the profile.
+        rules: the profile's rules.
         budgets: the disruption budgets; with Strict, less what evictions under way use of them.
         youngest_start: pods that started later have not run long enough, in seconds since 1970.
 
     Attributes:
-        budgets: as given.
+        budgets: the disruption budgets.
+        strict: whether no disruption budget may be violated.
     """
 
-    __slots__ = ("_rules", "_youngest_start", "budgets")
+    __slots__ = ("_rules", "_youngest_start", "budgets", "strict")
 
     def __init__(self, rules: PreemptionRules, budgets: Budgets, youngest_start: Seconds) -> None:
         self.budgets = budgets
+        self.strict = rules.strict
         self._rules = rules
         self._youngest_start = youngest_start
-
-    @property
-    def strict(self) -> bool:
-        """Whether no disruption budget may be violated."""
-        return self._rules.strict
 
     def keeps(self, pod: PodInfo) -> bool:
         """Tell whether a rule keeps a pod where it is; see `why_it_stays`."""
@@ -150,7 +137,7 @@ class VictimLimits:
         """Say which rule keeps a pod where it is.
 
         Args:
-            pod: on a node, of lower priority than the preemptor.
+            pod: a pod on a node, of lower priority than the preemptor.
 
         Returns:
             The refusal; None for a pod that may leave, or is leaving already.
@@ -163,29 +150,23 @@ class VictimLimits:
         if shortest and (started := start_time(pod)) > self._youngest_start:
             left = shortest if started == NOT_STARTED else started - self._youngest_start
             return PreemptionRefusal(f"Victims have run less than {RULES}.minRunSeconds={shortest:g}", left)
-        if rules.strict and self.budgets.exhausted_for(pod):
+        if self.strict and self.budgets.exhausted_for(pod):
             return IN_BUDGETS
         return None
 
     def why_not_these(self, victims: Iterable[PodInfo]) -> PreemptionRefusal | None:
         """Say which rule keeps victims from leaving together.
 
-        Args:
-            victims: of one preemption. Pods that are leaving already are not counted.
-
         Returns:
             The refusal; None for victims that may leave.
         """
         evicted = [victim for victim in victims if not self._rules.cluster.leaves(victim)]
-        if self._rules.strict and self.budgets.broken_by(evicted):
+        if self.strict and self.budgets.broken_by(evicted):
             return IN_BUDGETS
         return self._rules.why_not_so_many(len(evicted))
 
     def objection(self, victims: Sequence[PodInfo]) -> PreemptionRefusal | None:
         """Say which rule forbids a preemption: one that keeps any of its victims, or one that keeps them together.
-
-        Args:
-            victims: of one preemption.
 
         Returns:
             The refusal; None for a preemption that is allowed.
@@ -198,9 +179,9 @@ def rules_of(spec: PreemptionSpec | None, scheduler_name: str, evictions: Evicti
     """Make the rules of a generation.
 
     Args:
-        spec: of the profile.
-        scheduler_name: of the profile.
-        evictions: the record of all profiles; None where nothing is ever evicted.
+        spec: the profile's rules.
+        scheduler_name: the profile's schedulerName.
+        evictions: the record of all profiles; None if nothing is ever evicted.
 
     Returns:
         The rules; None for a profile without, whose pods preempt as kube-scheduler's do.

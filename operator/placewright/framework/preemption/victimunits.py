@@ -1,7 +1,7 @@
 """Victims that leave together: members of a group that cannot do without each other are all evicted, or none is.
 
-What a group says of its disruption counts first: `Pod` lets single members go, `PodGroup` only all of them. Where it says nothing, members
-may go one by one as long as enough remain for the group to be of use; one more takes all others along.
+The group's own `disruptionMode` counts first: `Pod` lets single members go, `PodGroup` only all of them. Without it, members may go one by
+one as long as enough remain for the group to be of use. One more takes all others along.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GroupAllowance:
     Attributes:
         members: those on nodes that are not leaving yet, most important first.
         spare: so many of them may go while the others stay.
-        whole: all of them as a unit; None where the preemptor may not evict all.
+        whole: all of them as a unit; None if the preemptor may not evict all.
     """
 
     members: tuple[PodInfo, ...]
@@ -72,8 +72,8 @@ class EvictablePods:
 
     Attributes:
         singles: pods that leave by themselves, each of lower priority than the preemptor.
-        bonds: by group, the bond of its members here that may leave only within bounds.
-        members: by group, those of its members here that may leave.
+        bonds: allowance of each group whose members here may leave only within bounds.
+        members: members here that may leave, by group.
     """
 
     singles: list[PodInfo] = field(default_factory=list)
@@ -84,10 +84,6 @@ class EvictablePods:
 def priority_of(pod_groups: PodGroups, pod: PodInfo) -> int:
     """Return the priority with which a pod evicts others: its group's own priority, if the group has one.
 
-    Args:
-        pod_groups: the groups of the cluster.
-        pod: the preemptor.
-
     Returns:
         A priority; higher evicts lower.
     """
@@ -96,12 +92,12 @@ def priority_of(pod_groups: PodGroups, pod: PodInfo) -> int:
 
 
 class VictimUnits:
-    """Tells which pods would leave together, for one preemptor and the cluster as it stands, or as a dry run has it.
+    """Tells which pods would leave together for one preemptor, on the cluster as it stands or in a dry run.
 
     Args:
         cluster: the columns.
         preemptor: the pod for which room is to be made.
-        keeps: tells whether a rule keeps a pod where it is; None where there are no rules.
+        keeps: tells whether a rule keeps a pod where it is; None if there are no rules.
 
     Attributes:
         priority: the one with which the preemptor evicts; see `priority_of`.
@@ -122,9 +118,6 @@ class VictimUnits:
 
     def on(self, node: NodeName) -> EvictablePods:
         """List the pods that may leave a node.
-
-        Args:
-            node: any.
 
         Returns:
             Pods that may leave by themselves, and members of groups with the bond of each group.
@@ -148,9 +141,6 @@ class VictimUnits:
     def completed(self, pods: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
         """Add to victims the pods that have to leave with them.
 
-        Args:
-            pods: chosen victims.
-
         Returns:
             These and the members of groups that they would break; most important first.
         """
@@ -164,9 +154,6 @@ class VictimUnits:
     def rank_of(self, pod: PodInfo) -> int:
         """Return the priority that a victim counts with.
 
-        Args:
-            pod: a victim.
-
         Returns:
             The priority of the group with which it leaves as a whole, else its own.
         """
@@ -174,9 +161,9 @@ class VictimUnits:
         return pod.priority if bond is None or bond.whole is None or bond.spare else bond.whole.priority
 
     def _loosen(self, found: EvictablePods, ref: GroupRef) -> None:
-        """Let members leave by themselves where no more stand here than may go.
+        """Let members leave by themselves if no more stand here than may go.
 
-        Where the group as a whole may not go, the least important members may leave, as many as are spare.
+        If the group as a whole may not go, the least important members may leave, as many as are spare.
         """
         bond, members = found.bonds[ref], sorted(found.members[ref], key=importance)
         loose = bond.whole is None or len(members) <= bond.spare
@@ -212,24 +199,12 @@ class VictimUnits:
 
 
 def alone(row: int, pod: PodInfo) -> VictimUnit:
-    """Make a unit of a pod that leaves by itself.
-
-    Args:
-        row: where it stands.
-        pod: the pod.
-
-    Returns:
-        A unit of one.
-    """
+    """Make a unit of a pod that leaves by itself."""
     return VictimUnit((pod,), ((row, pod),), pod.priority)
 
 
 def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[VictimUnit]:
     """Sort victims into units that leave together.
-
-    Args:
-        cluster: as it stands.
-        victims: all pods that leave.
 
     Returns:
         One unit for each group whose members all leave, and one for every other pod.
@@ -262,9 +237,6 @@ def _somebody_stays(cluster: Cluster, ref: GroupRef, leaving: AbstractSet[str]) 
 def start_time(pod: PodInfo) -> Seconds:
     """Read when a pod started.
 
-    Args:
-        pod: on a node.
-
     Returns:
         Seconds since 1970; `NOT_STARTED` where the kubelet has not said so, or not legibly.
     """
@@ -280,12 +252,5 @@ def _seconds(stated: str) -> Seconds:
 
 
 def importance(pod: PodInfo) -> tuple[int, Seconds]:
-    """Return a sort key that puts the most important pod first: by priority, then by age, kube-scheduler's `MoreImportantPod`.
-
-    Args:
-        pod: on a node.
-
-    Returns:
-        A tuple; lower is more important.
-    """
+    """Return a sort key that puts the most important pod first: by priority, then by age, kube-scheduler's `MoreImportantPod`."""
     return -pod.priority, start_time(pod)

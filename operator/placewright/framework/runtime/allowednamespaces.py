@@ -9,8 +9,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profileaccess import DEFAULTS_ON, NamespaceRule, facts_of
 from placewright.api.workloads import Namespace
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
-from placewright.framework.interface import Handle, PreEnqueuePlugin
-from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
 
 #: Stands for the gating plugin of such pods.
@@ -29,9 +28,6 @@ class AllowedNamespaces(PreEnqueuePlugin[NamespaceRule]):
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Gate the pod if its namespace may not use the profile.
 
-        Args:
-            pod: waiting.
-
         Returns:
             SUCCESS, or a rejection that names the profile and the rule.
         """
@@ -49,16 +45,3 @@ class AllowedNamespaces(PreEnqueuePlugin[NamespaceRule]):
         """Queue a pod when its namespace changes, or the namespace that has the default."""
         concerned = new is None or new.metadata.name in (pod.namespace, DEFAULTS_ON)
         return QueueingHint.QUEUE if concerned and not self._refusal(pod) else QueueingHint.SKIP
-
-
-def allowed_namespaces(profile: ResolvedProfile, handle: Handle) -> AllowedNamespaces:
-    """Build the gate of a profile.
-
-    Args:
-        profile: one generation.
-        handle: of its plugins.
-
-    Returns:
-        The gate.
-    """
-    return AllowedNamespaces(NamespaceRule(profile.name or profile.scheduler_name, profile.settings.pods), handle)

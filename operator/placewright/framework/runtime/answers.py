@@ -1,7 +1,7 @@
 """Checks the answers of plugins that are not ours: each extension point allows some and refuses the others.
 
-A check takes the answer and what the plugin was called with, and returns the answer as the framework keeps it. It raises `WrongAnswer`
-with the found and the allowed answer.
+A check takes the answer and the arguments of the call, and returns the answer as the framework keeps it. It raises `WrongAnswer` with the
+found and the allowed answer.
 """
 
 from __future__ import annotations
@@ -92,16 +92,13 @@ def described(value: object) -> str:
 def status_of(*codes: Code) -> Check:
     """Make a check for statuses.
 
-    Args:
-        codes: what is allowed besides ERROR.
-
     Returns:
         A check that passes a `Status` with one of these codes and a tuple of texts as its reasons.
     """
     allowed = (*codes, Code.ERROR)
     words = "a Status: " + ", ".join(code.value for code in allowed)
 
-    def check(answer: Any, _asked: Asked) -> Status:
+    def check(answer: Status, _asked: Asked) -> Status:
         _require(isinstance(answer, Status) and answer.code in allowed, answer, words)
         _require(_is_all(answer.reasons, tuple, str), answer.reasons, "a tuple of texts as the status' reasons")
         return answer
@@ -118,15 +115,8 @@ _made_room: Final = status_of(Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNSCHEDULAB
 _rejecting: Final = status_of(*_REJECTIONS)
 
 
-def pre_filter_result(answer: Any, asked: Asked) -> PreFilterResult:
+def pre_filter_result(answer: PreFilterResult, asked: Asked) -> PreFilterResult:
     """Check the answer of PreFilter.
-
-    Args:
-        answer: the plugin's.
-        asked: not looked at.
-
-    Returns:
-        The answer, its nodes as a frozenset.
 
     Raises:
         WrongAnswer: it is no `PreFilterResult`, or holds a value that does not belong there.
@@ -140,15 +130,8 @@ def pre_filter_result(answer: Any, asked: Asked) -> PreFilterResult:
     return PreFilterResult(answer.status, frozenset(answer.nodes))
 
 
-def permit_result(answer: Any, asked: Asked) -> PermitResult:
+def permit_result(answer: PermitResult, asked: Asked) -> PermitResult:
     """Check the answer of Permit.
-
-    Args:
-        answer: the plugin's.
-        asked: not looked at.
-
-    Returns:
-        The answer.
 
     Raises:
         WrongAnswer: it is no `PermitResult`, or says WAIT without a number of seconds.
@@ -160,15 +143,8 @@ def permit_result(answer: Any, asked: Asked) -> PermitResult:
     return answer
 
 
-def post_filter_result(answer: Any, asked: Asked) -> PostFilterResult:
+def post_filter_result(answer: PostFilterResult, asked: Asked) -> PostFilterResult:
     """Check the answer of PostFilter.
-
-    Args:
-        answer: the plugin's.
-        asked: not looked at.
-
-    Returns:
-        The answer.
 
     Raises:
         WrongAnswer: it is no `PostFilterResult`, or holds a value that does not belong there.
@@ -215,13 +191,6 @@ normalised: Final = _columns(np.int64, 1)
 def rejections(answer: Any, asked: Asked) -> list[Rejection]:
     """Check the answer of `explain`.
 
-    Args:
-        answer: what the plugin returned.
-        asked: ends with the rows.
-
-    Returns:
-        The groups, their rows as arrays.
-
     Raises:
         WrongAnswer: a row is in no group or in two, or a status is no rejection.
     """
@@ -237,15 +206,8 @@ def rejections(answer: Any, asked: Asked) -> list[Rejection]:
     return groups
 
 
-def judge(answer: Any, _asked: Asked) -> RowVerdict | None:
+def judge(answer: RowVerdict | None, _asked: Asked) -> RowVerdict | None:
     """Check the answer of `RowwiseFilter.judge`.
-
-    Args:
-        answer: the plugin's.
-        _asked: not looked at.
-
-    Returns:
-        The judge, or None.
 
     Raises:
         WrongAnswer: it is neither.
@@ -254,15 +216,8 @@ def judge(answer: Any, _asked: Asked) -> RowVerdict | None:
     return answer
 
 
-def remedies(answer: Any, _asked: Asked) -> Sequence[Remedy]:
+def remedies(answer: Sequence[Remedy], _asked: Asked) -> Sequence[Remedy]:
     """Check the answer of `RemedyPlugin.remedies`.
-
-    Args:
-        answer: the plugin's.
-        _asked: not looked at.
-
-    Returns:
-        The remedies.
 
     Raises:
         WrongAnswer: it is no list of them.
@@ -273,10 +228,6 @@ def remedies(answer: Any, _asked: Asked) -> Sequence[Remedy]:
 
 def reordered(answer: Any, asked: Asked) -> Rows | None:
     """Check the answer of `RemedyPlugin.nearest_first`.
-
-    Args:
-        answer: the plugin's.
-        asked: ends with the rows.
 
     Returns:
         The rows in another order, or None.
@@ -298,13 +249,6 @@ def reordered(answer: Any, asked: Asked) -> Rows | None:
 def hashable(answer: Any, _asked: Asked) -> Any:
     """Check a signature, a fingerprint or a summary.
 
-    Args:
-        answer: what the plugin returned.
-        _asked: not looked at.
-
-    Returns:
-        The answer.
-
     Raises:
         WrongAnswer: it cannot be hashed, and so neither compared nor kept.
     """
@@ -316,14 +260,8 @@ def hashable(answer: Any, _asked: Asked) -> Any:
     return answer
 
 
-def awaitable(answer: Any) -> Awaitable[Any]:
+def awaitable(answer: Awaitable[Any]) -> Awaitable[Any]:
     """Check that an async method was written as one.
-
-    Args:
-        answer: what the call returned.
-
-    Returns:
-        The answer, to be awaited.
 
     Raises:
         WrongAnswer: it cannot be awaited.
@@ -335,10 +273,6 @@ def awaitable(answer: Any) -> Awaitable[Any]:
 def nothing(answer: Any, _asked: Asked) -> None:
     """Check a method without an answer. One that would have to be awaited says that nothing was done.
 
-    Args:
-        answer: what the plugin returned.
-        _asked: not looked at.
-
     Raises:
         WrongAnswer: it is a coroutine or a generator.
     """
@@ -347,13 +281,6 @@ def nothing(answer: Any, _asked: Asked) -> None:
 
 def metrics(answer: Any, _asked: Asked) -> tuple[PluginMetric, ...]:
     """Check the answer of `Plugin.metrics`.
-
-    Args:
-        answer: the plugin's.
-        _asked: not looked at.
-
-    Returns:
-        The metrics.
 
     Raises:
         WrongAnswer: one is no `PluginMetric` with a name, labels and numbers that Prometheus takes.
@@ -371,14 +298,10 @@ def metrics(answer: Any, _asked: Asked) -> tuple[PluginMetric, ...]:
 
 
 def sort_key() -> Check:
-    """Make a check of one queue's keys. It remembers the first key, with which all others have to compare.
-
-    Returns:
-        A check that passes tuples without NaN.
-    """
+    """Make a check of one queue's keys. It remembers the first key, with which all others have to compare."""
     first: list[tuple[Any, ...]] = []
 
-    def check(answer: Any, _asked: Asked) -> tuple[Any, ...]:
+    def check(answer: tuple[Any, ...], _asked: Asked) -> tuple[Any, ...]:
         _require(isinstance(answer, tuple), answer, "a tuple")
         # NaN has no place in any order.
         _require(all(part == part for part in answer), math.nan, "a tuple of values that can be compared")  # noqa: PLR0124
@@ -393,15 +316,8 @@ def sort_key() -> Check:
     return check
 
 
-def hint(answer: Any, _asked: Asked) -> QueueingHint:
+def hint(answer: QueueingHint, _asked: Asked) -> QueueingHint:
     """Check the answer of a queueing hint.
-
-    Args:
-        answer: the plugin's.
-        _asked: not looked at.
-
-    Returns:
-        The answer.
 
     Raises:
         WrongAnswer: it is no `QueueingHint`.
@@ -410,7 +326,7 @@ def hint(answer: Any, _asked: Asked) -> QueueingHint:
     return answer
 
 
-def interests(answer: Any) -> Sequence[ClusterEventWithHint] | None:
+def interests(answer: Sequence[ClusterEventWithHint] | None) -> Sequence[ClusterEventWithHint] | None:
     """Check the answer of `Plugin.events`.
 
     Raises:

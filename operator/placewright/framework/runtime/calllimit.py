@@ -1,7 +1,7 @@
 """The time that one call of a plugin may take without a watchdog: in the kit, and in commands that need no cluster.
 
-`placewright run` has a watchdog of its own, because there a thread must write which plugin hangs while the loop stands still. Here the call
-is ended instead. A timer of the process interrupts the main thread, and the guard's frames on its stack say which plugin is called.
+`placewright run` has a watchdog of its own: there a thread writes which plugin hangs while the loop stands still. Here the call is ended
+instead. A timer of the process interrupts the main thread. The guard's frames on its stack say which plugin is called.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from placewright.framework.runtime.guard import calls_on_stack
 
 #: Seconds that a call may take unless a caller says otherwise. The watchdog of `placewright run` marks a plugin after as many.
 CALL_SECONDS: Final = 5.0
-#: How many times in its limit a call is looked at: it is ended at most a tenth late.
+#: Looks at a call within its limit: ten, so that it is ended at most a tenth late.
 _LOOKS: Final = 10
 #: The shortest time that an interrupted timer gets when it is set again; 0 would disarm it.
 _AT_ONCE: Final = 1e-3
@@ -41,7 +41,7 @@ class OverdueCallError(BaseException):
 
 @contextmanager
 def limited_calls(seconds: float | None = CALL_SECONDS) -> Iterator[None]:
-    """End each guarded call of a plugin that takes too long, and leave the block with an error that names it.
+    """End each guarded call of a plugin that takes too long, with an error that names the plugin.
 
     A call in C that never looks for signals is not ended. Outside the main thread, and on systems without `setitimer`, there is no limit,
     because Python handles signals nowhere else.
@@ -64,7 +64,7 @@ def overdue_calls(seconds: float | None) -> Iterator[None]:
     """Do as `limited_calls` does, with an error of its own that no code takes for a plugin's exception.
 
     Args:
-        seconds: as for `limited_calls`.
+        seconds: the limit, as for `limited_calls`.
 
     Raises:
         OverdueCallError: a call took longer.

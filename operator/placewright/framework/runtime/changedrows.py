@@ -1,6 +1,6 @@
 """Finds the rows whose columns are out of date: each row that changed since the columns were read last, once.
 
-Parts of columns that were read at the same time ask for the same rows, one after the other, so answers are kept until the next change.
+Parts of columns that were read at the same time ask for the same rows. So answers are kept until the next change.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct_rows
 from placewright.framework.interface import Reads, Rows
 
-#: Where so many of all rows changed (one in so many), a column is cheaper computed as a whole, in the order of memory, than picked apart.
+#: If more than one row in four changed, computing the whole column is cheaper than picking rows.
 _ONE_IN: Final = 4
-#: Smaller tables are mended in any case.
+#: Rows from which on that holds; smaller columns are mended in any case.
 _SMALL: Final = 1024
 
 
@@ -34,7 +34,7 @@ class ChangedRows:
     """The rows of one cluster that changed since a reader stopped.
 
     Attributes:
-        now: where the journals stood at the last `look`; the same object as long as nothing changes.
+        now: positions of the journals at the last `look`; the same object as long as nothing changes.
     """
 
     def __init__(self) -> None:
@@ -43,9 +43,6 @@ class ChangedRows:
 
     def look(self, cluster: Cluster) -> Positions:
         """Note where the journals stand. Called before anything is asked for one pod, so that all its columns see the same changes.
-
-        Args:
-            cluster: the one that all calls are about.
 
         Returns:
             The positions; the same object as long as nothing changed.
@@ -63,12 +60,12 @@ class ChangedRows:
         """Find the rows that changed since a reader stopped.
 
         Args:
-            cluster: as for `look`.
-            read: where the reader stopped.
-            reads: for `Reads.NODE`, changes of pods are passed over.
+            cluster: the cluster, as for `look`.
+            read: positions where the reader stopped.
+            reads: the reader's `Reads`; changes of pods are passed over for `NODE`.
 
         Returns:
-            Rows, ascending, shape (k,); None where all rows are to be asked about, because the journal forgot or most rows changed.
+            Rows, ascending, shape (k,); None if all rows are to be asked about, because the journal forgot or most rows changed.
         """
         # Who reads nodes alone has read all changes of pods.
         asked = (read.nodes, self.now.pods if reads is Reads.NODE else read.pods)

@@ -1,7 +1,7 @@
 """The memory that the kept columns of a process may take: one amount, shared evenly by the profiles at work.
 
-Evenly, and not by need: a profile that is busy must not be starved by columns of one that was. A generation that was replaced, or a shadow
-that is gone, has no share as soon as its evaluator is dropped.
+The shares are even, so that columns of a profile that was busy do not starve a profile that is. A replaced generation, or a shadow that is
+gone, has no share once its evaluator is dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ColumnBudget:
     """The bytes that kept columns may take.
 
     Attributes:
-        limit: for all profiles and shadows together.
+        limit: bytes for all profiles and shadows together.
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
@@ -34,11 +34,7 @@ class ColumnBudget:
         self._keepers: WeakSet[KeepsColumns] = WeakSet()
 
     def join(self, keeper: KeepsColumns) -> None:
-        """Give a keeper its share. It counts until it is dropped, because the set is weak.
-
-        Args:
-            keeper: the kept columns of one profile.
-        """
+        """Give a keeper its share. It counts until it is dropped, because the set is weak."""
         self._keepers.add(keeper)
 
     @property

@@ -6,7 +6,7 @@ it stopped reading, once for all shapes of pods that use it. A part lives as lon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from placewright.api.pods import PodInfo
@@ -21,51 +21,39 @@ _Ask = Callable[[CycleState, PodInfo, Cluster, Rows], Any]
 PartKey = tuple[str, str, Hashable]
 
 
-class ColumnBytes:
-    """The memory that the kept columns of one profile take.
-
-    Attributes:
-        held: bytes of values, over all columns; what Python keeps beside them is not counted.
-        said: bytes among them that plugins said of pods. Their size is the pods' authors' choice; that of columns is the cluster's.
-    """
-
-    __slots__ = ("held", "said")
-
-    def __init__(self) -> None:
-        self.held = self.said = 0
-
-
 class ColumnPart:
     """One plugin's column at one point, for pods that are alike to it.
 
-    Invariant: `column` is what the plugin said of each row at `_read`, or later where the row has not changed since. A plugin that raises
+    Invariant: `column` is what the plugin said of each row at `_read`, or later if the row has not changed since. A plugin that raises
     leaves both as they were.
 
     Attributes:
         column: None until it was asked for.
-        users: how many shapes are put together from it.
+        key: the part's among `ColumnParts`.
+        users: number of shapes that are put together from it.
         of_nodes_alone: pods on nodes make no difference to it.
     """
 
-    __slots__ = ("_answer", "_bytes", "_plugin", "_point", "_read", "column", "of_nodes_alone", "users")
+    __slots__ = ("_answer", "_counted", "_plugin", "_point", "_read", "column", "key", "of_nodes_alone", "users")
 
-    def __init__(self, plugin: FilterPlugin | ScorePlugin, point: str, counted: ColumnBytes) -> None:
+    def __init__(self, plugin: FilterPlugin | ScorePlugin, key: PartKey, counted: ColumnParts) -> None:
         self.column: KeptColumn[Any] | None = None
         self.users = 0
         self.of_nodes_alone = plugin.reads is Reads.NODE
         self._plugin = plugin
-        self._point = point
-        self._answer: _Ask = plugin.filter if isinstance(plugin, FilterPlugin) and point is FILTER else plugin.score  # type: ignore[union-attr]
-        self._bytes = counted
+        self.key = key
+        _, self._point, _ = key
+        self._answer: _Ask = plugin.filter if isinstance(plugin, FilterPlugin) and self._point is FILTER else plugin.score  # type: ignore[union-attr]
+        self._counted = counted
         self._read = NOTHING_READ
 
     def refreshed(self, state: CycleState, pod: PodInfo, cluster: Cluster, changes: ChangedRows) -> KeptColumn[Any]:
         """Bring the column up to date, and return it. The plugin is asked about rows that changed since the last call, and about no others.
 
         Args:
-            state: as PreFilter or PreScore left it.
+            state: the state that PreFilter or PreScore left.
             pod: one of those with this fragment.
-            cluster: as it stands.
+            cluster: the cluster as it stands.
             changes: after `look`.
 
         Returns:
@@ -100,7 +88,7 @@ class ColumnPart:
         else:
             self.column.put(rows, values)
         # A part that no shape uses any more is counted no more.
-        self._bytes.held += self.nbytes - before if self.users else 0
+        self._counted.held += self.nbytes - before if self.users else 0
 
     @property
     def nbytes(self) -> int:
@@ -109,16 +97,17 @@ class ColumnPart:
 
 
 class ColumnParts:
-    """The parts of one profile's columns.
+    """The parts of one profile's columns, and the memory that all kept columns take.
 
     Attributes:
-        bytes: the memory of the parts, and of the columns that are put together from them.
         changes: rows that have to be asked about again.
+        held: bytes of values, over all columns; objects of Python around them are not counted.
+        said: bytes among them that plugins said of pods. The authors of the pods choose their size; the cluster decides that of columns.
     """
 
     def __init__(self) -> None:
-        self.bytes: Final = ColumnBytes()
         self.changes: Final = ChangedRows()
+        self.held = self.said = 0
         self._parts: dict[PartKey, ColumnPart] = {}
 
     def __len__(self) -> int:
@@ -130,7 +119,7 @@ class ColumnParts:
         Args:
             plugin: a filter or a score.
             point: `FILTER` or `SCORE`; a plugin may have both.
-            fragment: what the plugin's `sign` returned.
+            fragment: the plugin's signature of the pods.
 
         Returns:
             The part; `leave` gives it back.
@@ -138,58 +127,13 @@ class ColumnParts:
         key = (plugin.name, point, fragment)
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = ColumnPart(plugin, point, self.bytes)
+            part = self._parts[key] = ColumnPart(plugin, key, self)
         part.users += 1
         return part
 
-    def leave(self, plugin: str, point: str, fragment: Hashable) -> None:
-        """Note that a shape is gone; the last user takes the part away.
-
-        Args:
-            plugin: its name.
-            point: as for `use`.
-            fragment: as for `use`.
-        """
-        part = self._parts[plugin, point, fragment]
+    def leave(self, part: ColumnPart) -> None:
+        """Note that a shape that used the part is gone. The last user takes the part away."""
         part.users -= 1
         if not part.users:
-            del self._parts[plugin, point, fragment]
-            self.bytes.held -= part.nbytes
-
-
-class PartsOfShape:
-    """The parts that one shape of pods is put together from.
-
-    Attributes:
-        fragments: by plugin, its part of the signature of such pods.
-    """
-
-    __slots__ = ("_parts", "_used", "bytes", "changes", "fragments")
-
-    def __init__(self, parts: ColumnParts, fragments: Mapping[str, Hashable]) -> None:
-        self.fragments = fragments
-        self.bytes = parts.bytes
-        self.changes = parts.changes
-        self._parts = parts
-        self._used: list[tuple[str, str]] = []
-
-    def use(self, plugin: FilterPlugin | ScorePlugin, point: str) -> ColumnPart:
-        """Return the plugin's part at a point, for pods of this shape.
-
-        Args:
-            plugin: a filter or a score.
-            point: `FILTER` or `SCORE`.
-
-        Returns:
-            The part; `leave` gives all of them back.
-        """
-        part = self._parts.use(plugin, point, self.fragments.get(plugin.name, ()))
-        self._used.append((plugin.name, point))
-        return part
-
-    def leave(self) -> None:
-        """Give all of them back. An evaluation that is not over may ask for parts still; these are its own."""
-        for plugin, point in self._used:
-            self._parts.leave(plugin, point, self.fragments.get(plugin, ()))
-        self._used.clear()
-        self._parts = ColumnParts()
+            del self._parts[part.key]
+            self.held -= part.nbytes

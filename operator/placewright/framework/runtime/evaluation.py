@@ -28,13 +28,14 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.ports import Nominations
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.keptcolumn import KeptColumn
 from placewright.framework.runtime.keptshapes import KeptShapes
 from placewright.framework.runtime.nodesample import SampledColumns, Sampler, candidate_count, nodes_to_find, passing
 from placewright.framework.runtime.podcolumns import NOTHING_SCORED, PodColumns, Summaries, Totals, pre_filter, rows_named
 from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
-from placewright.framework.runtime.rowchecks import Nominations, NoNominations, RowChecker
+from placewright.framework.runtime.rowchecks import NoNominations, RowChecker
 from placewright.framework.runtime.rowrejections import RowRejections, outside
 from placewright.framework.runtime.scoreimpact import ScoreImpact
 from placewright.framework.runtime.scorerange import check_range
@@ -67,10 +68,10 @@ class Evaluation:
 
     Attributes:
         pod: the pod that was asked about.
-        state: what plugins remember of this attempt.
+        state: values that plugins keep during this attempt.
         columns: the kept columns that it was read from.
         feasible: rows that can hold the pod; shape (size,).
-        count: how many.
+        count: number of these rows.
         refusal: set when PreFilter refused the pod on every node.
         totals: weighted sum of scores, shape (size,), `NOT_FEASIBLE` elsewhere; filled by `Evaluator.score`; not to be written.
         candidates: names of the only nodes that PreFilter left; None for all.
@@ -104,15 +105,15 @@ class Evaluator:
     Attributes:
         runtime: the profile's plugins.
         checker: checks single rows.
-        impact: what the score plugins did to decisions; the scheduling cycle counts.
+        impact: counts of decisions that the score plugins changed; the scheduling cycle counts.
         kept: the columns of recent shapes of pods.
-        cluster: on which pods are evaluated.
+        cluster: the cluster on which pods are evaluated.
     """
 
     def __init__(
         self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations | None = None, budget: ColumnBudget | None = None
     ) -> None:
-        """`budget`: memory for kept columns, shared with others; one of its own where it is None."""
+        """`budget`: memory for kept columns, shared with others; one of its own if it is None."""
         self.runtime = runtime
         self.checker = RowChecker(runtime, cluster, NoNominations() if nominations is None else nominations)  # an empty one is false
         self.impact = ScoreImpact(plugin.name for plugin in runtime.score)
@@ -122,9 +123,6 @@ class Evaluator:
     def prepares(self, pod: PodInfo) -> bool:
         """Judge whether deciding a pod takes so long that it is prepared.
 
-        Args:
-            pod: any.
-
         Returns:
             True for few pods: those with much to look at, on a large cluster.
         """
@@ -132,9 +130,6 @@ class Evaluator:
 
     def preparation(self, pod: PodInfo) -> Iterator[None]:
         """Make ready what deciding a pod will need, piece by piece.
-
-        Args:
-            pod: any; for nearly all pods nothing is to be done.
 
         Yields:
             After each piece.
@@ -147,12 +142,6 @@ class Evaluator:
 
     def evaluate(self, pod: PodInfo, steps: Steps | None = None, sampler: Sampler | None = None) -> Evaluation:
         """Run PreFilter and Filter over all nodes.
-
-        Args:
-            pod: any; nothing is changed by the call, so its node does not matter.
-            steps: where the time that it takes is noted.
-            sampler: where the profile wants a part of the nodes scored, stop when enough are found. A pod that fits nowhere has seen all
-                nodes.
 
         Returns:
             The rows that can hold the pod; valid until the cluster changes.
@@ -250,9 +239,6 @@ class Evaluator:
     def score(self, evaluation: Evaluation) -> Totals:
         """Run PreScore and Score, and fill `totals`.
 
-        Args:
-            evaluation: with at least one feasible row.
-
         Returns:
             The totals, shape (size,); not to be written.
 
@@ -326,51 +312,40 @@ class Evaluator:
         Returns:
             By plugin, its part in the total of each of the rows.
         """
-        at = np.searchsorted(evaluation.rows, rows)
         parts: dict[str, list[PluginScore]] = {}
-        for plugin in self.runtime.score:
-            if plugin.name in evaluation.state.skip_score:
-                continue
+        for plugin, raw, scores in self._scored(evaluation, rows):
             weight = self.runtime.weight(plugin)
-            if plugin.reads is not Reads.CLUSTER:
-                raw, scores = evaluation.columns.local_score(plugin, evaluation.state, rows, evaluation.summaries[plugin.name])
-            elif (kept := evaluation.cluster_scores[plugin.name])[0] is NOTHING_SCORED:
-                parts[plugin.name] = [PluginScore(0, 0, weight)] * len(rows)
-                continue
-            else:
-                raw, scores = kept[0][at], kept[1][at]
-            parts[plugin.name] = [PluginScore(r, s, weight) for r, s in zip(raw.tolist(), scores.tolist(), strict=True)]
+            scored = [PluginScore(r, s, weight) for r, s in zip(raw.tolist(), scores.tolist(), strict=True)]
+            parts[plugin.name] = scored or [PluginScore(0, 0, weight)] * len(rows)
         return parts
 
     def parts(self, evaluation: Evaluation) -> dict[str, IntColumn]:
         """Return what each plugin put into the totals. `score` comes first.
 
-        Args:
-            evaluation: scored.
-
         Returns:
             By plugin, weight times score of the feasible rows, shape (feasible,); plugins with nothing to score are left out.
         """
-        parts: dict[str, IntColumn] = {}
+        scored = self._scored(evaluation, evaluation.rows)
+        return {plugin.name: self.runtime.weight(plugin) * scores for plugin, _, scores in scored if scores is not NOTHING_SCORED}
+
+    def _scored(self, evaluation: Evaluation, rows: Rows) -> Iterator[tuple[ScorePlugin, IntColumn, IntColumn]]:
+        """Yield each plugin with its raw and its normalised scores of feasible rows; `NOTHING_SCORED` twice for zeros."""
+        at = np.searchsorted(evaluation.rows, rows)
         for plugin in self.runtime.score:
             if plugin.name in evaluation.state.skip_score:
                 continue
-            if plugin.reads is Reads.CLUSTER:
-                scores = evaluation.cluster_scores[plugin.name][1]
+            if plugin.reads is not Reads.CLUSTER:
+                raw, scores = evaluation.columns.local_score(plugin, evaluation.state, rows, evaluation.summaries[plugin.name])
             else:
-                summary = evaluation.summaries[plugin.name]
-                scores = evaluation.columns.local_score(plugin, evaluation.state, evaluation.rows, summary)[1]
-            if scores is not NOTHING_SCORED:
-                parts[plugin.name] = self.runtime.weight(plugin) * scores
-        return parts
+                raw, scores = evaluation.cluster_scores[plugin.name]
+                if raw is not NOTHING_SCORED:
+                    raw, scores = raw[at], scores[at]
+            yield plugin, raw, scores
 
     # --- explaining ----------------------------------------------------------------------------------------------------------
 
     def diagnose(self, evaluation: Evaluation) -> Diagnosis:
         """Say why the infeasible nodes are infeasible.
-
-        Args:
-            evaluation: of a cluster that has not changed since.
 
         Returns:
             Each row with the first filter that rejected it, and its reason.

@@ -16,7 +16,7 @@ _MOST_UNTOLD: Final = 1000
 
 
 class Call(NamedTuple):
-    """Where a plugin is called.
+    """The plugin and the extension point of a call.
 
     Attributes:
         point: the extension point, as kube-scheduler names it; `Sign`, `NormalizeScore` and `QueueingHint` are others' names for the
@@ -32,9 +32,9 @@ class PluginFailures:
     """The failures of one generation of one profile: exceptions, wrong answers, and statuses that say ERROR.
 
     Attributes:
-        counts: by call, how often it failed.
-        last: by call, the problem of the last failure.
-        total: how many failures there were.
+        counts: number of failures, by call.
+        last: problem of the last failure, by call.
+        total: number of all failures.
         passed: an attempt under this generation ended without a failure.
         failed_pods: uids of pods whose attempts failed, `EVERY_POD` at most.
         untold: pods that a failing PreEnqueue plugin keeps out of the queue, with the reason; no attempt tells them.
@@ -46,16 +46,11 @@ class PluginFailures:
     passed: bool = False
     failed_pods: set[str] = field(default_factory=set)
     untold: dict[str, tuple[PodInfo, str]] = field(default_factory=dict)
-    #: Hears of each.
+    #: Called with each failed call.
     heard: Callable[[Call], None] = lambda _call: None
 
     def note(self, plugin: str, point: str, problem: str) -> bool:
         """Count one failure.
-
-        Args:
-            plugin: its name.
-            point: the extension point.
-            problem: in one line.
 
         Returns:
             True for the first failure of this call.
@@ -68,12 +63,7 @@ class PluginFailures:
         return self.counts[call] == 1
 
     def attempted(self, uid: str, *, failed: bool) -> None:
-        """Note the end of an attempt under this generation.
-
-        Args:
-            uid: of the pod.
-            failed: an error ended the attempt, and no rejection or Binding.
-        """
+        """Note the end of an attempt under this generation."""
         if not failed:
             self.passed = True
         elif len(self.failed_pods) < EVERY_POD:
@@ -81,7 +71,7 @@ class PluginFailures:
 
     @property
     def every_pod(self) -> bool:
-        """True if plugins failed for every pod that this generation has decided, and for several, so that no single pod is the cause."""
+        """True if plugins failed for every pod that this generation has decided, and for several pods."""
         return self.total > 0 and not self.passed and len(self.failed_pods) >= EVERY_POD
 
     def sentences(self, most: int | None = None) -> list[str]:
@@ -98,12 +88,7 @@ class PluginFailures:
         return told + ([f"and {more} more"] if more > 0 else [])
 
     def kept_out(self, pod: PodInfo, message: str) -> None:
-        """Note a pod that a failing PreEnqueue plugin keeps out of the queue, so that an event tells it.
-
-        Args:
-            pod: the pod.
-            message: why.
-        """
+        """Note a pod that a failing PreEnqueue plugin keeps out of the queue, so that an event tells it."""
         if len(self.untold) < _MOST_UNTOLD:
             self.untold[pod.uid] = (pod, message)
         self.attempted(pod.uid, failed=True)

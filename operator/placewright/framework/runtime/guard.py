@@ -1,21 +1,24 @@
 """Checks the calls of plugins of other packages.
 
-What such a plugin raises, or answers that its extension point does not allow, becomes a `PluginError`, which names the plugin and the
-point, and is counted. The calls of plugins in the tree go past the checks, and cost nothing. Everything else is the same for both: what an
-answer means is decided where it is used, and never here.
+An exception of such a plugin, or an answer that its extension point does not allow, becomes a `PluginError`. The error names the plugin
+and the point, and is counted. The calls of plugins in the tree go past the checks, and cost nothing. Everything else is the same for both:
+the caller decides the meaning of an answer.
 
-The calls of a plugin are replaced on the object itself, so the framework calls `plugin.filter` of any author, and `isinstance` goes on
-saying which points the plugin has.
+The methods are replaced on the plugin object itself. So the framework calls `plugin.filter` for any author, and `isinstance` still says
+which points the plugin has.
 
-Where one of our own raises, `why` finds it in the exception's traceback.
+If one of our own plugins raises, `why` finds it in the exception's traceback.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from traceback import walk_tb
 from types import FrameType
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -92,7 +95,7 @@ class PluginInCall:
 
     Attributes:
         plugin: its name.
-        profile, generation: of the SchedulingProfile that runs it.
+        profile, generation: name and generation of the SchedulingProfile that runs it.
     """
 
     def __init__(self, plugin: str, profile: ResolvedProfile, guarding: Guarding | None = None, cluster: Cluster | None = None) -> None:
@@ -108,7 +111,7 @@ class PluginInCall:
 
         Args:
             point: the extension point.
-            problem: the exception; returned itself where it is a `PluginError` already.
+            problem: the exception; returned itself if it is a `PluginError` already.
         """
         if isinstance(problem, PluginError):
             found = problem
@@ -123,23 +126,13 @@ class PluginInCall:
         return found
 
     def said(self, point: str, answer: Any) -> None:
-        """Count an answer that says ERROR by itself.
-
-        Args:
-            point: the extension point.
-            answer: a status, or a result with one.
-        """
+        """Count an answer that says ERROR by itself."""
         status = answer.status if isinstance(answer, _RESULTS) else answer
         if isinstance(status, Status) and status.code is Code.ERROR:
             self._failures.note(self.plugin, point, status.message)
 
     def before(self, asked: Asked, *, columns: bool = False) -> Snapshot | None:
-        """Return a picture of what the plugin is shown; None where its writes are not watched.
-
-        Args:
-            asked: the arguments of the call.
-            columns: compare columns, too; not for a call that is awaited.
-        """
+        """Return a picture of what the plugin is shown; None if its writes are not watched."""
         return None if self._cluster is None else Snapshot(self._cluster, asked, columns=columns)
 
 
@@ -158,11 +151,7 @@ class CallOnStack(NamedTuple):
 
 
 def calls_on_stack(frame: FrameType | None) -> Iterator[CallOnStack]:
-    """Find the guarded calls that have not returned, innermost first.
-
-    Args:
-        frame: the innermost frame of the stack.
-    """
+    """Find the guarded calls that have not returned, innermost first."""
     while frame is not None:
         if frame.f_globals.get("__name__") == __name__:
             call, point = frame.f_locals.get("call"), frame.f_locals.get("point")
@@ -172,11 +161,7 @@ def calls_on_stack(frame: FrameType | None) -> Iterator[CallOnStack]:
 
 
 def running(frame: FrameType | None) -> tuple[PluginInCall, str] | None:
-    """Return the innermost call of a plugin that is not ours, with its extension point; None where no such plugin runs.
-
-    Args:
-        frame: the innermost frame of a loop that hangs.
-    """
+    """Return the innermost call of a plugin that is not ours, with its extension point; None if no such plugin runs."""
     found = next(calls_on_stack(frame), None)
     return None if found is None else (found.call, found.point)
 
@@ -195,7 +180,7 @@ def build(kind: type[Plugin], name: str, profile: ResolvedProfile, handle: Handl
     Args:
         kind: its class.
         name: its name in the registry.
-        profile: whose arguments it gets.
+        profile: the profile that has its arguments.
         handle: the scheduler as it may use it.
 
     Raises:
@@ -219,24 +204,15 @@ def build(kind: type[Plugin], name: str, profile: ResolvedProfile, handle: Handl
 
 
 def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> None:
-    """Have all calls of a plugin watched; our own are left as they are, unless `guarding` says otherwise.
-
-    Args:
-        plugin: built.
-        profile: the one that runs it.
-        guarding: how plugins are watched.
-        cluster: whose objects it is shown.
-    """
+    """Have all calls of a plugin watched; our own are left as they are, unless `guarding` says otherwise."""
     if is_ours(type(plugin)) and not guarding.ours:
         return
     call = PluginInCall(plugin.name, profile, guarding, cluster)
     bases = type(plugin).__mro__  # isinstance() asks abstract base classes, which look at all that extend them
     for base, method, point, check in _CALLS:
         if base in bases:
-            plugin.__dict__[method] = _called(call, point, getattr(plugin, method), check)
-    for base, method, point in _AWAITED_CALLS:
-        if base in bases:
-            plugin.__dict__[method] = _awaited(call, point, getattr(plugin, method), answers.prepared)
+            watched = _awaited if inspect.iscoroutinefunction(getattr(base, method)) else _called
+            plugin.__dict__[method] = watched(call, point, getattr(plugin, method), check)
     if isinstance(plugin, QueueSortPlugin):
         plugin.__dict__["sort_key"] = _called(call, "QueueSort", plugin.sort_key, answers.sort_key())
     if isinstance(plugin, RowwiseFilter):
@@ -245,12 +221,6 @@ def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster:
 
 def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> Sequence[ClusterEventWithHint] | None:
     """Return the events that a plugin registers, with their hints watched; None for "any event".
-
-    Args:
-        plugin: built.
-        profile: the one that runs it.
-        guarding: how plugins are watched.
-        cluster: whose objects it is shown.
 
     Raises:
         PluginBuildError: `events` raised, or returned no table.
@@ -299,16 +269,12 @@ _CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
     (ReservePlugin, "unreserve", "Unreserve", answers.nothing),
     (PermitPlugin, "permit", "Permit", answers.permit_result),
     (PreBindPlugin, "pre_bind_pre_flight", "PreBind", answers.to_be_called),
+    (PreBindPlugin, "pre_bind", "PreBind", answers.prepared),
+    (BindPlugin, "bind", "Bind", answers.prepared),
     (PostBindPlugin, "post_bind", "PostBind", answers.nothing),
 )
-_AWAITED_CALLS: Final[tuple[tuple[type[Any], str, str], ...]] = (
-    (PreBindPlugin, "pre_bind", "PreBind"),
-    (BindPlugin, "bind", "Bind"),
-)
 #: The point of each method that the framework calls.
-POINTS: Final[Mapping[str, str]] = {
-    "sort_key": "QueueSort", **{method: point for _, method, point, _ in _CALLS}, **{method: point for _, method, point in _AWAITED_CALLS}
-}  # fmt: skip
+POINTS: Final[Mapping[str, str]] = {"sort_key": "QueueSort", **{method: point for _, method, point, _ in _CALLS}}
 
 
 def _called(call: PluginInCall, point: str, method: Method, check: Check) -> Method:
@@ -330,7 +296,7 @@ def _called(call: PluginInCall, point: str, method: Method, check: Check) -> Met
 
 
 def _read_only(asked: Asked) -> Asked:
-    """Make the last argument, where it is an array, one that cannot be written: other plugins are asked with the same rows and scores."""
+    """Make the last argument, if it is an array, one that cannot be written: other plugins are asked with the same rows and scores."""
     if not asked or type(asked[-1]) is not np.ndarray:
         return asked
     shown = asked[-1].view()
@@ -428,7 +394,7 @@ _NAMED: Final = "__placewright_named__"
 
 
 def why(problem: BaseException) -> str:
-    """Return the failure in one line; with the plugin and the extension point where a plugin did.
+    """Return the failure in one line; with the plugin and the extension point if a plugin did.
 
     Args:
         problem: the exception that ended a decision; a `CycleError` tells by itself, of others the traceback tells.
@@ -452,12 +418,9 @@ def why(problem: BaseException) -> str:
 
 
 def _innermost(problem: BaseException) -> tuple[Plugin, str] | None:
-    found, trace = None, problem.__traceback__
-    for _ in range(_MOST_FRAMES):
-        if trace is None:
-            break
-        found = _plugin_in(trace.tb_frame) or found
-        trace = trace.tb_next
+    found = None
+    for frame, _ in islice(walk_tb(problem.__traceback__), _MOST_FRAMES):
+        found = _plugin_in(frame) or found
     return found
 
 

@@ -1,4 +1,4 @@
-"""The handle of a profile's plugins, its refusing ports for evaluations without an API server, and the building of plugins around it."""
+"""The handle of a profile's plugins, its ports that refuse without an API server, and the building of plugins."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from placewright.framework.interface import (
     WaitingForPermit,
 )
 from placewright.framework.patches import ObjectPatch, ObjectPatcher
-from placewright.framework.ports import PodGroupMembers
+from placewright.framework.ports import Nominations, PodGroupMembers
 from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.preemption.rules import PreemptionRules
 from placewright.framework.runtime.columnbudget import ColumnBudget
@@ -49,7 +49,7 @@ from placewright.framework.runtime.keptanswers import AnswerByRow
 from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.framework.runtime.rowchecks import Nominations, NoNominations
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import Status
 
 
@@ -140,7 +140,7 @@ class ProfileHandle:
     Without a port it refuses to write, as for evaluations without an API server.
 
     Attributes:
-        guarding: how the plugins are watched.
+        guarding: the way in which the plugins are watched.
 
     Example:
         evaluator = ProfileHandle(cluster).evaluator(profile, in_tree())
@@ -164,7 +164,7 @@ class ProfileHandle:
         activate: Callable[[Iterable[PodInfo]], None] = ignore,
         patcher: ObjectPatcher = NoObjectPatcher(),  # noqa: B008 - it has no state
     ) -> None:
-        #: Implements `Handle.now`, by the clock that timestamps in claims go by where none was given. No method: a call less for each pod.
+        #: Implements `Handle.now`, by the clock that timestamps in claims go by if none was given. No method: a call less for each pod.
         self.now: Final = claims.now if now is None else now
         #: Implements `Handle.activate`.
         self.activate: Final = activate
@@ -262,7 +262,7 @@ class ProfileHandle:
 
     def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
         """Return the notes about rows; None for a nominated pod."""
-        # A nominated pod is judged on its own node without itself, so its answers there are not those of its like.
+        # A nominated pod is judged on its own node without itself. So its answers there are its own.
         if self._evaluator is None or self._evaluator.checker.kept.own_row(pod) is not None:
             return None
         return self._evaluator.checker.kept.of(purpose, state, pod, AnswerByRow)
@@ -273,10 +273,7 @@ class ProfileHandle:
         Args:
             profile: resolved.
             registry: the classes of all its plugins.
-            extenders: in the order in which they are asked.
-
-        Returns:
-            An evaluator on the handle's cluster.
+            extenders: the profile's extenders, in the order in which they are asked.
 
         Raises:
             PluginBuildError: a plugin cannot be built.

@@ -1,9 +1,9 @@
 """Keeps answers about single rows, for pods that look alike, for as long as nothing about the row changes.
 
-A thousand pods that preempt on the same full cluster ask the same of the same nodes. The invariant: an answer is kept only where it depends
-on the pod's signature, its priority, one node, the pods on it and the pods nominated to it; and every change of these is in one of the logs
-that are read before answers are handed out. So nothing is kept for pods about which a filter looks at other nodes, for pods of groups, and
-while pods are nominated whose own terms such a filter would read.
+A thousand pods that preempt on the same full cluster ask the same about the same nodes. An answer is kept only if it depends on nothing
+but the pod's signature and priority, and on one node. The pods on that node, and nominated to it, belong to it. Every change of these is
+in one of the logs that are read before answers are handed out. So nothing is kept for pods of groups, and for pods about which a filter
+looks at other nodes. Nothing is kept while such a filter would read the terms of nominated pods, either.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from placewright.api.boundedcache import BoundedCache
 from placewright.api.bytecount import bytes_of
-from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Log
 from placewright.framework.interface import CycleState, Reads
-from placewright.framework.ports import NominationChanges
+from placewright.framework.ports import Nominations
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 
 #: Answers kept at most, over all kinds of pods; each is some hundred bytes.
@@ -29,37 +28,11 @@ MAX_KEY_BYTES: Final = 8 * 2**20
 LARGEST_KEY_BYTES: Final = 64 * 1024
 
 
-class NominationLog(Protocol):
-    """The part of the nominator that kept answers read."""
-
-    @property
-    def changes(self) -> NominationChanges:
-        """Nodes that pods were nominated to, or not any longer."""
-
-    @property
-    def with_terms(self) -> int:
-        """How many nominated pods have affinity terms of their own."""
-
-    def node_of(self, uid: str) -> NodeName | None:
-        """Return the node that a pod is nominated to.
-
-        Args:
-            uid: the pod's.
-
-        Returns:
-            None where it is nominated to none.
-        """
-
-
 class AnswersOfRows(Protocol):
     """Notes about rows that are dropped when something about the row changed."""
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Drop the notes about rows that changed.
-
-        Args:
-            rows: any.
-        """
+        """Drop the notes about rows that changed."""
 
     def clear(self) -> None:
         """Drop all notes, because anything may have changed."""
@@ -86,7 +59,7 @@ class _Kept:
 class KeptAnswers:
     """The kept answers of one profile on one cluster."""
 
-    def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: NominationLog) -> None:
+    def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations) -> None:
         self._runtime = runtime
         self._cluster = cluster
         self._nominations = nominations
@@ -99,12 +72,12 @@ class KeptAnswers:
 
         Args:
             purpose: the question that is answered, with everything that the answers depend on besides pod and row.
-            state: as PreFilter left it; it tells whether a filter that looks at other rows has a say.
+            state: the state that PreFilter left; it tells whether a filter that looks at other rows has a say.
             pod: the pod that is asked about.
             none_yet: makes an empty object; one purpose is kept by one class.
 
         Returns:
-            The kept object; None where nothing can be kept.
+            The kept object; None if nothing can be kept.
         """
         if pod.pod_group is not None or self._nominations.with_terms or self._cluster.dry_run_rows() or self._looks_around(state):
             return None
@@ -126,11 +99,8 @@ class KeptAnswers:
     def own_row(self, pod: PodInfo) -> int | None:
         """Return the row that a pod is nominated to.
 
-        Args:
-            pod: any.
-
         Returns:
-            None where it is nominated to no node that is there.
+            None if it is nominated to no node that is there.
         """
         node = self._nominations.node_of(pod.uid)
         return None if node is None else self._cluster.row(node)

@@ -1,4 +1,4 @@
-"""A kept column: as narrow as its values allow, and a single value where all rows have the same, as most columns do."""
+"""A kept column: as narrow as its values allow, and a single value if all rows have the same, as most columns do."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from numpy.typing import NDArray
 from placewright.framework.interface import Rows
 
 V = TypeVar("V", np.bool_, np.int64)
-#: Up to so many values are looked at one by one: cheaper than two reductions.
+#: Number of values up to which they are compared one by one: cheaper than two reductions.
 _FEW: Final = 16
 _WIDTHS: Final = tuple((np.dtype(kind), int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32))
 
 
 def narrowest(low: int, high: int) -> np.dtype[Any]:
     """Choose the type of a column.
-
-    Args:
-        low: the lowest value.
-        high: the highest value.
 
     Returns:
         The narrowest signed integers that hold all values between the two: of int8, int16, int32, int64.
@@ -34,10 +30,10 @@ class KeptColumn(Generic[V]):
     Invariant: `values` is None exactly while `only` is the value of every row; each value lies between `low` and `high`.
 
     Attributes:
-        only: the value of all rows, or None where they differ.
-        values: by row, bool or the narrowest integers that hold them; not to be written.
+        only: the value of all rows, or None if they differ.
+        values: bool or the narrowest integers that hold them, by row; not to be written.
         low, high: bounds of the values.
-        kind: what the plugin answers in.
+        kind: type of the plugin's answers.
     """
 
     __slots__ = ("high", "kind", "low", "only", "size", "values")
@@ -88,7 +84,7 @@ class KeptColumn(Generic[V]):
             rows: shape (k,); None: all.
 
         Returns:
-            An array of shape (k,), or one number where all rows have the same value.
+            An array of shape (k,), or one number if all rows have the same value.
         """
         if self.values is None:
             assert self.only is not None  # the invariant

@@ -1,6 +1,6 @@
 """Keeps the columns of recent shapes of pods within a budget of bytes. The shape that was asked for longest ago goes first.
 
-Of a pod that is much to describe nothing is kept: its author chooses how large it is, and how many such pods come and go.
+Nothing is kept of a pod with a long description: its author chooses how large it is, and how many such pods come and go.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of
 from placewright.framework.runtime.columnbudget import ColumnBudget
-from placewright.framework.runtime.columnparts import ColumnParts, PartsOfShape
+from placewright.framework.runtime.columnparts import ColumnParts
 from placewright.framework.runtime.podcolumns import LARGEST_TEXT, PodColumns
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 
@@ -25,12 +25,12 @@ _TEXTS_PART: Final = 2
 class KeptShapes:
     """`PodColumns` by signature.
 
-    Invariant: `nbytes` is what all kept columns take, each shared part counted once, with the signatures that they are kept under. It is
-    brought within the budget's share when pods of another shape come, so what one shape adds may be above it until then; one shape is
-    always kept. No signature is larger than `LARGEST_TEXT`; a shape is dropped when another one comes if plugins say more of it.
+    Invariant: `nbytes` is the memory of all kept columns and their signatures, each shared part counted once. It is brought within the
+    budget's share when pods of another shape come. Until then the latest shape may exceed it, and one shape is always kept. No signature
+    is larger than `LARGEST_TEXT`. If plugins say more of a shape, it is dropped when another one comes.
 
     Attributes:
-        budget: how many bytes there are.
+        budget: the bytes that all profiles share.
     """
 
     def __init__(self, runtime: ProfileRuntime, budget: ColumnBudget) -> None:
@@ -51,16 +51,13 @@ class KeptShapes:
     @property
     def nbytes(self) -> int:
         """Memory that is taken."""
-        return self._parts.bytes.held + self._signature_bytes + SHAPE_BYTES * len(self._shapes)
+        return self._parts.held + self._signature_bytes + SHAPE_BYTES * len(self._shapes)
 
     def columns(self, signature: tuple[Hashable, ...] | None) -> PodColumns:
         """Return the columns of pods with a signature.
 
         Args:
             signature: None, and one that is larger than `LARGEST_TEXT`, have no kept columns.
-
-        Returns:
-            Kept columns, or new ones.
         """
         if signature is None:
             return PodColumns(self._runtime)
@@ -73,8 +70,7 @@ class KeptShapes:
         nbytes = bytes_of(signature, LARGEST_TEXT)
         if nbytes > LARGEST_TEXT:
             return None
-        parts = PartsOfShape(self._parts, self._runtime.fragments(signature))
-        columns = self._shapes[signature] = PodColumns(self._runtime, parts)
+        columns = self._shapes[signature] = PodColumns(self._runtime, self._parts, self._runtime.fragments(signature))
         self._signatures[signature] = nbytes
         self._signature_bytes += nbytes
         return columns
@@ -100,7 +96,7 @@ class KeptShapes:
             columns.asked_since_beat = False
 
     def _leave_latest(self) -> None:
-        """Drop what is not kept of a shape beyond its turn: all of it where plugins said too much."""
+        """Drop what is not kept of a shape beyond its turn: all of it if plugins said too much."""
         if self._latest is not None:
             # A run of pods of one shape is the common case; between shapes the rows are cheaper found than kept.
             self._latest.forget_rows()
@@ -110,7 +106,7 @@ class KeptShapes:
 
     @property
     def _text_bytes(self) -> int:
-        return self._parts.bytes.said + self._signature_bytes
+        return self._parts.said + self._signature_bytes
 
     def _drop(self, signature: Hashable) -> None:
         columns = self._shapes.pop(signature)

@@ -35,7 +35,7 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
     """Say how many feasible nodes are enough; kube-scheduler's `numFeasibleNodesToFind` with a percentage set.
 
     Args:
-        nodes: how many there are to look at.
+        nodes: number of nodes to look at.
         percentage: 1 to 100, the profile's.
 
     Returns:
@@ -50,11 +50,8 @@ def candidate_count(cluster: Cluster, candidates: frozenset[NodeName] | None) ->
     """Count the nodes that there are to look at.
 
     Args:
-        cluster: as it stands.
-        candidates: by name; None: all nodes.
-
-    Returns:
-        How many of them exist.
+        cluster: the cluster as it stands.
+        candidates: names of nodes; None: all nodes.
     """
     return cluster.node_count if candidates is None else sum(cluster.row(name) is not None for name in candidates)
 
@@ -70,7 +67,7 @@ class Sampler:
 
         Args:
             feasible: a mask, shape (size,).
-            nodes: how many there were to look at.
+            nodes: number of nodes that were looked at.
             percentage: the profile's.
 
         Returns:
@@ -94,8 +91,8 @@ class Sampler:
 
         Args:
             passing: takes rows and returns those of them that pass, in their order.
-            size: how many rows there are.
-            wanted: how many are enough.
+            size: number of rows.
+            wanted: number of rows that are enough.
 
         Returns:
             The rows that pass, ascending; `wanted` at most.
@@ -125,9 +122,9 @@ def passing(plugins: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cl
 
     Args:
         plugins: filters in run order.
-        state: as PreFilter left it.
+        state: the state that PreFilter left.
         pod: the pod of the attempt.
-        cluster: as it stands.
+        cluster: the cluster as it stands.
         rows: shape (k,).
 
     Returns:

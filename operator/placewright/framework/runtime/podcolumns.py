@@ -1,15 +1,16 @@
 """Columns shared by all pods that look alike to a profile, kept up to date row by row.
 
-For one signature: which rows pass the filters, and what the weighted scores add up to, for those plugins whose columns depend only on the
-pod, a node and the pods on that node. Both are put together from parts, which signatures share (`columnparts`). A placement changes one
-row, so one row is recomputed. Plugins that read more (`Reads.CLUSTER`) keep a whole column here for as long as their fingerprint stays the
-same. PreFilter comes before any node is looked at: its answer about the pod alone is kept likewise.
+For one signature they hold the rows that pass the local filters, and the sums of the weighted local scores. A local plugin's column
+depends only on the pod, a node and the pods on that node. Both are put together from parts, which signatures share (`columnparts`). A
+placement changes one row, so one row is recomputed. Plugins that read more (`Reads.CLUSTER`) keep a whole column here for as long as their
+fingerprint stays the same. PreFilter comes before any node is looked at: its answer about the pod alone is kept likewise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,8 +34,8 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.runtime.changedrows import NOTHING_READ
-from placewright.framework.runtime.columnparts import ColumnPart, ColumnParts, PartsOfShape
-from placewright.framework.runtime.keptcolumn import KeptColumn
+from placewright.framework.runtime.columnparts import ColumnPart, ColumnParts
+from placewright.framework.runtime.keptcolumn import KeptColumn, V
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.rowrejections import nothing_left
 from placewright.framework.runtime.scorerange import check_range
@@ -61,10 +62,10 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
 
     Args:
         runtime: the profile's plugins.
-        state: of a new attempt, with what is kept in `columns`.
+        state: a new attempt's state, with the values that `columns` keeps.
         pod: the pod of the attempt.
-        cluster: as it stands.
-        columns: of the pod's signature.
+        cluster: the cluster as it stands.
+        columns: the columns of the pod's signature.
 
     Returns:
         Whether the pod is refused on every node, else the nodes to look at.
@@ -106,15 +107,7 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
 
 
 def rows_named(cluster: Cluster, names: Iterable[NodeName]) -> BoolColumn:
-    """Find the rows of nodes.
-
-    Args:
-        cluster: as it stands.
-        names: of nodes; names of nodes that are not there are passed over.
-
-    Returns:
-        A mask; shape (size,).
-    """
+    """Find the rows of nodes."""
     mask = np.zeros(cluster.size, np.bool_)
     for name in names:
         row = cluster.row(name)
@@ -138,19 +131,27 @@ NOTHING_SCORED: Final[IntColumn] = np.zeros(0, np.int64)
 class PodColumns:
     """The kept columns of one signature.
 
-    Invariant: in each row `fits` is what the parts said when it was put together, `_read` ago, and the row has not changed since; so with
-    `totals` and `_totals_read`. Parts may be ahead, as other signatures mend them, too.
+    Invariant: each row of `fits` holds the parts' answer at the positions `_read`, and the row has not changed since. The same holds for
+    `totals` and `_totals_read`. Parts may be ahead, because other signatures mend them, too.
 
     Attributes:
-        data, pre_filter_results, pre_score_results: what local plugins said of the pod; the same for every pod of this signature.
+        data, pre_filter_results, pre_score_results: answers of local plugins about the pod; the same for every pod of this signature.
         fits: rows that hold a node and pass all local filters; shape (size,).
         totals: sum of weighted local scores, `NOT_FEASIBLE` where not `fits`; shape (size,); not to be written.
-        summaries: what `totals` was normalised by.
+        summaries: summaries by which `totals` was normalised.
         asked_since_beat: whether a pod of this signature came since unasked shapes were last dropped.
     """
 
-    def __init__(self, runtime: ProfileRuntime, parts: PartsOfShape | None = None) -> None:
-        """`parts`: shared with other signatures; none are for a pod that shares its columns with no other."""
+    def __init__(
+        self, runtime: ProfileRuntime, parts: ColumnParts | None = None, fragments: Mapping[str, Hashable] = MappingProxyType({})
+    ) -> None:
+        """Make columns without values.
+
+        Args:
+            runtime: the profile's plugins.
+            parts: shared with other signatures; None for a pod that shares its columns with no other.
+            fragments: parts of the signature, by plugin.
+        """
         self.data: dict[str, Any] = {}
         self.pre_filter_results: dict[str, PreFilterResult] = {}
         self.pre_score_results: dict[str, Status] = {}
@@ -159,7 +160,9 @@ class PodColumns:
         self.summaries: Summaries = {}
         self.asked_since_beat = False
         self._runtime = runtime
-        self._parts = PartsOfShape(ColumnParts(), {}) if parts is None else parts
+        self._parts = ColumnParts() if parts is None else parts
+        self._changes = self._parts.changes
+        self._fragments = fragments
         self._filters: dict[str, ColumnPart] | None = None
         self._scores: dict[str, ColumnPart] | None = None
         self._summaries_hold = False
@@ -177,27 +180,25 @@ class PodColumns:
         """Leave the parts, because this signature is dropped; a part that no other signature uses is dropped, too."""
         self.count()
         self._given_back = True  # an evaluation that is not over may still write here; its bytes would be counted for ever
-        self._parts.bytes.held -= self._held
-        self._parts.bytes.said -= self._said
-        self._parts.leave()
+        self._parts.held -= self._held
+        self._parts.said -= self._said
+        for part in (*(self._filters or {}).values(), *(self._scores or {}).values()):
+            self._parts.leave(part)
+        self._parts = ColumnParts()  # for an evaluation that is not over
 
     def asked_again(self, cluster: Cluster, wanted: int) -> bool:
         """Judge whether columns of all nodes pay for a pod that is content with a part of them.
 
-        They pay where pods like it come again, and not too much has changed since. The first pod of its kind does without.
-
-        Args:
-            cluster: as it stands.
-            wanted: how many rows the pod is content with.
+        They pay if pods like it come again, and not too much has changed since. The first pod of its kind does without.
 
         Returns:
-            True where the columns are to be brought up to date.
+            True if the columns are to be brought up to date.
         """
         again, self._asked = self._asked, True
         if not again or len(self.fits) != cluster.size:
             return again
-        self._parts.changes.look(cluster)
-        rows = self._parts.changes.since(cluster, self._read)
+        self._changes.look(cluster)
+        rows = self._changes.since(cluster, self._read)
         return rows is not None and len(rows) <= wanted
 
     def forget_rows(self) -> None:
@@ -215,8 +216,8 @@ class PodColumns:
         kept: list[KeptColumn[Any]] = [*self._cluster_filters.values(), *self._cluster_scores.values()]
         said_before, said = self._said, self._bytes_said()
         held = self.fits.nbytes + self.totals.nbytes + sum(column.nbytes for column in kept) + said
-        self._parts.bytes.held += held - self._held
-        self._parts.bytes.said += said - said_before
+        self._parts.held += held - self._held
+        self._parts.said += said - said_before
         self._held = held
         return said
 
@@ -233,17 +234,11 @@ class PodColumns:
     # --- filters -----------------------------------------------------------------------------------------------------------
 
     def refresh_filters(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        """Bring `fits` up to date with everything that changed since the last call.
-
-        Args:
-            state: as PreFilter left it.
-            pod: one of this signature.
-            cluster: as it stands.
-        """
+        """Bring `fits` up to date with everything that changed since the last call."""
         if self._filters is None:
             filters = [p for p in self._runtime.filter if p.reads is not Reads.CLUSTER and p.name not in state.skip_filter]
-            self._filters = {plugin.name: self._parts.use(plugin, FILTER) for plugin in filters}
-        changes = self._parts.changes
+            self._filters = {plugin.name: self._part(plugin, FILTER) for plugin in filters}
+        changes = self._changes
         now = changes.look(cluster)
         if self._read is now:  # the same object while no journal moved: the whole cost of a pod after one like it
             return
@@ -262,11 +257,14 @@ class PodColumns:
             self.fits[rows] = fits
         self._read = now
 
+    def _part(self, plugin: FilterPlugin | ScorePlugin, point: str) -> ColumnPart:
+        return self._parts.use(plugin, point, self._fragments.get(plugin.name, ()))
+
     def _refreshed(
         self, parts: Mapping[str, ColumnPart], state: CycleState, pod: PodInfo, cluster: Cluster, *, nodes_read: int
     ) -> list[KeptColumn[Any]]:
         """Return the parts' columns as they stand. A column that reads nodes alone holds while no node has changed since."""
-        changes = self._parts.changes
+        changes = self._changes
         same_nodes = nodes_read == changes.now.nodes
         return [
             part.column if same_nodes and part.of_nodes_alone and part.column is not None
@@ -287,14 +285,8 @@ class PodColumns:
     def passes(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> BoolColumn:
         """Return the column of one filter, local or not. `refresh_filters` comes first.
 
-        Args:
-            plugin: the filter.
-            state: as PreFilter left it.
-            pod: one of this signature.
-            cluster: as it stands.
-
         Returns:
-            True where it lets the pod pass; shape (size,), not to be written.
+            True if it lets the pod pass; shape (size,), not to be written.
         """
         if plugin.reads is Reads.CLUSTER:
             return self.cluster_filter(plugin, state, pod, cluster).column()
@@ -303,22 +295,22 @@ class PodColumns:
         return column.column()
 
     def cluster_filter(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> KeptColumn[np.bool_]:
-        """Return the column of a filter with `Reads.CLUSTER`; the kept one where the filter's fingerprint promises that it holds.
-
-        Args:
-            plugin: the filter.
-            state: as PreFilter left it.
-            pod: one of this signature.
-            cluster: as it stands.
-        """
+        """Return the column of a filter with `Reads.CLUSTER`; the kept one if the filter's fingerprint promises that it holds."""
         state.steps.plugin_begins()
-        fingerprint = plugin.fingerprint(state, cluster)
-        key, promise = ("filter", plugin.name), (fingerprint, cluster.size)
-        kept = self._cluster_filters.get(plugin.name)
+        return self._whole(self._cluster_filters, plugin, FILTER, plugin.fingerprint(state, cluster), plugin.filter, (state, pod, cluster))
+
+    def _whole(
+        self, columns: dict[str, KeptColumn[V]], plugin: FilterPlugin | ScorePlugin, point: str, fingerprint: Hashable | None,
+        ask: Callable[..., NDArray[V]], asked: tuple[CycleState, PodInfo, Cluster],
+    ) -> KeptColumn[V]:  # fmt: skip
+        """Return a column over all rows: the kept one if the fingerprint promises that it holds."""
+        state, _, cluster = asked
         # The size counts, too: a fingerprint of a plugin may say nothing of rows that were added.
+        key, promise = (point, plugin.name), (fingerprint, cluster.size)
+        kept = columns.get(plugin.name)
         if kept is None or fingerprint is None or self._fingerprints.get(key) != promise:
-            kept = self._cluster_filters[plugin.name] = KeptColumn(plugin.filter(state, pod, cluster, cluster.all_rows))
-            state.steps.plugin_ended(plugin.name, FILTER)
+            kept = columns[plugin.name] = KeptColumn(ask(*asked, cluster.all_rows))
+            state.steps.plugin_ended(plugin.name, point)
             self._fingerprints[key] = promise
             self.count()
         return kept
@@ -326,16 +318,10 @@ class PodColumns:
     # --- scores ------------------------------------------------------------------------------------------------------------
 
     def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        """Bring raw scores and `totals` up to date. `refresh_filters` comes first.
-
-        Args:
-            state: as PreScore left it.
-            pod: one of this signature.
-            cluster: as it stands.
-        """
+        """Bring raw scores and `totals` up to date. `refresh_filters` comes first."""
         if self._scores is None:
-            self._scores = {plugin.name: self._parts.use(plugin, SCORE) for plugin in self._local_scores(state)}
-        changes = self._parts.changes
+            self._scores = {plugin.name: self._part(plugin, SCORE) for plugin in self._local_scores(state)}
+        changes = self._changes
         now = changes.look(cluster)
         if self._totals_read is now:
             return
@@ -379,11 +365,11 @@ class PodColumns:
 
         Args:
             plugins: local ones.
-            state: as PreScore left it.
+            state: the state that PreScore left.
             feasible: a mask, shape (size,).
 
         Returns:
-            By plugin, its summary; None where it has no normalisation.
+            By plugin, its summary; None if it has no normalisation.
         """
         return {plugin.name: self._summary(plugin, state, feasible) if plugin.normalised else None for plugin in plugins}
 
@@ -399,10 +385,10 @@ class PodColumns:
         return plugin.summarise(state, raw[feasible].astype(np.int64, copy=False))
 
     def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[Totals, Summaries]:
-        """Return totals and summaries where fewer rows are feasible than `fits` says: local scores, normalised over those alone.
+        """Return totals and summaries if fewer rows are feasible than `fits` says: local scores, normalised over those alone.
 
         Args:
-            state: as PreScore left it.
+            state: the state that PreScore left.
             feasible: a mask, shape (size,); the totals have the same shape.
         """
         plugins = self._local_scores(state)
@@ -451,9 +437,9 @@ class PodColumns:
 
         Args:
             plugin: the plugin.
-            state: as PreScore left it.
+            state: the state that PreScore left.
             rows: shape (k,).
-            summary: what its normalisation knows; None: it has none.
+            summary: the plugin's summary; None: it has no normalisation.
 
         Returns:
             Raw and normalised scores, shape (k,) each.
@@ -462,13 +448,13 @@ class PodColumns:
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
-        """Return the raw scores of a plugin that reads the cluster; kept ones where its fingerprint promises that they hold.
+        """Return the raw scores of a plugin that reads the cluster; kept ones if its fingerprint promises that they hold.
 
         Args:
-            plugin: with `Reads.CLUSTER`.
-            state: as PreScore left it.
+            plugin: a plugin with `Reads.CLUSTER`.
+            state: the state that PreScore left.
             pod: one of this signature.
-            cluster: as it stands.
+            cluster: the cluster as it stands.
             feasible: rows, shape (k,).
 
         Returns:
@@ -480,13 +466,7 @@ class PodColumns:
             scores = plugin.score(state, pod, cluster, feasible)
             state.steps.plugin_ended(plugin.name, SCORE)
             return scores
-        key, promise = ("score", plugin.name), (fingerprint, cluster.size)  # also a column of zeros is of so many rows
-        kept = self._cluster_scores.get(plugin.name)
-        if kept is None or self._fingerprints.get(key) != promise:
-            kept = self._cluster_scores[plugin.name] = KeptColumn(plugin.score(state, pod, cluster, cluster.all_rows))
-            state.steps.plugin_ended(plugin.name, SCORE)
-            self._fingerprints[key] = promise
-            self.count()
+        kept = self._whole(self._cluster_scores, plugin, SCORE, fingerprint, plugin.score, (state, pod, cluster))
         return NOTHING_SCORED if kept.only == 0 and not plugin.normalised else kept.column(feasible)
 
 

@@ -12,6 +12,7 @@ from placewright.api.errors import BindError
 from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.api.profileaccess import NamespaceRule
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.errors import PluginError
@@ -46,7 +47,7 @@ from placewright.framework.interface import (
 from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.preemption.refusals import soonest
 from placewright.framework.preemption.rules import rules_of
-from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES, allowed_namespaces
+from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES, AllowedNamespaces
 from placewright.framework.runtime.guard import Guarding, build, events_of, guard, why
 from placewright.framework.runtime.keptcolumn import narrowest
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
@@ -57,10 +58,10 @@ _logger = logging.getLogger(__name__)
 
 P = TypeVar("P", bound=Plugin)
 
-#: Stands for the rejecting plugin where extenders rejected a pod. Any event may help, because the scheduler cannot know their rules.
+#: Stands for the rejecting plugin if extenders rejected a pod. Any event may help, because the scheduler cannot know their rules.
 EXTENDER: Final = "Extender"
 
-#: Stands for the rejecting plugin where a pod is beyond a limit (`api.podextent`). No event helps: the pod itself must change.
+#: Stands for the rejecting plugin if a pod is beyond a limit (`api.podextent`). No event helps: the pod itself must change.
 POD_LIMITS: Final = "PodLimits"
 
 #: The events that could help a pod that extenders rejected.
@@ -74,17 +75,17 @@ class ProfileRuntime:
     """The plugins of a profile, built.
 
     Attributes:
-        profile: what this was built from; immutable.
+        profile: the profile that this was built from; immutable.
         pre_filter, filter, pre_score, score, ...: the plugins of each extension point, in run order.
-        pod_groups: has the members of a PodGroup decided together; None where the profile schedules each by itself.
+        pod_groups: has the members of a PodGroup decided together; None if the profile schedules each by itself.
         extenders: all of the profile's, in the order in which they are asked.
         preparing: plugins that can make ready beforehand what a pod that asks for much needs.
-        failures: what plugins did wrong.
+        failures: counts of what plugins did wrong.
         namespace_gate: keeps out pods whose namespace may not use the profile.
-        preemption_rules: of `spec.preemption`; None where pods preempt as kube-scheduler's do.
-        interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
+        preemption_rules: rules of `spec.preemption`; None if pods preempt as kube-scheduler's do.
+        interests: events that could turn a rejection around, by plugin name, and for extenders. None: any event.
         totals_kind: integers that hold every sum of weighted scores, and what stands for none.
-        told_once: names of plugins whose PreFilter and PreScore depend on the pod alone, so that pods that look alike share one answer.
+        told_once: names of plugins whose PreFilter and PreScore depend on the pod alone. Pods that look alike share their answers.
     """
 
     def __init__(
@@ -123,12 +124,13 @@ class ProfileRuntime:
         self.interests = {name: _interests(found) for name, found in events.items()}
         if self.extenders:
             self.interests[EXTENDER] = ANY_EVENT
-        self.namespace_gate = allowed_namespaces(profile, handle)
+        self.namespace_gate = AllowedNamespaces(NamespaceRule(profile.name or profile.scheduler_name, profile.settings.pods), handle)
         self.pre_enqueue_plugins = (self.namespace_gate, *self.pre_enqueue_plugins)
         self.interests[ALLOWED_NAMESPACES] = _interests(self.namespace_gate.events())
-        # An answer that depends on the cluster may be another one for the next pod, so only those of local plugins are kept.
-        self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
+        # An answer that depends on the cluster may change before the next pod. So only answers of local plugins are kept.
+        # A plugin without columns is asked in every attempt.
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
+        self.told_once = frozenset(plugin.name for plugin in self._signers if plugin.reads is not Reads.CLUSTER)
         self.preparing = tuple([plugin for plugin in self._plugins.values() if isinstance(plugin, PreparingPlugin)])
         self.totals_kind = narrowest(-1, sum(MAX_NODE_SCORE * self.weight(plugin) for plugin in self.score))
 
@@ -137,7 +139,7 @@ class ProfileRuntime:
         self._tell("start")
 
     def close(self) -> None:
-        """Close the plugins, likewise."""
+        """Close the plugins. One that raises keeps no other from closing."""
         self._tell("close")
 
     def _tell(self, call: str) -> None:
@@ -172,9 +174,6 @@ class ProfileRuntime:
     def plugin(self, name: str) -> Plugin:
         """Return a plugin of the profile.
 
-        Args:
-            name: its name.
-
         Raises:
             KeyError: the profile does not run it.
         """
@@ -183,9 +182,6 @@ class ProfileRuntime:
     def weight(self, plugin: Plugin) -> int:
         """Return what a plugin's score is multiplied by.
 
-        Args:
-            plugin: one that scores.
-
         Raises:
             KeyError: it does not score in this profile.
         """
@@ -193,9 +189,6 @@ class ProfileRuntime:
 
     def sign(self, pod: PodInfo) -> tuple[Hashable, ...] | None:
         """Return everything of a pod that the profile's columns read.
-
-        Args:
-            pod: any.
 
         Returns:
             The plugins' signatures, in their order; None when such a pod shares its columns with no other.
@@ -207,18 +200,12 @@ class ProfileRuntime:
         """Take a signature apart.
 
         Args:
-            signature: of `sign`.
-
-        Returns:
-            By plugin, its part.
+            signature: an answer of `sign`.
         """
         return {plugin.name: fragment for plugin, fragment in zip(self._signers, signature, strict=True)}
 
     def extenders_for(self, pod: PodInfo) -> tuple[Extender, ...]:
         """List the extenders that want to be asked about a pod.
-
-        Args:
-            pod: any.
 
         Returns:
             The extenders, in the order in which they are asked.
@@ -229,9 +216,6 @@ class ProfileRuntime:
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """Ask the PreEnqueue plugins in order.
-
-        Args:
-            pod: a pod that is to become active.
 
         Returns:
             SUCCESS, or the first refusal with the plugin's name.
@@ -251,11 +235,6 @@ class ProfileRuntime:
 
     def run_post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
         """Try to make room: the first answer that is not UNSCHEDULABLE ends it.
-
-        Args:
-            state: as PreFilter left it.
-            pod: fits nowhere.
-            diagnosis: why.
 
         Returns:
             That answer; else what all plugins said, together, and the first time at which one of them wants to be asked again.
@@ -279,7 +258,7 @@ class ProfileRuntime:
         """Reserve in order. On the first failure everything is unreserved before this returns.
 
         Args:
-            state: of the attempt.
+            state: the attempt's state.
             pod: assumed on `node`.
             node: the chosen one.
 
@@ -297,20 +276,14 @@ class ProfileRuntime:
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Unreserve in reverse order. A plugin that raises keeps no other from giving back; the first exception is raised in the end.
-
-        Args:
-            state: of the attempt.
-            pod: the pod.
-            node: the chosen one.
-        """
+        """Unreserve in reverse order. A plugin that raises keeps no other from giving back; the first exception is raised in the end."""
         _all(partial(plugin.unreserve, state, pod, node) for plugin in reversed(self.reserve))
 
     def run_permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> tuple[Status, dict[str, Seconds]]:
         """Ask the Permit plugins in order, up to the first that refuses.
 
         Args:
-            state: of the attempt.
+            state: the attempt's state.
             pod: assumed on `node`.
             node: the chosen one.
 
@@ -333,7 +306,7 @@ class ProfileRuntime:
         """Ask the PreBind plugins which of them have something to do for this pod (PreBindPreFlight).
 
         Args:
-            state: of the attempt.
+            state: the attempt's state.
             pod: assumed on `node`.
             node: the chosen one.
 
@@ -346,7 +319,7 @@ class ProfileRuntime:
         """Run the PreBind plugins in order; the first failure ends it.
 
         Args:
-            state: of the attempt.
+            state: the attempt's state.
             pod: assumed on `node`.
             node: the chosen one.
             plugins: the answer of `pre_bind_plugins`; None: all.
@@ -366,13 +339,13 @@ class ProfileRuntime:
         """Have the pod bound: by the first extender that binds such pods, else by the first Bind plugin that does not skip.
 
         Args:
-            state: of the attempt.
+            state: the attempt's state.
             pod: assumed on `node`.
             node: the chosen one.
             annotations: written on the pod with its Binding.
 
         Returns:
-            SUCCESS, or the failure; an error where every plugin skips.
+            SUCCESS, or the failure; an error if every plugin skips.
 
         Raises:
             BindError: the Binding was refused, or its outcome is unknown.
@@ -403,13 +376,7 @@ class ProfileRuntime:
         return False
 
     def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Tell all PostBind plugins. One that raises keeps no other from hearing; the first exception is raised in the end.
-
-        Args:
-            state: of the attempt.
-            pod: bound.
-            node: where.
-        """
+        """Tell all PostBind plugins. One that raises keeps no other from hearing; the first exception is raised in the end."""
         _all(partial(self._post_bind, plugin, state, pod, node) for plugin in self.post_bind)
 
     @staticmethod
@@ -452,11 +419,6 @@ def _told(point: str, plugin: Plugin, status: Status) -> Status:
     if status.ok or status.rejected:
         return status.by(plugin.name)
     return error(f'running {point} plugin "{plugin.name}": {status.message}').by(plugin.name)
-
-
-def _reads_of(plugin: Plugin) -> Reads:
-    """Return the plugin's `reads`; CLUSTER for a plugin without columns, which is asked in every attempt."""
-    return plugin.reads if isinstance(plugin, (FilterPlugin, ScorePlugin)) else Reads.CLUSTER
 
 
 def _interests(events: Sequence[ClusterEventWithHint] | None) -> Sequence[ClusterEventWithHint] | None:

@@ -56,14 +56,7 @@ class ExtensionPoint(enum.StrEnum):
         return point
 
     def implemented_by(self, plugin: type[Plugin]) -> bool:
-        """Judge whether a plugin has something to do at this point.
-
-        Args:
-            plugin: its class.
-
-        Returns:
-            True where it extends the point's base.
-        """
+        """Judge whether a plugin has something to do at this point."""
         return self.base in plugin.__mro__  # issubclass() asks an abstract base class, which looks at all that extend it
 
 
@@ -82,9 +75,10 @@ class Origins:
     """Where each part of a profile came from, for people who ask; nothing is decided by it.
 
     Attributes:
-        plugins: of every plugin at every extension point: `DEFAULT`, or `PLUGINS` where the profile names it.
-        weights: of every weight: `DEFAULT`, `PRESET`, `PLUGINS` or `WEIGHTS`.
-        args: by plugin and field, as documents spell it: `PRESET` or `PLUGIN_CONFIG`; a field that is not here has the plugin's default.
+        plugins: origin of every plugin at every extension point: `DEFAULT`, or `PLUGINS` if the profile names it.
+        weights: origin of every weight: `DEFAULT`, `PRESET`, `PLUGINS` or `WEIGHTS`.
+        args: origin of each argument, `PRESET` or `PLUGIN_CONFIG`, by plugin and field, as documents spell it. Other fields have the
+            plugin's default.
     """
 
     plugins: Mapping[ExtensionPoint, Mapping[str, Origin]] = field(default_factory=dict)
@@ -96,24 +90,24 @@ class Origins:
 class ResolvedProfile:
     """One generation of one profile, checked and defaulted.
 
-    A field that merging with the defaults changes has an attribute. A field that takes effect as it is written is read from `settings`, so
-    that a new one of that sort needs no line here.
+    A field that merging with the defaults changes has an attribute. Other fields are read from `settings`, so that a new one needs no line
+    here.
 
     Attributes:
         scheduler_name: the `spec.schedulerName` of the pods that it places.
         name: the SchedulingProfile object's name; `uid` and `generation` are the object's too ("" and 0 when it came from a file).
         points: plugin names in run order, for every extension point (empty tuples included).
         weights: weight of each plugin in `points[SCORE]`, 1 or more.
-        args: for every plugin named in `points`, an instance of its `Args`.
+        args: instance of `Args` of every plugin that `points` names.
         settings: backoff, `paused`, `percentage_of_nodes_to_score` (1 to 100; None means every node) and all else of
             `api.profile.SETTINGS`; its other fields say nothing.
-        extenders: in the order in which they are called: as written, but `ignorable` extenders last.
+        extenders: extenders in the order in which they are called: as written, but `ignorable` extenders last.
         shadows: the name of the profile beside which it decides without binding; None for a profile that places pods.
         shadow_budget: share of the time that it may take then, 0 to 1.
-        preset: what the profile started from; `default` is kube-scheduler's own default profile.
+        preset: name of the settings that the profile started from; `default` is kube-scheduler's own default profile.
         preempting: the PostFilter plugin that preempts; "" if none does.
         unused_args: plugins that the profile has arguments for and does not run.
-        origins: where plugins, weights and arguments came from; profiles that decide alike are equal even if it differs.
+        origins: origins of plugins, weights and arguments. Profiles that decide alike are equal even if they differ in this.
     """
 
     scheduler_name: str
@@ -134,9 +128,6 @@ class ResolvedProfile:
 
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:
         """List the plugins of a point.
-
-        Args:
-            point: the extension point.
 
         Returns:
             Their names, in run order.

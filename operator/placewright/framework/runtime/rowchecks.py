@@ -7,7 +7,8 @@ Unlike an evaluation this keeps no column: what is looked at may be hypothetical
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -16,116 +17,51 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, FilterPlugin, Reads, Rejection, RowChecks, Rows
-from placewright.framework.ports import KeptFor, NominationChanges
+from placewright.framework.ports import KeptFor, NominationChanges, Nominations
 from placewright.framework.rowwise import NodeVerdict, PlainRowVerdict, RowVerdict, RowwiseFilter
-from placewright.framework.runtime.keptanswers import KeptAnswers, NominationLog
+from placewright.framework.runtime.keptanswers import KeptAnswers
 from placewright.framework.runtime.podcolumns import PodColumns, PreFiltered, pre_filter, rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.rowrejections import BesideNominated, RowRejections, outside
 from placewright.framework.status import SUCCESS, Status
 
-#: To what answers are kept: the verdicts of rows that refuse the pod, None for the others.
+#: Purpose of kept answers: the verdicts of rows that refuse the pod, None for the others.
 _WITH_NOMINATED_PODS: Final = "with nominated pods"
-#: From so many rows on it pays to ask for all of them together.
+#: Number of rows from which on it pays to ask for all of them together.
 _WORTH_TRIALS: Final = 4
 
 
-class Nominations(NominationLog, Protocol):
-    """Pods that preemption made room for and that are not placed yet; the queue's nominator."""
+class NoNominations(Nominations):
+    """No nominated pods, for evaluations outside a running scheduler. Nothing can be nominated here."""
 
-    def nodes(self) -> Collection[NodeName]:
-        """List the nodes that have nominated pods."""
-
-    def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        """List the pods that are nominated to a node.
-
-        Args:
-            node: any.
-
-        Returns:
-            The pods; none for a node without.
-        """
-
-    def add(self, pod: PodInfo, node: NodeName) -> None:
-        """Nominate a pod to a node, and replace an earlier nomination.
-
-        Args:
-            pod: without a node.
-            node: keeps room for the pod.
-        """
-
-    def delete(self, uid: str) -> object:
-        """Withdraw a pod's nomination, if it has one."""
-
-    def claimants(self) -> Iterable[tuple[PodInfo, NodeName]]:
-        """List the nominated pods that claim more than room on their node, each with the node."""
-
-    @property
-    def making_room_for(self) -> Container[str]:
-        """Uids of pods whose victims are being evicted."""
-
-    @property
-    def kept_for(self) -> Mapping[str, KeptFor]:
-        """By uid, of the nominated pods whose node is kept for their group."""
-
-    @property
-    def together(self) -> Container[GroupRef]:
-        """Groups whose members are tried together now, and ignore each other's nominations."""
-
-
-class NoNominations:
-    """For evaluations outside a running scheduler.
-
-    Attributes:
-        changes: stays empty.
-        with_terms: none.
-    """
-
-    def __init__(self) -> None:
-        self.changes = NominationChanges()
-        self.with_terms = 0
+    changes = NominationChanges()
+    with_terms = 0
+    making_room_for: Container[str] = ()
+    kept_for: Mapping[str, KeptFor] = MappingProxyType({})
+    together: Container[GroupRef] = ()
 
     def node_of(self, uid: str) -> NodeName | None:
         """Return None."""
         return None
 
     def nodes(self) -> Collection[NodeName]:
-        """Return none."""
+        """Return no node."""
         return ()
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        """Return none."""
+        """Return no pod."""
         return ()
 
     def add(self, pod: PodInfo, node: NodeName) -> None:
-        """Nominate no pod.
-
-        Args:
-            pod: any.
-            node: any.
-        """
+        """Nominate no pod."""
+        return
 
     def delete(self, uid: str) -> object:
         """Return None: no pod is nominated."""
         return None
 
     def claimants(self) -> Iterable[tuple[PodInfo, NodeName]]:
-        """Return none."""
-        return ()
-
-    @property
-    def making_room_for(self) -> Container[str]:
-        """No pod."""
-        return ()
-
-    @property
-    def kept_for(self) -> Mapping[str, KeptFor]:
-        """No pod."""
-        return {}
-
-    @property
-    def together(self) -> Container[GroupRef]:
-        """No group."""
+        """Return no pod."""
         return ()
 
 
@@ -146,10 +82,6 @@ class RowChecker:
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """Run PreFilter and Filter on one row, with and without the pods nominated there; see `Handle.check_row`.
 
-        Args:
-            pod: any.
-            row: holds a node.
-
         Returns:
             SUCCESS, or the first rejection with the plugin's name.
 
@@ -165,12 +97,8 @@ class RowChecker:
     def with_nominated_pods(self, pod: PodInfo, row: int) -> Status | None:
         """Judge a row with the nominated pods of at least this priority added.
 
-        Args:
-            pod: any.
-            row: holds a node.
-
         Returns:
-            The verdict; None where no such pod is nominated there.
+            The verdict; None if no such pod is nominated there.
 
         Raises:
             CycleError: a plugin broke.
@@ -196,10 +124,6 @@ class RowChecker:
     def kept_for(self, pod: PodInfo, row: int) -> KeptFor | None:
         """Find the group that a row is kept for, as far as that concerns a pod.
 
-        Args:
-            pod: any.
-            row: any.
-
         Returns:
             The group; None for a row that is not kept, or not from this pod.
         """
@@ -214,9 +138,6 @@ class RowChecker:
 
     def nominated_before(self, pod: PodInfo) -> list[tuple[PodInfo, NodeName]]:
         """Find the nominated pods whose claims come before the pod's; see `Handle.nominated_before`.
-
-        Args:
-            pod: any.
 
         Returns:
             The pods with their nodes, highest priority first.
@@ -269,10 +190,7 @@ class RowChecker:
         Args:
             pod: the pod of the attempt.
             among: names of the only nodes to look at; None: all.
-            state: as PreFilter left it; None: nothing is kept.
-
-        Returns:
-            These rows with their verdicts.
+            state: the state that PreFilter left; None: nothing is kept.
 
         Raises:
             CycleError: a plugin broke.
@@ -292,7 +210,7 @@ class RowChecker:
         return rejections
 
     def _look_again(self, kept: BesideNominated, pod: PodInfo, among: Container[NodeName] | None, own: int | None) -> None:
-        """Bring up to date what is known of these nodes, but for the row that the pod itself is nominated to."""
+        """Bring up to date the verdicts on these nodes, except the row that the pod itself is nominated to."""
         names, nominations = self._cluster.names, self.nominations
         stale = kept.begin(self._cluster.size, self._nominated_rows)
         looked_at = [row for row in stale if row != own and (among is None or names[row] in among)]
@@ -323,7 +241,7 @@ class RowChecker:
     def _nominated_beside(self, pod: PodInfo, rows: Iterable[int]) -> dict[int, list[PodInfo]]:
         """By row, of these, the nominated pods beside which the pod must fit.
 
-        Terms that nominated pods carry reach other rows, so where any pod carries some, all rows count.
+        Terms that nominated pods carry reach other rows, so if any pod carries some, all rows count.
         """
         rows, names = self._nominated_rows() if self.nominations.with_terms else rows, self._cluster.names
         named = ((row, name) for row in rows if (name := names[row]) is not None)
@@ -331,20 +249,6 @@ class RowChecker:
 
 
 _NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
-
-
-class _Named(NamedTuple):
-    """A filter's judge, under the filter's name."""
-
-    plugin: str
-    judge: RowVerdict
-
-
-class _Verdict(NamedTuple):
-    """Rows that no judge rejects, and the others with why."""
-
-    passing: Rows
-    rejections: list[Rejection]
 
 
 class RowwiseCheck:
@@ -377,9 +281,6 @@ class RowwiseCheck:
         Args:
             rows: shape (k,).
 
-        Returns:
-            Rejections, and rows that are not settled.
-
         Raises:
             CycleError: a plugin broke.
         """
@@ -399,9 +300,6 @@ class RowwiseCheck:
         Args:
             rows: shape (k,), each with nominated pods.
 
-        Returns:
-            Rejections, and rows that are not settled.
-
         Raises:
             CycleError: a plugin broke.
         """
@@ -412,16 +310,17 @@ class RowwiseCheck:
             # The judges were made without some of these pods' terms.
             if self._cluster.pairwise_counts.carriers_version != self._carriers_version:
                 return RowChecks([], rows)
-            return RowChecks(self._check(rows).rejections, _NO_ROWS)
+            return RowChecks(self._check(rows)[1], _NO_ROWS)
 
-    def _check(self, rows: Rows) -> _Verdict:
+    def _check(self, rows: Rows) -> tuple[Rows, list[Rejection]]:
+        """Return the rows that no judge rejects, and the rejections of the others."""
         rejections: list[Rejection] = []
         for plugin, judge in self._judges:
             passes = judge.passes(rows)
             if not passes.all():
                 rejections += [Rejection(status.by(plugin), rejected) for status, rejected in judge.explain(rows[~passes])]
                 rows = rows[passes]
-        return _Verdict(rows, rejections)
+        return rows, rejections
 
     # --- before anything is changed --------------------------------------------------------------------------------------------
 
@@ -431,13 +330,13 @@ class RowwiseCheck:
     def _filters(self, state: CycleState) -> list[FilterPlugin]:
         return [plugin for plugin in self._runtime.filter if plugin.name not in state.skip_filter]
 
-    def _willing(self, filters: Sequence[FilterPlugin], state: CycleState) -> Iterator[_Named]:
-        """Return the judges of these filters, up to the first filter without one."""
+    def _willing(self, filters: Sequence[FilterPlugin], state: CycleState) -> Iterator[tuple[str, RowVerdict]]:
+        """Yield the judges of these filters, each with the filter's name, up to the first filter without one."""
         for plugin in filters:
             judge = self._judge(plugin, state)
             if judge is None:
                 return
-            yield _Named(plugin.name, judge)
+            yield plugin.name, judge
 
     def _judge(self, plugin: FilterPlugin, state: CycleState) -> RowVerdict | None:
         if plugin.reads is not Reads.CLUSTER:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Self
 
 import numpy as np
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from placewright.framework.interface import BoolColumn, Rejection
 from placewright.framework.status import Status, unresolvable
 
-#: More of them than these, and than rows, are those of the past: statuses that name pods, say.
+#: If there are more statuses than these and than rows, most are of the past: they may name pods.
 _FEW_STATUSES: Final = 256
 
 
 class RowRejections:
     """Rows that are rejected, with a status each.
 
-    Invariant: a row's code is 0 where it is not rejected, and else one more than the place of its status among `_statuses`.
+    Invariant: a row's code is 0 if it is not rejected. Otherwise it is one more than the place of its status among `_statuses`.
     """
 
     __slots__ = ("_code_of", "_codes", "_statuses")
@@ -44,9 +44,6 @@ class RowRejections:
 
         Args:
             verdicts: rows with their statuses; None for a row that is not rejected, or not any longer.
-
-        Returns:
-            This object.
         """
         for row, status in verdicts:
             self._codes[row] = 0 if status is None else self._code(status)
@@ -74,9 +71,6 @@ class RowRejections:
         Args:
             row: the row.
             status: its verdict; None: it is not rejected.
-
-        Returns:
-            The copy.
         """
         return self._copy(self._codes.copy()).put([(row, status)])
 
@@ -85,10 +79,6 @@ class RowRejections:
         for code in np.unique(self._codes).tolist():
             if code:
                 yield Rejection(self._statuses[code - 1], np.flatnonzero(self._codes == code))
-
-    def by_row(self) -> Mapping[int, Status]:
-        """Return the status of each row that is rejected."""
-        return {row: status for status, rows in self.grouped() for row in rows.tolist()}
 
     def _code(self, status: Status) -> int:
         code = self._code_of.get(status)
@@ -108,7 +98,7 @@ class BesideNominated:
     """The verdicts on the rows to which pods are nominated, for pods that look alike.
 
     Attributes:
-        rejections: what holds for all rows that are not `stale`.
+        rejections: verdicts that hold for all rows that are not `stale`.
         stale: rows that have to be looked at again; None for all.
     """
 
@@ -122,11 +112,8 @@ class BesideNominated:
         """Return the rows that have to be looked at again. The caller takes those out that it looks at.
 
         Args:
-            size: how many rows the cluster has; after another number everything is stale.
-            nominated_rows: lists the rows to which pods are nominated; called where everything is stale.
-
-        Returns:
-            `stale` itself.
+            size: number of the cluster's rows; if it has changed, everything is stale.
+            nominated_rows: lists the rows to which pods are nominated; called if everything is stale.
         """
         full = self.rejections.statuses > max(size, _FEW_STATUSES)
         if self.stale is None or self.rejections.size != size or full:
@@ -134,11 +121,7 @@ class BesideNominated:
         return self.stale
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Note that something about rows changed.
-
-        Args:
-            rows: any.
-        """
+        """Note that something about rows changed."""
         if self.stale is not None:
             self.stale.update(rows)
 
@@ -148,11 +131,7 @@ class BesideNominated:
 
 
 def outside(narrowed_by: Sequence[str]) -> Status:
-    """Return UNSCHEDULABLE_AND_UNRESOLVABLE for nodes that are no candidates, in kube-scheduler's words.
-
-    Args:
-        narrowed_by: the plugins that named candidates.
-    """
+    """Return UNSCHEDULABLE_AND_UNRESOLVABLE for nodes that are no candidates, in kube-scheduler's words."""
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]")
 
 

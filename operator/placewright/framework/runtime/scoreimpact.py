@@ -51,8 +51,8 @@ class ScoreImpact:
         """Look at one decision.
 
         Args:
-            totals: of the feasible nodes, shape (feasible,).
-            parts: by plugin, its part of the totals; each shape (feasible,).
+            totals: totals of the feasible nodes, shape (feasible,).
+            parts: part of the totals, by plugin; each shape (feasible,).
         """
         self.samples += 1
         best = totals == totals.max()
@@ -67,9 +67,6 @@ class ScoreImpact:
     def idle(self, plugin: str) -> int:
         """Count how long a plugin made no difference between nodes.
 
-        Args:
-            plugin: its name.
-
         Returns:
             How many of the latest samples in a row it gave all nodes the same score, or none, in.
         """
@@ -77,9 +74,6 @@ class ScoreImpact:
 
     def undecisive(self, plugin: str) -> int:
         """Count how long a plugin decided nothing.
-
-        Args:
-            plugin: its name.
 
         Returns:
             How many of the latest samples in a row would have had the same best nodes without it.

@@ -12,7 +12,7 @@ from placewright.framework.interface import MAX_NODE_SCORE, ScorePlugin
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.framework.steps import SCORE
 
-#: Up to so many scores are looked at one by one: cheaper than two reductions.
+#: Number of scores up to which they are compared one by one: cheaper than two reductions.
 _FEW: Final = 16
 
 
@@ -22,9 +22,9 @@ def check_range(plugin: ScorePlugin, scores: NDArray[np.signedinteger[Any]], fai
     The message is kube-scheduler's, word for word.
 
     Args:
-        plugin: whose they are.
-        scores: of feasible rows, after normalisation; any shape (k,).
-        failures: where it is counted.
+        plugin: the plugin that gave them.
+        scores: scores of feasible rows, after normalisation; any shape (k,).
+        failures: counts the failure.
 
     Raises:
         InvalidScoreError: a score is outside.

@@ -1,7 +1,7 @@
 """`Snapshot` finds out whether a plugin wrote into objects that it was shown.
 
-It looks at every object, so one at every call is for tests, for `placewright evaluate` and for `run --check-plugins`, never for work.
-A simulation has one for all its calls.
+It looks at every object. So only tests, `placewright evaluate` and `run --check-plugins` make one for each call. A simulation has one for
+all its calls.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _ABSENT: Final = object()
 
 
 class Snapshot:
-    """The pod of a call and all objects of the cluster, as they are now; its columns, too, where that is asked for.
+    """The pod of a call and all objects of the cluster, as they are now; its columns, too, if that is asked for.
 
     Args:
-        cluster: whose objects and columns the plugin is shown.
+        cluster: the cluster with the objects and columns that the plugin is shown.
         asked: arguments of the call; pods and objects among them are compared, too.
         columns: compare columns, too. Not for a call that is awaited: others change columns before it ends.
     """
@@ -40,7 +40,7 @@ class Snapshot:
         """Compare objects and columns with the snapshot.
 
         Returns:
-            The first difference, in words; empty where nothing was written.
+            The first difference, in words; empty if nothing was written.
         """
         return self._written_into_object() or self._written_into_column()
 
