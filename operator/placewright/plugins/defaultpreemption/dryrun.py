@@ -28,8 +28,7 @@ from placewright.framework.preemption.refusals import PreemptionRefusal, one_for
 from placewright.framework.preemption.rules import VictimLimits
 from placewright.framework.preemption.victimunits import VictimUnits
 from placewright.framework.status import Code, Status, error, unresolvable
-from placewright.plugins.defaultpreemption.boundtrial import BoundTrial
-from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate, NodeTrial, Outcome
+from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, BoundTrial, Candidate, NodeTrial, Outcome
 
 # --- nodes under trial -----------------------------------------------------------------------------------------------------------
 

@@ -5,79 +5,48 @@ They do not depend on the pod to be placed, so they are computed once for each c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.journal import distinct
-from placewright.framework.interface import IntColumn, Rows
-from placewright.plugins.devicefragmentation.measure import BoolTable, FragmentationMeasure
-from placewright.plugins.devicefragmentation.mix import ANY_NODE, demand_of
+from placewright.framework.interface import IntColumn, Reads, Rows
+from placewright.plugins.devicefragmentation.mix import ANY_NODE, BoolTable, demand_of
+from placewright.plugins.nodeaffinity import RequiredNodeAffinity
+from placewright.plugins.shared.rowtable import RowTable
 
 
-class UsefulColumn:
-    """One number for each row; only changed rows are computed again."""
+class UsefulColumn(RowTable):
+    """The usable amount of each row."""
 
-    def __init__(self) -> None:
-        self._column: IntColumn = np.zeros(0, np.int64)
-        self._positions = (-1, -1)
+    def __init__(self, work_out: Callable[[Cluster, Rows], IntColumn]) -> None:
+        super().__init__()
+        self._work_out = work_out
 
-    def at(self, cluster: Cluster, rows: Rows, work_out: Callable[[Rows], IntColumn]) -> IntColumn:
-        """Return the numbers of these rows. `work_out` computes any rows, and must be the same function each time."""
-        if cluster.dry_run_rows():
-            return work_out(rows)
-        changed = self._changed(cluster)
-        if len(changed):
-            self._column[changed] = work_out(changed)
-        return self._column[rows]
-
-    def _changed(self, cluster: Cluster) -> Rows:
-        nodes, pods = cluster.node_journal.since(self._positions[0]), cluster.pod_journal.since(self._positions[1])
-        anew = nodes is None or pods is None or self._positions[0] < 0 or len(self._column) < cluster.size
-        self._positions = (cluster.node_journal.position, cluster.pod_journal.position)
-        if anew or nodes is None or pods is None:
-            self._column = np.zeros(cluster.size, np.int64)
-            return np.arange(cluster.size)
-        return distinct(nodes, pods)
+    def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[IntColumn]:
+        """Compute the amounts of these rows."""
+        return (self._work_out(cluster, cluster.all_rows[index]),)
 
 
-class SelectionTables:
-    """Tables by row and distinct selection, True where the node matches. A changed node updates its row."""
+class SelectionTable(RowTable):
+    """A table by row and distinct selection, True where the node matches."""
 
-    def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[FragmentationMeasure, _Table] = WeakKeyDictionary()
+    reads = Reads.NODE
 
-    def of(self, workload: FragmentationMeasure, cluster: Cluster) -> BoolTable:
-        """Return the current table; shape (cluster.size or more, selections)."""
-        table = self._kept.get(workload)
-        if table is None:
-            table = self._kept[workload] = _Table(workload)
-        return table.current(cluster)
+    def __init__(self, selections: Sequence[bytes]) -> None:
+        super().__init__()
+        self._selections = selections
 
+    @cached_property
+    def _demands(self) -> list[RequiredNodeAffinity | None]:
+        return [None if selection == ANY_NODE else demand_of(selection) for selection in self._selections]
 
-class _Table:
-    def __init__(self, workload: FragmentationMeasure) -> None:
-        self._demands = [demand_of(selection) for selection in workload.selections]
-        self._unselective = set(workload.selections) <= {ANY_NODE}
-        self._selected: BoolTable = np.zeros((0, len(self._demands)), np.bool_)
-        self._position = -1
-
-    def current(self, cluster: Cluster) -> BoolTable:
-        position = cluster.node_journal.position
-        if position == self._position:
-            return self._selected
-        changed = cluster.node_journal.since(self._position) if self._position >= 0 else None
-        self._position = position
-        if changed is None or len(self._selected) < cluster.size:
-            self._selected = np.ones((cluster.size, len(self._demands)), np.bool_)
-            self._fill(cluster, np.arange(cluster.size))
-        else:
-            self._fill(cluster, distinct(changed))
-        return self._selected
-
-    def _fill(self, cluster: Cluster, rows: Rows) -> None:
-        if not self._unselective:
-            for index, demand in enumerate(self._demands):
-                self._selected[rows, index] = demand.column(cluster, rows)
+    def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[BoolTable]:
+        """Match these rows; shape (rows, selections)."""
+        rows = cluster.all_rows[index]
+        selected = np.ones((len(rows), len(self._demands)), np.bool_)
+        for column, demand in enumerate(self._demands):
+            if demand is not None:
+                selected[:, column] = demand.column(cluster, rows)
+        return (selected,)

@@ -27,10 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.framework.interface import IntColumn
-from placewright.plugins.devicefragmentation.mix import Typical
+from placewright.plugins.devicefragmentation.columns import SelectionTable
+from placewright.plugins.devicefragmentation.mix import BoolTable, Typical
 
-#: Per row and class: shape (rows, classes).
-BoolTable = NDArray[np.bool_]
 IntTable = NDArray[np.int64]
 
 #: Marks a device that cannot take the pod; less than any usable amount.
@@ -66,6 +65,7 @@ class FragmentationMeasure:
     Attributes:
         total: sum of all popularities.
         selections: distinct node selections, in the order of `Nodes.selected`.
+        selected: table of the rows that each selection matches.
     """
 
     def __init__(self, typical: Typical, units: int) -> None:
@@ -73,6 +73,7 @@ class FragmentationMeasure:
         by_size = sorted(typical)
         self.total = sum(count for _, count in by_size)
         self.selections = tuple(dict.fromkeys(shape.selection for shape, _ in by_size))
+        self.selected = SelectionTable(self.selections)
         self._units = units
         self._cpu = np.array([shape.cpu for shape, _ in by_size], np.int64)
         self._memory = np.array([shape.memory for shape, _ in by_size], np.int64)

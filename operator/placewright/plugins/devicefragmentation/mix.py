@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from placewright.api.objects import NodeSelector
 from placewright.api.pods import NO_LABELS, PodInfo
@@ -72,6 +74,8 @@ def demand_of(selection: bytes) -> RequiredNodeAffinity:
 #: The mix is computed again when the record has grown, or changed, by one part in so many.
 _PART: Final = 4
 
+#: Booleans by row and class, or by row and selection; shape (rows, classes).
+BoolTable = NDArray[np.bool_]
 #: Classes of pods with their counts, the most frequent first.
 Typical = tuple[tuple[Shape, int], ...]
 

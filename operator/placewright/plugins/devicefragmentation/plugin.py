@@ -13,6 +13,7 @@ devices in the end (docs/fragmentation.md has both figures).
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -42,7 +43,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, may_be_asked
-from placewright.plugins.devicefragmentation.columns import SelectionTables, UsefulColumn
+from placewright.plugins.devicefragmentation.columns import UsefulColumn
 from placewright.plugins.devicefragmentation.devices import Devices
 from placewright.plugins.devicefragmentation.measure import Ask, FragmentationMeasure, IntTable, Nodes, choose
 from placewright.plugins.devicefragmentation.mix import Mix, Typical
@@ -72,10 +73,9 @@ class DeviceFragmentation(
         self._devices = Devices(args.resource, args.units_per_device)
         self._notes = noted_devices(handle.cluster)
         self._mix = Mix(args)
-        self._selections = SelectionTables()
         self._taken: Typical = ()
         self._workload = FragmentationMeasure((), args.units_per_device)
-        self._standing = UsefulColumn()
+        self._standing = UsefulColumn(partial(self._work_out, self._workload))
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Sign the pod by its requests and the version of the mix, on which its columns depend."""
@@ -168,7 +168,7 @@ class DeviceFragmentation(
         if typical is not self._taken:
             self._taken = typical
             self._workload = FragmentationMeasure(typical, self.args.units_per_device)
-            self._standing = UsefulColumn()
+            self._standing = UsefulColumn(partial(self._work_out, self._workload))
         return self._workload
 
     def _of(self, state: CycleState) -> FragmentationMeasure:
@@ -187,11 +187,13 @@ class DeviceFragmentation(
 
     def _useful(self, workload: FragmentationMeasure, cluster: Cluster, rows: Rows) -> IntColumn:
         """Return the usable amount on these rows as they are."""
+        if workload is not self._workload or cluster.dry_run_rows():
+            return self._work_out(workload, cluster, rows)
+        useful: IntColumn = self._standing.current(cluster)[0][rows]
+        return useful
 
-        def work_out(some: Rows) -> IntColumn:
-            return workload.useful(self._nodes(workload, cluster, some, self._devices.at(cluster, some)))
-
-        return self._standing.at(cluster, rows, work_out) if workload is self._workload else work_out(rows)
+    def _work_out(self, workload: FragmentationMeasure, cluster: Cluster, rows: Rows) -> IntColumn:
+        return workload.useful(self._nodes(workload, cluster, rows, self._devices.at(cluster, rows)))
 
     def _nodes(self, workload: FragmentationMeasure, cluster: Cluster, rows: Rows, devices: IntTable) -> Nodes:
         cpu, memory = cluster.resources.column(CPU), cluster.resources.column(MEMORY)
@@ -199,5 +201,5 @@ class DeviceFragmentation(
             cpu.allocatable[rows] - cpu.requested[rows],
             memory.allocatable[rows] - memory.requested[rows],
             devices,
-            self._selections.of(workload, cluster)[rows],
+            workload.selected.current(cluster)[0][rows],
         )

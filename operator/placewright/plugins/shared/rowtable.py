@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import Rows
+from placewright.framework.interface import Reads, Rows
 from placewright.framework.runtime.changedrows import NOTHING_READ, ChangedRows
 
 
 class RowTable(ABC):
     """Some columns over all rows.
 
+    `reads` says whether they depend on the pods of a row, too.
+
     They follow the journals, which do not have the changes of a dry run. Callers that ask about single rows read the cluster itself.
     """
+
+    reads: ClassVar[Reads] = Reads.NODE_AND_ITS_PODS
 
     def __init__(self) -> None:
         self._changes = ChangedRows()
@@ -35,11 +39,13 @@ class RowTable(ABC):
         now = self._changes.look(cluster)
         if self._read is not now or cluster is not self._cluster:
             alike = cluster is self._cluster and cluster.size == self._size
-            self._follow(cluster, self._changes.since(cluster, self._read) if alike else None)
+            self._follow(cluster, self._changes.since(cluster, self._read, self.reads) if alike else None)
             self._read, self._cluster, self._size = now, cluster, cluster.size
         return self._columns
 
     def _follow(self, cluster: Cluster, rows: Rows | None) -> None:
+        if rows is not None and not len(rows):
+            return
         mended = () if rows is None else self.compute(cluster, rows)
         if rows is None or any(column.dtype != values.dtype for column, values in zip(self._columns, mended, strict=True)):
             self._columns = self.compute(cluster, slice(0, cluster.size))
