@@ -49,8 +49,7 @@ def shown(value: object) -> str:
         value = list(value)  # a document has lists, and messages show the document's form
     if not _is_written_easily(value):
         return f"{type(value).__name__} with too much in it to be shown"
-    text = repr(value) if isinstance(value, str) else ascii(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text)} characters)"
+    return _cut(repr(value) if isinstance(value, str) else ascii(value))
 
 
 def in_json(value: object) -> str:
@@ -66,7 +65,10 @@ def in_json(value: object) -> str:
         return "nothing"
     if not _is_written_easily(value):
         return shown(value)
-    text = printable(json.dumps(_plain(value), ensure_ascii=False, default=str))
+    return _cut(printable(json.dumps(_plain(value), ensure_ascii=False, default=str)))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text)} characters)"
 
 

@@ -120,7 +120,7 @@ class ExtenderSpec(KubeObject, frozen=True):
     ignorable: Annotated[bool, means("When it fails, pods are placed without it.")] = False
 
 
-class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
+class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One extender of a profile, checked and defaulted.
 
     Attributes:
@@ -141,7 +141,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
     prioritize_verb: str = ""
     weight: int = 0
     bind_verb: str = ""
-    enable_https: bool = False
+    enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLS = ExtenderTLS()
     http_timeout: float = DEFAULT_TIMEOUT
     node_cache_capable: bool = False

@@ -301,7 +301,7 @@ class _Builder:
             return _MERGE if plain and event.value == "<<" else event.value
         if plain:
             return plain_scalar(event)
-        return _text(event) if event.tag in _TEXT_TAGS else _tagged(event)
+        return _joined(event.value, event) if event.tag in _TEXT_TAGS else _tagged(event)
 
     def _alias(self, event: yaml.AliasEvent) -> _Built:
         name = event.anchor or ""
@@ -403,7 +403,7 @@ def plain_scalar(event: yaml.ScalarEvent) -> Any:
             if not math.isfinite(value):
                 raise NotPlainError(event, "a number that is not finite", "a number that is finite", text)
             return value
-    return _text(event)
+    return _joined(text, event)
 
 
 def _tagged(event: yaml.ScalarEvent) -> Any:
@@ -423,10 +423,6 @@ def _integer(event: yaml.ScalarEvent) -> int:
     if value >= 2**63:
         raise NotPlainError(event, "a number beyond 64 bits", "a number that fits in 64 bits", event.value)
     return -value if event.value.startswith("-") else value
-
-
-def _text(event: yaml.ScalarEvent) -> str:
-    return _joined(event.value, event)
 
 
 def _joined(text: str, event: yaml.Event) -> str:

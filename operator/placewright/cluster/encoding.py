@@ -15,27 +15,6 @@ V = TypeVar("V", bound=Hashable)
 D = TypeVar("D", bound=np.generic)
 
 
-class AllRows:
-    """Every row as an index array, made once for each size, so that plugins recognise it by identity and read columns without a copy."""
-
-    def __init__(self) -> None:
-        self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
-
-    def of(self, size: int) -> NDArray[np.intp]:
-        """Return all rows of a table.
-
-        Args:
-            size: number of rows.
-
-        Returns:
-            0 to `size` - 1, read only; shape (size,). The same array until the size changes.
-        """
-        if len(self._rows) != size:
-            self._rows = np.arange(size)
-            self._rows.flags.writeable = False
-        return self._rows
-
-
 class EncodedColumn(Generic[V]):
     """One value for each row, stored as a code into `values`.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from placewright.api.objects import Node, NodeName, Taint
 from placewright.api.requests import PODS, is_native_or_scalar
-from placewright.cluster.encoding import AllRows, EncodedColumn
+from placewright.cluster.encoding import EncodedColumn
 from placewright.cluster.images import Images
 from placewright.cluster.labels import LabelColumn, LabelColumns
 from placewright.cluster.resources import Resources, grown
@@ -54,7 +54,7 @@ class NodeRows:
         self._nodes: list[Node | None] = []
         self._row_of: dict[NodeName, int] = {}
         self._free_rows: list[int] = []
-        self._all_rows = AllRows()
+        self._all_rows: NDArray[np.intp] = np.zeros(0, np.intp)
 
     # --- reading ---------------------------------------------------------------------------------------------------------
 
@@ -65,8 +65,14 @@ class NodeRows:
 
     @property
     def all_rows(self) -> NDArray[np.intp]:
-        """Every row, ascending, free ones included; shape (size,). The same read-only array until the size changes."""
-        return self._all_rows.of(len(self.names))
+        """Every row, ascending, free ones included; shape (size,).
+
+        The same read-only array until the size changes: plugins recognise it by identity, and read columns without a copy.
+        """
+        if len(self._all_rows) != len(self.names):
+            self._all_rows = np.arange(len(self.names))
+            self._all_rows.flags.writeable = False
+        return self._all_rows
 
     @property
     def node_count(self) -> int:

@@ -23,8 +23,9 @@ from placewright.framework.interface import Plugin
 from placewright.framework.registry import InstalledPlugins
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_GROUP
 from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
+from placewright.profiles.merge import without_type_meta
 from placewright.profiles.problem import MOST_PROBLEMS, Problem, ProfileError, first_problems
-from placewright.profiles.strictdecode import LISTS, OBJECTS, decode_strict, type_of, wire_name
+from placewright.profiles.strictdecode import LISTS, OBJECTS, SCALARS, decode_strict, type_of, wire_name
 
 _PATH = "spec.pluginConfig"
 
@@ -118,7 +119,7 @@ def read_args(plugin: type[Plugin], raw: Mapping[str, Any]) -> object:
 
 def _without_type_meta(name: str, raw: Mapping[str, Any]) -> tuple[dict[str, Any], Problem | None]:
     """Remove the apiVersion and kind that kube-scheduler's files add; the kind must be this plugin's, and the version not an older one."""
-    fields = {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}
+    fields = without_type_meta(raw)
     kind, version = raw.get("kind"), raw.get("apiVersion")
     if kind not in (None, f"{name}Args"):
         return fields, Problem("kind", in_json(kind), f"{name}Args")
@@ -136,13 +137,6 @@ def _validate(args: object) -> Iterable[tuple[str, str, str]]:
 Schema = dict[str, Any]
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_SCALARS: Final[Mapping[type[inspect.Type], str]] = {
-    inspect.StrType: "string",
-    inspect.IntType: "integer",
-    inspect.FloatType: "number",
-    inspect.BoolType: "boolean",
-    inspect.NoneType: "null",
-}
 #: msgspec's own constraints, which an author may have used: attribute of the type to keyword of the schema.
 _KEYWORDS: Final[Mapping[str, str]] = {
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum", "multiple_of": "multipleOf",
@@ -323,10 +317,10 @@ def _scalar(kind: inspect.Type) -> Schema:
         return {"enum": list(kind.values)}
     if isinstance(kind, inspect.EnumType):
         return {"enum": [member.value for member in kind.cls]}
-    if type(kind) not in _SCALARS:
+    if type(kind) not in SCALARS:
         return {}
     bounds = {word: getattr(kind, name) for name, word in _KEYWORDS.items() if getattr(kind, name, None) is not None}
-    return {"type": _SCALARS[type(kind)]} | bounds | _lengths(kind, "Length")
+    return {"type": SCALARS[type(kind)]} | bounds | _lengths(kind, "Length")
 
 
 def _lengths(kind: inspect.Type, of_what: str) -> Schema:

@@ -41,7 +41,9 @@ def editor_schema(catalogue: Catalogue) -> Schema:
             _suggest(plugins["properties"][name]["items"]["properties"]["name"], _NAMES[point])
     _suggest(spec["pluginConfig"]["items"]["properties"]["name"], _NAMES[MULTI_POINT])
     spec["pluginConfig"]["items"]["allOf"] = [_arguments(catalogue[name]) for name in catalogue]
-    spec["weights"]["properties"] = {name: _weight(catalogue[name]) for name in catalogue if _at(ExtensionPoint.SCORE, catalogue[name])}
+    spec["weights"]["properties"] = {
+        name: _weight(catalogue[name]) for name in catalogue if ExtensionPoint.SCORE.implemented_by(catalogue[name])
+    }
     return {**schema, "$defs": dict(_definitions(catalogue))}
 
 
@@ -53,15 +55,11 @@ def _suggest(name: Schema, definition: str) -> None:
 def _definitions(catalogue: Catalogue) -> Iterator[tuple[str, Schema]]:
     yield _NAMES[MULTI_POINT], _enum(catalogue)
     for point in ExtensionPoint:
-        yield _NAMES[point], _enum(name for name in catalogue if _at(point, catalogue[name]))
+        yield _NAMES[point], _enum(name for name in catalogue if point.implemented_by(catalogue[name]))
 
 
 def _enum(names: Iterable[str]) -> Schema:
     return {"enum": [*names, ALL]}
-
-
-def _at(point: ExtensionPoint, plugin: type[Plugin]) -> bool:
-    return point.implemented_by(plugin)
 
 
 def _arguments(plugin: type[Plugin]) -> Schema:

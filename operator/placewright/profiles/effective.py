@@ -19,7 +19,6 @@ from placewright.profiles.strictdecode import type_of, wire_name
 
 #: Replaces a secret in output.
 HIDDEN: Final = "(hidden)"
-_SECRET: Final = frozenset({"keyData"})
 
 
 class ValueWithOrigin(NamedTuple):
@@ -100,7 +99,8 @@ def settings_of(spec: ProfileSpec) -> dict[str, Any]:
 
     Example: `{"paused": False, "percentageOfNodesToScore": 100, "backoff": {"initialSeconds": 1, "maxSeconds": 10}}`.
     """
-    settings = {_camel(name): _setting(getattr(spec, name)) for name in SETTINGS}
+    spelled = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))
+    settings = {spelled[name]: _setting(getattr(spec, name)) for name in SETTINGS}
     settings["percentageOfNodesToScore"] = spec.percentage_of_nodes_to_score or 100
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -135,10 +135,11 @@ def extender_fields(extender: ExtenderSettings) -> dict[str, Any]:
     Returns:
         Plain data.
     """
-    hidden = {name: HIDDEN for name in _SECRET if getattr(extender.tls_config, "key_data", "")}
-    fields = {_camel(name): plain(getattr(extender, name)) for name in extender.__struct_fields__ if name != "field"}
+    hidden = {"keyData": HIDDEN} if extender.tls_config.key_data else {}
+    fields = plain(extender)
     tls = {name: value for name, value in {**fields["tlsConfig"], **hidden}.items() if value}
-    return {name: value for name, value in {**fields, "tlsConfig": tls}.items() if value not in ("", {}, [], False, 0)}
+    stated = {**fields, "tlsConfig": tls, "field": ""}
+    return {name: value for name, value in stated.items() if value not in ("", {}, [], False, 0)}
 
 
 # --- to plain data -----------------------------------------------------------------------------------------------------------------
@@ -202,8 +203,3 @@ def whole(number: float) -> float | int:
         An int where the number is whole.
     """
     return int(number) if number == int(number) else number
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join("HTTPS" if word == "https" else word.capitalize() for word in rest)

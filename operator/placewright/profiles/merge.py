@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from placewright.api.profile import PluginRef, Plugins, PluginSet, ProfileSpec
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, Origins
@@ -155,9 +155,21 @@ def _weight(spec: ProfileSpec, name: str) -> Origin:
 
 def _fields(spec: ProfileSpec, name: str) -> Mapping[str, Origin]:
     own = next((config.args for config in spec.plugin_config or () if config.name == name), None)
-    said = {field for field, value in (own or {}).items() if value is not None} - _TYPE_META
+    said = {field for field, value in without_type_meta(own).items() if value is not None}
     lent = preset_fields(find_preset(spec.preset), name, own)
     return MappingProxyType(dict.fromkeys(lent, Origin.PRESET) | dict.fromkeys(sorted(said), Origin.PLUGIN_CONFIG))
+
+
+def without_type_meta(args: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Remove apiVersion and kind from a plugin's arguments: they name the version of kube-scheduler that the arguments are for.
+
+    Args:
+        args: as written; None if there are none.
+
+    Returns:
+        The fields of the arguments.
+    """
+    return {name: value for name, value in (args or {}).items() if name not in _TYPE_META}
 
 
 def _named(chosen: PluginSet) -> set[str]:

@@ -8,7 +8,6 @@ across fields are in `rules`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Final
 
 from msgspec import inspect
@@ -17,16 +16,11 @@ from placewright.api.fieldmeanings import REQUIRED
 from placewright.api.profile import GROUP, KIND, SHADOW, VERSION, ProfileSpec, ProfileStatus
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.rules import rules_of
+from placewright.profiles.strictdecode import SCALARS, type_of
 
 Schema = dict[str, Any]
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
-_SCALARS: Final[Mapping[type[inspect.Type], str]] = {
-    inspect.StrType: "string",
-    inspect.IntType: "integer",
-    inspect.FloatType: "number",
-    inspect.BoolType: "boolean",
-}
 #: Facets by struct and field of what is declared above the room `api`.
 _CHOICES: Final[Mapping[tuple[str, str], Schema]] = {("ProfileSpec", "preset"): {"enum": list(PRESETS)}}
 #: A rule that the definition has in CEL, for readers of JSON Schema, who do not evaluate CEL.
@@ -71,16 +65,10 @@ def json_schema() -> Schema:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": KIND, **schema}
 
 
-@cache
-def _struct_type(struct: type) -> inspect.StructType:
-    found = inspect.type_info(struct)
-    if not isinstance(found, inspect.StructType):
-        raise TypeError(f"{struct.__name__} is no struct")
-    return found
-
-
 def _object(struct: type, *, defaults: bool) -> Schema:
-    fields = _struct_type(struct).fields
+    kind = type_of(struct)
+    assert isinstance(kind, inspect.StructType)
+    fields = kind.fields
     required = [field.encode_name for field in fields if _is_required(field)]
     properties = {field.encode_name: _field(struct, field, defaults=defaults) for field in fields}
     return {"type": "object", "properties": properties} | ({"required": required} if required else {}) | rules_of(struct.__name__)
@@ -124,7 +112,7 @@ def _of(kind: inspect.Type, *, defaults: bool) -> Schema:
             # Arguments of plugins stay open: an installed plugin brings its own, which the operator checks (decision 0003).
             return {"type": "object", _PRESERVE: True}
         return {"type": "object", "additionalProperties": _of(kind.value_type, defaults=defaults)}
-    return {"type": _SCALARS[type(kind)]}
+    return {"type": SCALARS[type(kind)]}
 
 
 def _closed(schema: Any) -> Any:

@@ -22,6 +22,14 @@ T = TypeVar("T")
 OBJECTS: Final = (inspect.StructType, inspect.DataclassType)
 #: msgspec's descriptions of types whose values are lists in documents.
 LISTS: Final = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
+#: Types of JSON Schema by msgspec's description.
+SCALARS: Final[Mapping[type[inspect.Type], str]] = {
+    inspect.StrType: "string",
+    inspect.IntType: "integer",
+    inspect.FloatType: "number",
+    inspect.BoolType: "boolean",
+    inspect.NoneType: "null",
+}
 _WRONG_TYPE: Final = re.compile(r"Expected (?P<allowed>.+?)(?:, got `.+`)?$")
 _MISSING: Final = re.compile(r"Object missing required field `(.+)`")
 #: Stands for the key of a mapping's entry in paths of msgspec, which do not name it.

@@ -12,13 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.profile import PluginConfig, PluginRef, Plugins, PluginSet
-from placewright.profiles.merge import ALL
+from placewright.profiles.merge import ALL, without_type_meta
 
 MULTI_POINT: Final = "multi_point"
 SCORE: Final = "score"
 PRE_SCORE: Final = "pre_score"
-#: Fields that kube-scheduler's files add to a plugin's arguments.
-_TYPE_META: Final = ("apiVersion", "kind")
 
 
 @dataclass(slots=True)
@@ -151,18 +149,6 @@ class Draft:
             `pluginConfig`; None without any.
         """
         return [PluginConfig(name=name, args=args) for name, args in self.args.items()] or None
-
-
-def without_type_meta(args: dict[str, Any] | None) -> dict[str, Any]:
-    """Remove apiVersion and kind, which name the version of kube-scheduler that arguments were written for.
-
-    Args:
-        args: of a plugin.
-
-    Returns:
-        The other fields.
-    """
-    return {name: value for name, value in (args or {}).items() if name not in _TYPE_META}
 
 
 def _draft(chosen: PluginSet) -> DraftSet:
