@@ -9,14 +9,14 @@ import msgspec
 
 from placewright.api.decode import DECODE_ERRORS
 
-#: On every pod that Placewright bound. The Binding carries it, so that pod and decision are one write. JSON: `Decision`.
+#: Annotation of every pod that Placewright bound. The Binding carries it, so that pod and decision are one write. JSON: `Decision`.
 DECISION: Final = "placewright.dev/decision"
 
-#: On pods with devices of their own on their node: the devices. JSON: resource name to indices, `{"example.com/gpu-milli": [3]}`.
+#: Annotation of pods with the devices that they have on their node. JSON: resource name to indices, `{"example.com/gpu-milli": [3]}`.
 DEVICES: Final = "placewright.dev/devices"
 #: Replaces a value of `DEVICES` that a pod was created with, where no devices were chosen for it: that value was not ours.
 NO_DEVICES: Final = "{}"
-#: On pods with limits of their own: at most how many pods like them a node, a rack or a zone may hold. The plugin DomainLimit reads it.
+#: Annotation of pods with the most pods like them that a node, a rack or a zone may hold. The plugin DomainLimit reads it.
 DOMAIN_LIMITS: Final = "placewright.dev/domain-limits"
 #: Characters of a value of `DEVICES` that is read; the indices of all devices of the largest node take about as many.
 _LONGEST_DEVICES: Final = 4096
@@ -43,9 +43,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 def read_decision(annotations: dict[str, str] | None) -> Decision | None:
     """Read the decision from a pod's annotations.
 
-    Args:
-        annotations: of the pod.
-
     Returns:
         The decision; None when there is none, or it cannot be read.
     """
@@ -59,24 +56,12 @@ def read_decision(annotations: dict[str, str] | None) -> Decision | None:
 
 
 def write_devices(resource: str, devices: Sequence[int]) -> str:
-    """Write the value of `DEVICES`.
-
-    Args:
-        resource: such as `example.com/gpu-milli`.
-        devices: indices on the node.
-
-    Returns:
-        JSON text.
-    """
+    """Write the value of `DEVICES`."""
     return msgspec.json.encode({resource: list(devices)}).decode()
 
 
 def read_devices(annotations: Mapping[str, str] | None, resource: str) -> tuple[int, ...] | None:
     """Read a pod's devices from its annotations.
-
-    Args:
-        annotations: of the pod.
-        resource: such as `example.com/gpu-milli`.
 
     Returns:
         Indices on the node; None when the annotations do not tell.

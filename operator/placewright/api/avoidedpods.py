@@ -46,9 +46,6 @@ _DECODER: Final = msgspec.json.Decoder(_AvoidedPods)
 def avoided_by(node: Node) -> frozenset[Controller]:
     """Read the controllers that a node's annotation names.
 
-    Args:
-        node: as decoded.
-
     Returns:
         The controllers; none when the annotation cannot be read.
     """

@@ -21,28 +21,12 @@ class InputError(Exception):
 
 
 def bad_field(where: str, found: object, allowed: str) -> InputError:
-    """Build the error about one field: `where: found X; allowed Y`.
-
-    Args:
-        where: path of the field.
-        found: its value.
-        allowed: the values that it may have, in words.
-
-    Returns:
-        The error, to be raised.
-    """
+    """Build the error about one field: `where: found X; allowed Y`."""
     return InputError(f"{where}: found {shown(found)}; allowed {allowed}")
 
 
 def shown(value: object) -> str:
-    """Write a value as one short, printable piece of text: quoted, control characters escaped, cut when long.
-
-    Args:
-        value: any.
-
-    Returns:
-        The text; `nothing` for None.
-    """
+    """Write a value as one short, printable piece of text: quoted, control characters escaped, cut when long."""
     if value is None:
         return "nothing"
     if isinstance(value, tuple):
@@ -54,9 +38,6 @@ def shown(value: object) -> str:
 
 def in_json(value: object) -> str:
     """Write a value as JSON, the form that a person wrote in a document: `"5"`, `true`, `10`.
-
-    Args:
-        value: any.
 
     Returns:
         The text, printable and cut when long; `nothing` for None.
@@ -105,14 +86,7 @@ def _is_written_easily(value: object) -> bool:
 
 
 def printable(text: str) -> str:
-    """Escape every character that could move a terminal's cursor or change its colours.
-
-    Args:
-        text: any.
-
-    Returns:
-        Printable text.
-    """
+    """Escape every character that could move a terminal's cursor or change its colours."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

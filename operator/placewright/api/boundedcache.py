@@ -47,20 +47,12 @@ _COUNTED: Final[WeakSet[HoldsBytes]] = WeakSet()
 
 
 def forgets_unasked(kept: ForgetsUnasked) -> None:
-    """Let an object take part in `forget_unasked` from now on.
-
-    Args:
-        kept: it is referred to weakly.
-    """
+    """Let an object take part in `forget_unasked` from now on."""
     _FORGETTING.add(kept)
 
 
 def counts_bytes(kept: HoldsBytes) -> None:
-    """Let an object that cannot forget at a beat take part in `kept_bytes` from now on.
-
-    Args:
-        kept: it is referred to weakly.
-    """
+    """Let an object that cannot forget at a beat take part in `kept_bytes` from now on."""
     _COUNTED.add(kept)
 
 
@@ -69,14 +61,7 @@ _CLEARED: Final[list[Callable[[], None]]] = []
 
 
 def cleared_at_beats(known: _lru_cache_wrapper[T]) -> _lru_cache_wrapper[T]:
-    """Have a function that remembers texts of objects forget all of them in `forget_unasked`.
-
-    Args:
-        known: decorated with `lru_cache`.
-
-    Returns:
-        The function itself.
-    """
+    """Have a function that remembers texts of objects forget all of them in `forget_unasked`."""
     _CLEARED.append(known.cache_clear)
     return known
 
@@ -119,11 +104,7 @@ class SharedBytes:
         self._taken = 0
 
     def join(self, cache: GivesWay) -> None:
-        """Let a cache take part from now on.
-
-        Args:
-            cache: it is referred to weakly.
-        """
+        """Let a cache take part from now on."""
         self._caches.add(cache)
 
     @property
@@ -132,11 +113,7 @@ class SharedBytes:
         return sum([cache.nbytes for cache in self._caches])
 
     def take(self, nbytes: int) -> None:
-        """Note that one of the caches grew.
-
-        Args:
-            nbytes: bytes that it took.
-        """
+        """Note that one of the caches grew."""
         self._taken += nbytes
         if self._taken * _UNSEEN_PART >= self.limit:
             self._taken = 0
@@ -215,9 +192,6 @@ class BoundedCache(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """Look a key up. The value counts as asked for.
 
-        Args:
-            key: any.
-
         Returns:
             The value; None where there is none.
         """
@@ -229,11 +203,6 @@ class BoundedCache(Generic[K, V]):
 
     def put(self, key: K, value: V, nbytes: int) -> bool:
         """Keep a value, in the place of an earlier one.
-
-        Args:
-            key: any.
-            value: any but None.
-            nbytes: bytes of key and value.
 
         Returns:
             False where the entry is too large to be kept.
@@ -252,9 +221,6 @@ class BoundedCache(Generic[K, V]):
 
     def pop(self, key: K) -> V | None:
         """Drop a key.
-
-        Args:
-            key: any.
 
         Returns:
             Its value; None where there was none.

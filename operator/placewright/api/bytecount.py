@@ -1,8 +1,8 @@
 """Counts the memory that a value takes with everything in it. Caches of tenants' objects are bounded by this count.
 
-A number of rows or objects tells nothing about memory where a tenant decides the size of each. The count is about right for the values that
-caches hold here (texts, numbers, containers, arrays, objects of the API, data classes). An object of another class, such as a cluster that
-a compiled term refers to, counts as itself, without the objects that it refers to; a class that holds much defines `__sizeof__`.
+A number of rows or objects tells nothing about memory where a tenant decides the size of each. Caches here hold texts,
+numbers, containers, arrays, objects of the API and data classes, whose count is about right. An object of another class counts as itself,
+without the objects that it refers to. A class that holds much defines `__sizeof__`.
 """
 
 from __future__ import annotations
@@ -48,10 +48,6 @@ def bytes_of(value: object, most: int = COUNTED) -> int:
 
     A part that occurs twice counts twice, and so does a part that another object keeps alive anyway.
 
-    Args:
-        value: any.
-        most: the count ends here.
-
     Returns:
         Bytes; above `most`, any number above it.
     """
@@ -70,14 +66,7 @@ def bytes_of(value: object, most: int = COUNTED) -> int:
 
 
 def object_bytes(item: msgspec.Struct) -> int:
-    """Estimate the bytes of an object of the API in memory. It takes less than a microsecond for a usual pod.
-
-    Args:
-        item: such as a pod.
-
-    Returns:
-        Bytes, about.
-    """
+    """Estimate the bytes of an object of the API in memory. It takes less than a microsecond for a usual pod."""
     return DERIVED_BYTES + _BYTES_A_CHARACTER * len(_encoder.encode(item))
 
 
@@ -86,7 +75,7 @@ def sample(items: Sequence[T], sizes: Sequence[int] | None = None) -> list[tuple
 
     Args:
         items: such as the objects of a collection.
-        sizes: for each item a number above 0 that is about proportional to its bytes; None if all are about alike.
+        sizes: numbers above 0, one for each item and about proportional to its bytes; None if all items are about alike.
 
     Returns:
         Values, each with the number of values that it stands for; all values if there are no more than that.
@@ -104,10 +93,6 @@ def sample(items: Sequence[T], sizes: Sequence[int] | None = None) -> list[tuple
 def estimate_bytes(items: Sequence[object], sizes: Sequence[int] | None = None) -> int:
     """Estimate the bytes of many values.
 
-    Args:
-        items: such as the objects of a collection.
-        sizes: as for `sample`.
-
     Returns:
         Bytes; exact as `bytes_of` if there are no more items than the sample has.
     """
@@ -116,9 +101,6 @@ def estimate_bytes(items: Sequence[object], sizes: Sequence[int] | None = None) 
 
 def short_key(text: bytes) -> bytes:
     """Shorten a key: equal keys stand for equal texts.
-
-    Args:
-        text: the key.
 
     Returns:
         The text; its digest where it is longer than `LONGEST_KEY`.
@@ -143,7 +125,7 @@ def _fields(names: tuple[str, ...]) -> _Parts:
     return lambda value: [getattr(value, name, None) for name in names]
 
 
-#: By type, a function that lists the parts of a value; filled as types are met.
+#: Functions that list the parts of a value, by its type; filled as types are met.
 _PARTS: Final[dict[type, _Parts]] = {tuple: _themselves, list: _themselves, frozenset: _themselves, set: _themselves, dict: _entries}
 
 

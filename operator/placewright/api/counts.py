@@ -9,16 +9,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def add_count(counts: MutableMapping[K, int], key: K, delta: int) -> int:
-    """Add to a count, and drop a count that is 0.
-
-    Args:
-        counts: counts by key; a missing key counts 0.
-        key: key of the count.
-        delta: number to add, which may be negative.
-
-    Returns:
-        The count.
-    """
+    """Add to a count, and drop a count that is 0."""
     count = counts.pop(key, 0) + delta
     if count:
         counts[key] = count
@@ -29,7 +20,7 @@ def take_out(groups: MutableMapping[K, Any], key: K, item: Hashable) -> bool:
     """Take an item out of its group, and drop a group that is empty.
 
     Args:
-        groups: by key, a dictionary with the item as a key.
+        groups: dictionaries by key; one has the item as a key.
         key: key of the group.
         item: item in the group.
 

@@ -1,7 +1,7 @@
 """Marks of decisions that may end the process, and the pods that a mark is about.
 
-A mark is made before such a decision begins, outlives the process, and is removed when the decision has ended. It holds no uid, because a
-controller would make the same pod again under another one, and a person under another name (docs/decisions/0034).
+A mark is made before such a decision begins, outlives the process, and is removed when the decision has ended. It holds no uid,
+because a controller would make the same pod again under another one (docs/decisions/0034).
 
 The texts in a mark come from pods, so each has a bounded length: digests, and names that the API server has checked.
 """
@@ -24,8 +24,8 @@ _DIGEST_BYTES: Final = 16
 _LONGEST_SUBJECT: Final = 400
 
 
-#: Looks at each node, by `estimated_work`, from which on a decision counts as heavy: five times the looks for a pod with four constraints
-#: and four terms, and below the limits at which a pod is refused.
+#: Looks at each node, by `estimated_work`, from which on a decision counts as heavy. A pod with four constraints and four terms needs a
+#: fifth of them. Pods are refused at higher limits.
 HEAVY_WORK: Final = 512
 
 
@@ -33,9 +33,6 @@ def heavy_work(pod: PodInfo) -> int:
     """Estimate the work of a decision that has to be marked before it begins.
 
     The estimate is per node and does not grow with the cluster: kube-scheduler's work per node grows with the pod in the same way.
-
-    Args:
-        pod: to be decided.
 
     Returns:
         Looks at each node; 0 for a decision that needs no mark.
@@ -51,10 +48,10 @@ class PodKeys(NamedTuple):
     """Digests that two pods of a namespace share when a decision about one tells about the other; empty where a pod lacks the thing.
 
     Attributes:
-        shape: of the part of the spec that makes its decision heavy: without names and images, which a tenant can vary at no cost.
-        spec: of the spec without the parts that differ from pod to pod of one controller.
-        controller: of its controller.
-        group: of the group that it is placed with.
+        shape: digest of the spec without names and images, which a tenant can vary at no cost.
+        spec: digest of the spec without the parts that differ from pod to pod of one controller.
+        controller: digest of its controller.
+        group: digest of the group that it is placed with.
     """
 
     shape: str
@@ -67,7 +64,7 @@ class MarkedPod(KubeObject, frozen=True):
     """The pods that a mark is about. It never changes.
 
     Attributes:
-        namespace: of the pod or group that was to be decided.
+        namespace: namespace of the pod or group that was to be decided.
         subject: that pod or group, for people.
         heavy: True for a mark made because much work was expected, False for one made because the process hung.
         spec: the shape of a heavy pod. Of a pod whose decision hung the whole spec: the cause is unknown, and many pods share its shape.
@@ -111,9 +108,6 @@ def marked(pod: PodInfo, *, heavy: bool = True) -> MarkedPod:
     Args:
         pod: to be decided, by itself or with its group.
         heavy: much work is expected; False: the process hangs.
-
-    Returns:
-        The content of the mark.
     """
     keys = keys_of(pod)
     ref = pod.pod_group
@@ -129,14 +123,7 @@ def marked(pod: PodInfo, *, heavy: bool = True) -> MarkedPod:
 
 
 def keys_of(pod: PodInfo) -> PodKeys:
-    """Compute the digests of a pod. This encodes the whole spec, so it is not for every pod.
-
-    Args:
-        pod: any.
-
-    Returns:
-        The digests.
-    """
+    """Compute the digests of a pod. This encodes the whole spec, so it is not for every pod."""
     controller = next((owner for owner in pod.pod.metadata.owner_references or () if owner.controller), None)
     ref = pod.pod_group
     return PodKeys(
@@ -148,14 +135,7 @@ def keys_of(pod: PodInfo) -> PodKeys:
 
 
 def digest(*parts: str | bytes) -> str:
-    """Digest texts, in this order. Their lengths are part of it, so that no two lists of texts look alike.
-
-    Args:
-        parts: the texts.
-
-    Returns:
-        Hexadecimal digits.
-    """
+    """Digest texts, in this order. Their lengths are part of it, so that no two lists of texts look alike."""
     made = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         text = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
@@ -170,7 +150,7 @@ def _shape(spec: PodSpec) -> bytes:
 
 
 def _spec(spec: PodSpec) -> bytes:
-    """Encode a spec without the parts that differ between pods of one controller, such as the claims of a StatefulSet's members."""
+    """Encode a spec without the parts that differ between pods of one controller, such as names of claims."""
     alike = replace(
         spec,
         node_name="",

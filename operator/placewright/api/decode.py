@@ -1,7 +1,7 @@
 """Decodes JSON (bytes or plain dicts) into the structs of this room, with errors that name the field.
 
-An API server stores objects that nest up to 10,000 levels deep, such as pods with `managedFields` of a tenant's making. A decoder in Python
-goes about 1,000 levels deep, so one such object would spoil the list or the watch that has it. `decoded` reads it without its deep parts.
+An API server stores objects that nest up to 10,000 levels deep. A tenant can make such `managedFields`. A decoder in Python goes about
+1,000 levels deep, so one such object would spoil its whole list or watch. `decoded` reads it without its deep parts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError
 MOST_NESTED: Final = 100
 _ESCAPE: Final = re.compile(rb"\\.", re.DOTALL)
 _QUOTE: Final = ord('"')
-#: By byte: 1 for a bracket that opens, -1 for one that closes.
+#: Steps by byte: 1 for a bracket that opens, -1 for a bracket that closes.
 _STEPS: Final = np.zeros(256, np.int8)
 _STEPS[list(b"{[")], _STEPS[list(b"}]")] = 1, -1
 
@@ -33,10 +33,7 @@ class DecodeError(ValueError):
 
 
 def shallow(text: bytes) -> bytes:
-    """Put `null` in the place of each list and object of a JSON text that is more than `MOST_NESTED` levels deep. O(bytes).
-
-    Args:
-        text: JSON.
+    """Replace each list and object of a JSON text that is more than `MOST_NESTED` levels deep by `null`. O(bytes).
 
     Returns:
         The text without them. A text that is no JSON may come back as it is.
@@ -56,13 +53,6 @@ def shallow(text: bytes) -> bytes:
 def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T:
     """Decode JSON text, without what nests deeper than the decoder goes.
 
-    Args:
-        decoder: of the type.
-        raw: the text.
-
-    Returns:
-        The object.
-
     Raises:
         Exception: one of `DECODE_ERRORS`.
     """
@@ -80,13 +70,6 @@ def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
 def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Decode JSON text.
 
-    Args:
-        raw: the text.
-        kind: type of the result.
-
-    Returns:
-        The object.
-
     Raises:
         DecodeError: the text is no JSON, or has another shape.
     """
@@ -99,13 +82,6 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
 
 def convert(body: Mapping[str, Any], kind: type[T]) -> T:
     """Convert an already parsed mapping (from Kopf or YAML).
-
-    Args:
-        body: the mapping.
-        kind: type of the result.
-
-    Returns:
-        The object.
 
     Raises:
         DecodeError: the mapping has another shape.

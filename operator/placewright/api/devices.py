@@ -14,7 +14,7 @@ from placewright.api.objects import DriverObject, KubeObject, NodeSelector, Obje
 from placewright.api.writers import WithinBytes, Writer
 
 GROUP: Final = "resource.k8s.io"
-#: On a claim that has an allocation, so that it cannot vanish while devices are set aside for it.
+#: Finalizer of a claim that has an allocation, so that it cannot vanish while devices are set aside for it.
 ALLOCATION_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 #: Annotation with the value `true` on claims that serve a pod's extended resources.
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
@@ -241,7 +241,7 @@ class DeviceRequest(KubeObject, frozen=True):
 
 
 class DeviceConstraint(KubeObject, frozen=True):
-    """An attribute that the devices of some requests (of all, if none is named) must share, or in which they must differ."""
+    """An attribute that devices must share, or in which they must differ. It is about all requests if none is named."""
 
     requests: tuple[str, ...] | None = None
     match_attribute: str | None = None
@@ -339,9 +339,6 @@ class ResourceClaim(KubeObject, frozen=True):
 
 def devices_of(allocation: AllocationResult) -> list[tuple[str, ...]]:
     """List the devices that an allocation gives to each request. Two allocations with equal lists are the same.
-
-    Args:
-        allocation: of a claim.
 
     Returns:
         (request, driver, pool, device, share id) for each device.

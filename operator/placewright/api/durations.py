@@ -23,9 +23,6 @@ _LONGEST: Final = 64
 def seconds(text: str) -> float | None:
     """Parse a duration.
 
-    Args:
-        text: such as `1m30s`.
-
     Returns:
         Seconds, 0 or more; None when the text is no duration.
     """

@@ -127,7 +127,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
         url_prefix: a call goes to this, a slash, and the verb.
         filter_verb, preempt_verb, prioritize_verb, bind_verb: last part of a call's URL; empty for a call that the extender does not serve.
         weight: factor of its scores, 1 or more where there is a `prioritize_verb`.
-        enable_https: without a CA in `tls_config` the server's certificate is then not verified, as in kube-scheduler.
+        enable_https: True leaves the server's certificate unverified if `tls_config` has no CA, as in kube-scheduler.
         http_timeout: seconds for a whole call.
         node_cache_capable: the extender knows the nodes: names are sent, not whole objects.
         managed_resources: it is asked only about pods that request one of these; empty: about all pods.
@@ -156,9 +156,6 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
     def interested_in(self, pod: PodInfo) -> bool:
         """Whether the extender is asked about a pod.
-
-        Args:
-            pod: any.
 
         Returns:
             True when it manages all pods, or a resource that the pod requests or limits.

@@ -1,9 +1,9 @@
 """Places that several parties share, so that no party can take all of them: dynamic thresholds, as switches share their buffers.
 
 An eighth of the places is kept for parties that hold none, one each. Of the others a party may take one while it holds fewer than `factor`
-times as many as are free. So a party that is alone gets all of these but one part in `factor` + 1, and the more parties there are, the less
-each gets. A fixed bound would either slow down a party that is alone, or let a few parties take everything (docs/decisions/0032).
-Where parties never give a place back, about ten of them share most of the places, and as many more as are kept get one each.
+times as many as are free. So a party that is alone gets all of these but one part in `factor` + 1. With more parties, each gets less. A
+fixed bound would either slow down a party that is alone, or let a few parties take everything (docs/decisions/0032).
+If parties never give a place back, about ten of them share most of the places. Later parties get one kept place each.
 """
 
 from __future__ import annotations
@@ -54,23 +54,12 @@ class FairShares(Generic[P]):
         return MappingProxyType(self._held)
 
     def may_take(self, party: P) -> bool:
-        """Whether a party may take one more place now.
-
-        Args:
-            party: any.
-
-        Returns:
-            True when it may.
-        """
+        """Whether a party may take one more place now."""
         held = self._held.get(party)
         return self.free > 0 if held is None else held < self._factor * (self.free - self._kept)
 
     def take(self, party: P) -> None:
-        """Note that a party holds one more place.
-
-        Args:
-            party: any.
-        """
+        """Note that a party holds one more place."""
         held = self._held.get(party, 0)
         self._held[party] = held + 1
         if held < self.most:
@@ -78,9 +67,6 @@ class FairShares(Generic[P]):
 
     def give_back(self, party: P) -> None:
         """Note that a party holds one place less.
-
-        Args:
-            party: that holds one.
 
         Raises:
             KeyError: it holds none.

@@ -1,7 +1,7 @@
 """Describes a field of our own resource, and its bounds, in the field's annotation and nowhere else.
 
-From the annotations of `api.profile` come the definition (`profiles/schema.py`), which `kubectl explain` and the API server read, the JSON
-Schema for editors, and docs/reference.md; `profiles/check.py` refuses numbers that are not `between` their bounds.
+From the annotations of `api.profile` come the definition (`profiles/schema.py`), the JSON Schema for editors, and docs/reference.md.
+`kubectl explain` and the API server read the definition. `profiles/check.py` refuses numbers that are not `between` their bounds.
 
     percentage_of_nodes_to_score: Annotated[int | None, between(0, 100), means("The share of the nodes to examine, in percent.")] = None
 """
@@ -29,9 +29,6 @@ def means(description: str, *, required: bool = False, **facets: Any) -> Meta:
         description: the text that `kubectl explain` prints.
         required: the schema demands the field, though our decoder can do without; for keys of lists.
         facets: keywords of JSON Schema, and of Kubernetes (`x-kubernetes-list-type`).
-
-    Returns:
-        The annotation of the field.
     """
     return Meta(description=description, extra_json_schema=facets or None, extra={REQUIRED: True} if required else None)
 
@@ -43,9 +40,6 @@ def between(least: float, most: float, note: str = "") -> Meta:
         least: the smallest number allowed.
         most: the largest.
         note: stands in parentheses after the bounds in the message that refuses a number.
-
-    Returns:
-        The annotation of the field.
     """
     allowed = f"{in_json(least)} to {in_json(most)}"
     return Meta(extra_json_schema={"minimum": least, "maximum": most}, extra={ALLOWED: f"{allowed} ({note})" if note else allowed})

@@ -21,9 +21,6 @@ SCHEDULED: Final = "Scheduled"
 def find_given_up(conditions: Iterable[Condition] | None) -> Condition | None:
     """Find the condition among others.
 
-    Args:
-        conditions: of a pod or a group.
-
     Returns:
         The condition; None for an object that was never given up.
     """

@@ -38,14 +38,7 @@ class LabelTest(NamedTuple):
 
 
 def label_tests(expressions: Iterable[CompiledRequirement]) -> list[LabelTest]:
-    """Combine the expressions of a pod selector. Pod selectors have no Gt and Lt, so values have no order here.
-
-    Args:
-        expressions: compiled; ANDed.
-
-    Returns:
-        One test for each key.
-    """
+    """Combine the expressions of a pod selector. Pod selectors have no Gt and Lt, so values have no order here."""
     by_key: dict[str, tuple[list[frozenset[str | None]], list[frozenset[str | None]]]] = {}
     for each in expressions:
         values: frozenset[str | None] = each.values if each.operator in ("In", "NotIn") else _ABSENT

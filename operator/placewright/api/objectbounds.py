@@ -37,9 +37,6 @@ class FieldBound(NamedTuple):
 def bounded(item: T) -> T:
     """Leave out the fields that are larger than their bound.
 
-    Args:
-        item: as decoded.
-
     Returns:
         The object itself if it is within all bounds. Otherwise a copy without the fields that are not, and with a sentence about the first
         of them in `metadata.excess`.
@@ -65,9 +62,6 @@ def bounded(item: T) -> T:
 @cache
 def field_bounds(kind: Hashable) -> tuple[FieldBound, ...]:
     """List the bounds of a kind.
-
-    Args:
-        kind: a struct with `metadata`.
 
     Returns:
         A bound for each field of each section that a tenant may write, except texts that identify the object.

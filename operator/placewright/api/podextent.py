@@ -1,8 +1,8 @@
 """Counts the parts of a pod's spec that a decision reads, and holds the most of each that is decided.
 
-The cost of a decision follows from these counts and the number of nodes, never from the product of two counts. An API server accepts a pod
-of 1.5 MiB with tens of thousands of each. A pod beyond a limit is refused with a sentence that names the field, the number and the limit
-(`PodExtent.excess`). The limits are far above the counts of real pods.
+The cost of a decision follows from these counts and the number of nodes. It never grows with the product of two counts. An API server
+accepts a pod of 1.5 MiB with tens of thousands of each. A pod beyond a limit is refused. A sentence names the field, the number and the
+limit (`PodExtent.excess`). The limits are far above the counts of real pods.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from placewright.api.objects import (
     Requirement,
 )
 
-#: Up to so many of each are not counted: that covers nearly all pods without affinity and spread constraints.
+#: Number of each part that is not counted. It covers nearly all pods without affinity and spread constraints.
 _FEW: Final = 8
 #: Bytes of metadata and spec that are not counted; pods with long annotations or many volumes have more.
 _FEW_BYTES: Final = 16_384
@@ -51,11 +51,11 @@ class PodExtent(msgspec.Struct, frozen=True, gc=False):
         namespaces: named by terms of pod affinity.
         node_terms: terms of node affinity, required and preferred.
         node_requirements, node_values: requirements on nodes in these terms and the node selector, and their values.
-        tolerations, containers, claims, labels: in number; init containers are containers.
+        tolerations, containers, claims, labels: numbers of each; init containers are containers.
         resources: names of resources that are requested.
         host_ports: ports claimed on the node.
         volumes: provided by claims or disks.
-        nbytes: of the JSON of metadata and spec, without fields that the scheduler does not read.
+        nbytes: bytes of the JSON of metadata and spec, without fields that the scheduler does not read.
         excess: a sentence about the first limit that the pod exceeds; empty for a pod within all limits.
     """
 
@@ -83,7 +83,7 @@ class ExtentLimit(NamedTuple):
 
     Attributes:
         counted: name of the count in `PodExtent`.
-        field: of the pod.
+        field: path in the pod.
         things: the parts, in the plural.
         most: the limit.
     """
@@ -95,9 +95,6 @@ class ExtentLimit(NamedTuple):
 
     def complaint(self, number: int) -> str:
         """Say that a count is beyond the limit.
-
-        Args:
-            number: the count.
 
         Returns:
             A sentence; "" for a count within the limit.
@@ -111,7 +108,7 @@ _POD_SELECTORS: Final = "spec.affinity.podAffinity, spec.affinity.podAntiAffinit
 _POD_AFFINITY: Final = "spec.affinity.podAffinity and spec.affinity.podAntiAffinity"
 _NODE_SELECTORS: Final = "spec.affinity.nodeAffinity and spec.nodeSelector"
 
-#: In the order in which they are checked.
+#: Limits, in the order in which they are checked.
 EXTENT_LIMITS: Final = (
     ExtentLimit("constraints", "spec.topologySpreadConstraints", "constraints", 64),
     ExtentLimit("pod_terms", _POD_AFFINITY, "terms", 64),
@@ -148,9 +145,6 @@ def estimated_work(extent: PodExtent, nodes: int) -> int:
     Args:
         extent: counts of the pod that is to be decided.
         nodes: number of nodes.
-
-    Returns:
-        The number of looks, about.
     """
     if extent is SMALL:
         return nodes * _COLUMNS_OF_ANY_POD
@@ -179,12 +173,6 @@ def estimated_work(extent: PodExtent, nodes: int) -> int:
 
 def extent_of(pod: Pod, resources: int, host_ports: int, volumes: int) -> PodExtent:
     """Count the parts of a pod.
-
-    Args:
-        pod: as decoded.
-        resources: names of resources that it requests.
-        host_ports: ports that it claims on its node.
-        volumes: volumes that claims or disks provide.
 
     Returns:
         The counts; `SMALL` for nearly all pods.

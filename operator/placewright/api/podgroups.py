@@ -20,10 +20,10 @@ COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
 NATIVE_GROUP: Final = "scheduling.k8s.io"
 VOLCANO_GROUP: Final = "scheduling.volcano.sh"
 KIND: Final = "PodGroup"
-#: On members: the name of their group.
+#: Label of members with the name of their group.
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
-#: On groups without a field for it: all members go into one domain of this node label, and they require or prefer that.
+#: Annotations of groups without a field for it. All members go into one domain of this node label, which they require or prefer.
 TOPOLOGY_KEY: Final = "placewright.dev/topology-key"
 TOPOLOGY_MODE: Final = "placewright.dev/topology-mode"
 REQUIRED: Final = "required"
@@ -82,15 +82,15 @@ class PodGroup:
 
     Attributes:
         ref: the group as its members name it.
-        uid, resource_version: of the object that declares it.
+        uid, resource_version: identity and version of the object that declares it.
         min_member: members that are placed together, or none is; below 1 the object is wrong (`cluster.gangrules` reports it).
-        timeout_seconds: how long its members may wait for each other; None where the object sets none.
+        timeout_seconds: seconds that its members may wait for each other; None if the object sets none.
         topology_key: node label; all members go into one of its domains. Empty for none.
         topology_required: True when they wait for such a domain, False when they only prefer it.
         created: creation time of the object, RFC 3339 in UTC, to the second.
         basic: its members belong together, but are placed one by one (the native form's policy `basic`).
         disruption: the part that may be evicted at a time; None where the object sets none.
-        priority: of the group, which precedes its members' when groups and pods are evicted for each other; None where it has none.
+        priority: the group's priority, which precedes its members' when groups and pods are evicted for each other; None if it has none.
     """
 
     ref: GroupRef
@@ -260,9 +260,6 @@ FORM_OF: Final[dict[type[GroupObject], Form]] = {
 def group_of(pod: Pod) -> GroupRef | None:
     """Find the group that a pod names. Kubernetes' own field precedes the label, and the label precedes the annotation.
 
-    Args:
-        pod: as decoded.
-
     Returns:
         The group; None for a pod without one.
     """
@@ -280,25 +277,13 @@ def group_of(pod: Pod) -> GroupRef | None:
 
 
 def declares(item: GroupObject, ref: GroupRef) -> bool:
-    """Whether an object declares a group. Hints ask this about events of group objects.
-
-    Args:
-        item: the object.
-        ref: the group.
-
-    Returns:
-        True when it does.
-    """
+    """Whether an object declares a group. Hints ask this about events of group objects."""
     meta = item.metadata
     return FORM_OF[type(item)] is ref.form and meta.name == ref.object_name and meta.namespace == ref.namespace
 
 
 def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
     """Read the demands of a group from its object.
-
-    Args:
-        item: the object that declares it.
-        ref: the group.
 
     Returns:
         The group; None when a Workload has no group of that name.

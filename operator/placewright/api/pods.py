@@ -51,7 +51,7 @@ class PodInfo:
     A known pod whose requests have not changed need not be derived again: with `like` its derived values are shared.
 
     Args:
-        pod: as decoded.
+        pod: the decoded object.
         like: an earlier version of the pod.
 
     Attributes:
@@ -123,27 +123,13 @@ class PodInfo:
         return f"PodInfo({self.key}, uid={self.uid})"
 
     def on(self, node: NodeName) -> PodInfo:
-        """Copy the pod as it will be on a node.
-
-        Args:
-            node: its node.
-
-        Returns:
-            The copy.
-        """
+        """Copy the pod as it will be on a node."""
         placed = copy(self)
         placed.node_name = node
         return placed
 
     def annotated(self, annotations: Mapping[str, str | None]) -> PodInfo:
-        """Copy the pod with other annotations.
-
-        Args:
-            annotations: to add; None removes one.
-
-        Returns:
-            The copy.
-        """
+        """Copy the pod with other annotations."""
         noted, meta = copy(self), self.pod.metadata
         merged = {key: value for key, value in {**(meta.annotations or {}), **annotations}.items() if value is not None}
         noted.pod = replace(self.pod, metadata=replace(meta, annotations=merged))
@@ -185,9 +171,6 @@ def held_bytes(*held: object) -> int:
 
     Args:
         held: any values; only pods and objects of the API count.
-
-    Returns:
-        Bytes, about.
     """
     total = 0
     for each in held:

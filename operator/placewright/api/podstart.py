@@ -1,6 +1,6 @@
 """How far a pod on a node has come: when it was bound, and whether it is Ready.
 
-Both follow from conditions that are decoded for every pod anyway, so nothing more is kept of a pod for them.
+Both follow from conditions that are decoded for every pod, so nothing more is kept.
 """
 
 from __future__ import annotations
@@ -35,9 +35,6 @@ def may_be_starting(pod: PodInfo) -> bool:
 
 def bound_at(pod: PodInfo) -> float | None:
     """Read when a pod was bound, from its condition `PodScheduled`.
-
-    Args:
-        pod: on a node.
 
     Returns:
         Seconds since 1970; None where the condition is not True, or its time cannot be read.

@@ -1,8 +1,8 @@
 """The SchedulingProfile custom resource, as decoded: what people write, before it is checked and defaulted.
 
-`spec` takes what a KubeSchedulerConfiguration profile has, and adds `preset`, `weights`, `backoff`, `extenders`, `pods`, `paused` and the
-fields of a shadow. The annotation of a field says what it means and may hold: the definition (CRD), the schemas, docs/reference.md and the
-checks of numbers are made from it. docs/contributing.md adds a field. Rules across fields and defaults are in `placewright.profiles`.
+`spec` has the fields of a KubeSchedulerConfiguration profile. It adds `preset`, `weights`, `backoff`, `extenders`, `pods`, `paused` and
+the fields of a shadow. The annotation of a field says what it means and may hold. The definition (CRD), the schemas, docs/reference.md and
+the checks of numbers are made from it. docs/contributing.md adds a field. Rules across fields and defaults are in `placewright.profiles`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 #: Values of `spec.mode`.
 LIVE: Final = "Live"
 SHADOW: Final = "Shadow"
-#: Fields of `spec` that go into effect as they are written, for the whole profile, in the order in which people are shown them. All other
-#: fields are merged with the defaults first (`profiles/resolve.py`).
+#: Fields of `spec` that go into effect for the whole profile as they are written. People are shown them in this order. All other fields
+#: are merged with the defaults first (`profiles/resolve.py`).
 SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "fairness", "pods", "preemption")
 #: Fields of `spec`, as documents spell them, that decide where a pod goes: a shadow tries them, and `profiles promote` takes them over.
 DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights")

@@ -28,8 +28,8 @@ class NamespaceFacts:
     """The facts about a namespace that decide which profiles its pods may use.
 
     Attributes:
-        name: of the namespace.
-        labels: of the namespace.
+        name: name of the namespace.
+        labels: labels of the namespace.
         allowed: the value of its annotation `ALLOWED_PROFILES`; None without one.
         default: the value of `DEFAULT_PROFILES`; None without one.
     """
@@ -41,15 +41,7 @@ class NamespaceFacts:
 
 
 def facts_of(name: str, namespaces: Mapping[str, Namespace]) -> NamespaceFacts:
-    """Collect the facts about a namespace.
-
-    Args:
-        name: of the namespace; it may be unknown.
-        namespaces: all, by name.
-
-    Returns:
-        The facts.
-    """
+    """Collect the facts about a namespace."""
     known, defaults = namespaces.get(name), namespaces.get(DEFAULTS_ON)
     default = None if defaults is None else (defaults.metadata.annotations or {}).get(DEFAULT_PROFILES)
     if known is None:
@@ -61,12 +53,7 @@ class NamespaceRule:
     """The rule for one profile."""
 
     def __init__(self, profile: str, pods: ProfilePods | None) -> None:
-        """Compile the rule.
-
-        Args:
-            profile: name of the profile.
-            pods: its `spec.pods`.
-        """
+        """Compile the rule."""
         self._profile = profile
         self._names = None if pods is None or pods.allowed_namespaces is None else frozenset(pods.allowed_namespaces)
         selector = None if pods is None else pods.allowed_namespace_selector
@@ -77,9 +64,6 @@ class NamespaceRule:
 
     def objection(self, namespace: NamespaceFacts) -> str:
         """Explain why pods of a namespace may not use the profile.
-
-        Args:
-            namespace: the facts.
 
         Returns:
             A clause about the namespace; empty if its pods may use the profile.
@@ -99,9 +83,6 @@ class NamespaceRule:
 
     def refusal(self, namespace: NamespaceFacts) -> str:
         """Say that pods of a namespace may not use the profile, in the sentence that pods, events and commands have.
-
-        Args:
-            namespace: the facts.
 
         Returns:
             The sentence; empty if they may.

@@ -1,7 +1,7 @@
 """The limits of what a SchedulingProfile may say. The API server holds them by the definition, the operator everywhere.
 
-Three places read them: the annotations of the fields (`api.profile`, `api.extenders`), the rules across fields (`profiles.rules`), and the
-operator's own checks (`profiles.check`), which API servers before 1.25 depend on.
+Three places read them: annotations of fields (`api.profile`, `api.extenders`), rules across fields (`profiles.rules`), and the operator's
+own checks (`profiles.check`). API servers before 1.25 depend on the last.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ MAX_GIVE_UP_SECONDS: Final = 31_536_000
 MAX_TOTAL_SCORE: Final = 2**63 - 1
 #: Seconds that a call of an extender may take: its profile's pods wait meanwhile.
 MAX_EXTENDER_TIMEOUT: Final = 600
-#: Of the time, in percent, that one shadow may take.
+#: Share of the time, in percent, that one shadow may take.
 MIN_SHADOW_BUDGET: Final = 0.1
 MAX_SHADOW_BUDGET: Final = 50.0
-#: Of a tenant in `spec.fairness`: enough for any proportion that a person means, and small enough to keep turns exact in integers.
+#: Weight of a tenant in `spec.fairness`. Any proportion that a person means fits, and turns stay exact in integers.
 MAX_TENANT_WEIGHT: Final = 1_000
 
 # --- sizes -------------------------------------------------------------------------------------------------------------------
 
-#: Of a schedulerName, a plugin or an object: as long as a domain may be.
+#: Characters of the name of a scheduler, a plugin or an object; a domain may have as many.
 MAX_NAME_LENGTH: Final = 253
 #: A domain, a slash, and a name of 63 characters.
 MAX_RESOURCE_NAME_LENGTH: Final = 317
-#: Of a duration as text; the longest that Go prints is shorter.
+#: Characters of a duration; the longest that Go prints is shorter.
 MAX_DURATION_LENGTH: Final = 64
 MAX_URL_LENGTH: Final = 2048
 #: A domain, a slash, and a name of 63 characters.
@@ -47,5 +47,5 @@ MAX_PATH_LENGTH: Final = 4096
 MAX_PEM_LENGTH: Final = 524_288
 #: Lists in a profile name plugins; far more than exist, and few enough for the API server to check cheaply.
 MAX_ITEMS: Final = 100
-#: In the arguments of all plugins together: list items and fields. Added node affinity of a thousand terms has about as many.
+#: List items and fields in the arguments of all plugins together. Added node affinity of a thousand terms has about as many.
 MAX_VALUES: Final = 10_000

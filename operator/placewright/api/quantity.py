@@ -23,8 +23,7 @@ _SCALES: Final = {
     "k": NANO * 10**3, "M": NANO * 10**6, "G": NANO * 10**9, "T": NANO * 10**12, "P": NANO * 10**15, "E": NANO * 10**18,
     "Ki": NANO << 10, "Mi": NANO << 20, "Gi": NANO << 30, "Ti": NANO << 40, "Pi": NANO << 50, "Ei": NANO << 60,
 }  # fmt: skip
-#: Largest amount that counts (9 PB, 9·10¹² CPUs). It keeps every sum and every product with a score inside int64, and every amount exact
-#: as a float, for any amount in a hostile manifest.
+#: Largest amount that counts (9 PB, 9·10¹² CPUs). Sums and products with a score fit in int64. Amounts are exact as floats.
 LARGEST_AMOUNT: Final = 2**53
 #: Characters of a quantity; Python itself refuses to convert some thousand digits into a number.
 LONGEST_QUANTITY: Final = 1000
@@ -84,9 +83,6 @@ def _nano(text: str | float) -> int:
 def ceil_units(nanos: int) -> int:
     """Convert nano-units to whole units (bytes, counts).
 
-    Args:
-        nanos: amount in nano-units.
-
     Returns:
         Units, rounded up, between plus and minus `LARGEST_AMOUNT`.
     """
@@ -95,9 +91,6 @@ def ceil_units(nanos: int) -> int:
 
 def ceil_milli(nanos: int) -> int:
     """Convert nano-units to milli-units (milli-CPU).
-
-    Args:
-        nanos: amount in nano-units.
 
     Returns:
         Milli-units, rounded up, between plus and minus `LARGEST_AMOUNT`.

@@ -30,7 +30,7 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
-#: Scoring counts a container without a request as if it asked for this much (100m, 200 MiB), so that such pods spread too.
+#: Request that scoring assumes for a container without one (100m, 200 MiB), so that such pods spread, too.
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
 _SCORING_DEFAULTS: Final[Mapping[str, int]] = {CPU: nano(f"{DEFAULT_MILLI_CPU}m"), MEMORY: nano(str(DEFAULT_MEMORY))}
@@ -45,9 +45,6 @@ Nanos = dict[str, int]
 def is_extended_resource(name: str) -> bool:
     """Recognise a resource in a vendor's domain.
 
-    Args:
-        name: such as `nvidia.com/gpu`.
-
     Returns:
         True for a vendor's; False for `cpu` and for `kubernetes.io/...`.
     """
@@ -56,9 +53,6 @@ def is_extended_resource(name: str) -> bool:
 
 def is_scalar_resource(name: str) -> bool:
     """Recognise a counted resource other than CPU, memory and ephemeral storage.
-
-    Args:
-        name: such as `hugepages-2Mi`.
 
     Returns:
         True for hugepages, volumes of in-tree plugins, and everything in a domain.
@@ -69,9 +63,6 @@ def is_scalar_resource(name: str) -> bool:
 def is_native_or_scalar(name: str) -> bool:
     """Recognise a resource that has a column. Other names are ignored, as in kube-scheduler.
 
-    Args:
-        name: of a resource.
-
     Returns:
         True when it has a column.
     """
@@ -80,9 +71,6 @@ def is_native_or_scalar(name: str) -> bool:
 
 def canonical(resources: Mapping[str, RawQuantity]) -> dict[str, int]:
     """Convert a resource list to column units.
-
-    Args:
-        resources: name to quantity, as JSON has it.
 
     Returns:
         Name to amount (milli-CPU, bytes, counts), rounded up.
@@ -96,10 +84,6 @@ def canonical(resources: Mapping[str, RawQuantity]) -> dict[str, int]:
 def in_column_units(name: str, nanos: int) -> int:
     """Convert an amount to the unit of its column.
 
-    Args:
-        name: of the resource.
-        nanos: amount in nano-units.
-
     Returns:
         Milli-CPU for CPU, whole units for all other resources, rounded up.
     """
@@ -108,9 +92,6 @@ def in_column_units(name: str, nanos: int) -> int:
 
 def pod_requests(spec: PodSpec) -> dict[str, int]:
     """Sum a pod's requests over its containers, init containers, sidecars and overhead.
-
-    Args:
-        spec: of the pod.
 
     Returns:
         Name to amount in column units; resources without a column are left out.
@@ -125,13 +106,7 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
 def scoring_requests(spec: PodSpec) -> tuple[int, int]:
     """Sum a pod's requests for scoring, with defaults for containers without a request: kube-scheduler's `NonZeroRequested`.
 
-    Where the pod as a whole requests a resource, no default for that resource is added.
-
-    Args:
-        spec: of the pod.
-
-    Returns:
-        (milli-CPU, bytes of memory).
+    If the pod as a whole requests a resource, no default for that resource is added. The sums are milli-CPU and bytes of memory.
 
     Raises:
         QuantityError: a quantity does not parse.
@@ -147,9 +122,6 @@ def scoring_requests(spec: PodSpec) -> tuple[int, int]:
 def scoring_requests_of_containers(spec: PodSpec) -> dict[str, int]:
     """Sum the requests of a pod's containers for scoring, for every resource, ignoring requests of the pod as a whole.
 
-    Args:
-        spec: of the pod.
-
     Returns:
         Name to amount in column units.
 
@@ -163,10 +135,6 @@ def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
     """Compute the spec that the pod's node has to make room for while the pod is being resized.
 
     Ordinary init containers cannot be resized, so their status does not matter.
-
-    Args:
-        spec: of the pod.
-        status: of the pod.
 
     Returns:
         The spec with the amounts in effect; the same object where they do not differ.
@@ -188,9 +156,6 @@ def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
 
 def reports_resources(status: PodStatus) -> bool:
     """Whether a kubelet has reported resources that may differ from the spec.
-
-    Args:
-        status: of a pod.
 
     Returns:
         True when the spec in effect may differ.

@@ -56,7 +56,7 @@ class CompiledRequirement:
         """Compare with a label's value.
 
         Args:
-            value: of the label; None where the label is absent.
+            value: value of the label; None if the label is absent.
 
         Returns:
             True when the value satisfies the requirement.
@@ -102,9 +102,6 @@ class Selector:
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Compare with a label set.
 
-        Args:
-            labels: of an object.
-
         Returns:
             True when the labels satisfy every expression.
         """
@@ -127,10 +124,6 @@ class NodeTerm:
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         """Compare with a node.
 
-        Args:
-            labels: of the node.
-            name: of the node.
-
         Returns:
             True when the node satisfies every expression.
         """
@@ -139,9 +132,6 @@ class NodeTerm:
 
 def parse_int64(value: str | None) -> int | None:
     """Parse a label value as Go's `ParseInt(value, 10, 64)` does.
-
-    Args:
-        value: of a label; None where it is absent.
 
     Returns:
         The number; None where the value is none.
@@ -158,12 +148,6 @@ def parse_int64(value: str | None) -> int | None:
 def compile_label_selector(selector: LabelSelector) -> Selector:
     """Compile `matchLabels` and `matchExpressions`.
 
-    Args:
-        selector: as decoded.
-
-    Returns:
-        The selector.
-
     Raises:
         SelectorError: the API server would refuse it.
     """
@@ -173,22 +157,12 @@ def compile_label_selector(selector: LabelSelector) -> Selector:
 
 
 def selector_from_pairs(pairs: Mapping[str, str]) -> Selector:
-    """Compile plain `key=value` pairs, as in `nodeSelector` or a Service.
-
-    Args:
-        pairs: of labels.
-
-    Returns:
-        The selector.
-    """
+    """Compile plain `key=value` pairs, as in `nodeSelector` or a Service."""
     return Selector(tuple(CompiledRequirement(key, "In", frozenset((value,))) for key, value in sorted(pairs.items())))
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     """Compile the terms (ORed).
-
-    Args:
-        selector: as decoded.
 
     Returns:
         The terms. Empty terms, and terms that do not parse, match no node and are left out, as in kube-scheduler.
@@ -206,11 +180,6 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 
 def may_match(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:
     """Reject a term without compiling it. Cheap, and never False for a term that matches.
-
-    Args:
-        term: as decoded.
-        labels: of a node.
-        name: of the node.
 
     Returns:
         False when the term cannot match the node. True proves nothing: a term that does not parse may give it, too.
@@ -231,14 +200,7 @@ def _may_be(requirement: Requirement, value: str | None) -> bool:
 
 
 def node_selector_problems(selector: NodeSelector) -> list[str]:
-    """Describe the terms that `compile_node_selector` leaves out because they do not parse.
-
-    Args:
-        selector: as decoded.
-
-    Returns:
-        One line a term.
-    """
+    """Describe the terms that `compile_node_selector` leaves out because they do not parse."""
     problems = []
     for i, term in enumerate(selector.node_selector_terms or ()):
         try:
@@ -250,10 +212,6 @@ def node_selector_problems(selector: NodeSelector) -> list[str]:
 
 def compile_node_term(term: NodeSelectorTerm, path: str = "") -> NodeTerm | None:
     """Compile one term.
-
-    Args:
-        term: as decoded.
-        path: begins the field in messages.
 
     Returns:
         The term; None for an empty one.

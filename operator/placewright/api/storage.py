@@ -22,13 +22,13 @@ from placewright.api.objects import (
 )
 from placewright.api.writers import Writer
 
-#: On a claim and on a volume: the volume controller has finished binding this claim, as opposed to a name set by hand.
+#: Annotation of a claim and of a volume: the volume controller has bound them, as opposed to a name set by hand.
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-#: On a claim: the node for which a volume is being provisioned.
+#: Annotation of a claim with the node for which a volume is being provisioned.
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-#: On a CSINode: in-tree plugins, separated by commas, whose volumes a CSI driver handles on that node.
+#: Annotation of a CSINode with in-tree plugins, separated by commas, whose volumes a CSI driver handles on that node.
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
-#: On claims and volumes from before `spec.storageClassName` existed: the class. It outranks the field, as in Kubernetes.
+#: Annotation with the class, from before `spec.storageClassName` existed. It outranks the field, as in Kubernetes.
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 #: The provisioner of classes whose volumes an administrator creates by hand.
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"

@@ -17,16 +17,12 @@ HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 #: A number in its canonical form: no plus sign, no leading zeros. Gt and Lt accept no other.
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _LIMIT: Final = 1 << 63
-#: Up to so many tolerations are compared one by one; an index would cost more than it saves.
+#: Number of tolerations that are compared one by one, because an index would cost more than it saves.
 _FEW: Final = 8
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Compare key, effect and value of one toleration and one taint.
-
-    Args:
-        toleration: of a pod.
-        taint: of a node.
 
     Returns:
         True when the toleration covers the taint.
@@ -52,9 +48,6 @@ def _compares(operator: str, of_taint: int | None, of_toleration: int | None) ->
 def integer(text: str | None) -> int | None:
     """Parse a number as Gt and Lt need it.
 
-    Args:
-        text: value of a taint or a toleration.
-
     Returns:
         The number; None where the text is not a canonical integer of 64 bits.
     """
@@ -63,15 +56,7 @@ def integer(text: str | None) -> int | None:
 
 
 def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Find a toleration that covers the taint.
-
-    Args:
-        taint: of a node.
-        tolerations: of a pod.
-
-    Returns:
-        True when one does.
-    """
+    """Find a toleration that covers the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
@@ -112,14 +97,7 @@ class TolerationSet:
                 self._below[where] = max(bound, self._below.get(where, bound))
 
     def covers(self, taint: Taint) -> bool:
-        """Find a toleration that covers the taint; gives the same answer as `tolerated`.
-
-        Args:
-            taint: of a node.
-
-        Returns:
-            True when one does.
-        """
+        """Find a toleration that covers the taint; gives the same answer as `tolerated`."""
         if self._few is not None:
             return tolerated(taint, self._few)
         places = ((taint.key, taint.effect), (taint.key, ""), ("", taint.effect), ("", ""))
@@ -133,9 +111,6 @@ class TolerationSet:
     def first_untolerated(self, taints: Sequence[Taint]) -> Taint | None:
         """Find the first hard taint (NoSchedule, NoExecute) that no toleration covers.
 
-        Args:
-            taints: of a node, in order.
-
         Returns:
             The taint; None when all are covered.
         """
@@ -145,21 +120,11 @@ class TolerationSet:
         return None
 
     def intolerable_preferences(self, taints: Sequence[Taint]) -> int:
-        """Count the PreferNoSchedule taints that no toleration covers.
-
-        Args:
-            taints: of a node.
-
-        Returns:
-            Their number.
-        """
+        """Count the PreferNoSchedule taints that no toleration covers."""
         return sum(1 for taint in taints if taint.effect == "PreferNoSchedule" and not self.covers(taint))
 
     def tolerates_all(self, taints: Sequence[Taint]) -> bool:
         """Whether the pod may be on a node with these taints.
-
-        Args:
-            taints: of a node.
 
         Returns:
             True when every hard taint is covered.
@@ -170,10 +135,6 @@ class TolerationSet:
 def first_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
     """Find the first hard taint that no toleration covers; for one node (`TolerationSet` serves many).
 
-    Args:
-        taints: of a node, in order.
-        tolerations: of a pod.
-
     Returns:
         The taint; None when all are covered.
     """
@@ -181,13 +142,5 @@ def first_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]
 
 
 def intolerable_preferences(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
-    """Count the PreferNoSchedule taints that no toleration covers: the raw score of TaintToleration.
-
-    Args:
-        taints: of a node.
-        tolerations: of a pod.
-
-    Returns:
-        Their number.
-    """
+    """Count the PreferNoSchedule taints that no toleration covers: the raw score of TaintToleration."""
     return TolerationSet(tolerations).intolerable_preferences(taints)

@@ -1,7 +1,7 @@
 """Pods that a kubelet turned away: the reasons that it writes into their status, and the owner that will create the next one.
 
-A kubelet looks at a pod once more before it starts it, and ends it with the phase `Failed` where the node cannot take it after all. The
-scheduler sees such a pod only if it asks for failed pods, and reads no more of it than this module declares.
+A kubelet checks a pod once more before it starts it. If the node cannot take the pod, the kubelet ends it with the phase `Failed`. The
+scheduler sees such a pod only if it asks for failed pods. It reads no more of it than this module declares.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LONGEST_REASON: Final = 400
 class Owner(NamedTuple):
     """The owner of pods, as it is the same for the next pod: its controller, or a pod without one itself.
 
-    By name and not by uid, so that a Job that is deleted and created anew, and a pod that is, are the same owner.
+    Its name identifies it, and no uid. So a Job that is deleted and created anew is the same owner.
     """
 
     namespace: str
@@ -87,9 +87,6 @@ class FailedPod(TenantObject, frozen=True):
 
 def owner_of(meta: ObjectMeta) -> Owner:
     """Return the owner of a pod.
-
-    Args:
-        meta: the pod's.
 
     Returns:
         Its controller; for a pod without one, the pod itself by its name.

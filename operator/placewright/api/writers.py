@@ -2,8 +2,8 @@
 
 A top-level field of each decoded kind names its writer; the fields below it have the same one. What a tenant may write is bounded:
 
-- of a pod, each field by the bytes of metadata and spec, and lists that a decision looks at by a count of `api.podextent`;
-- of all other kinds, each field of a tenant's section by its bytes (`api.objectbounds`).
+- The bytes of metadata and spec bound each field of a pod. A count of `api.podextent` bounds each list that a decision looks at.
+- In all other kinds, each field of a tenant's section is bounded by its bytes (`api.objectbounds`).
 
     spec: Annotated[PodSpec, Writer.TENANT] = PodSpec()
     tolerations: Annotated[tuple[Toleration, ...] | None, counted("tolerations")] = None
@@ -50,12 +50,5 @@ class WithinBytes(NamedTuple):
 
 
 def counted(*names: str) -> Counted:
-    """Declare the counts that bound a list or a map of a pod.
-
-    Args:
-        names: of counts of `PodExtent`.
-
-    Returns:
-        The declaration, for `Annotated`.
-    """
+    """Declare the counts that bound a list or a map of a pod."""
     return Counted(names)

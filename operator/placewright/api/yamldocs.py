@@ -2,8 +2,8 @@
 
 It is safe against hostile text. Values are built from the parser's flat stream of events, without recursion: PyYAML's own composer can be
 made to crash the process, and resolves aliases without a bound. Plain scalars mean the same as to kubectl (YAML 1.1 without dates and
-base-60 numbers). Refused, each with its place: duplicate keys, nesting deeper than `DEEPEST`, aliases for more than `MOST_ALIASED` values,
-aliases to an unfinished value, tags beyond the plain ones, numbers that JSON cannot carry, half surrogates.
+base-60 numbers). Repeated keys, nesting deeper than `DEEPEST` and aliases for more than `MOST_ALIASED` values are refused, each with its
+place. So are aliases to an unfinished value, tags beyond the plain ones, numbers that JSON cannot carry, and half surrogates.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Document(NamedTuple):
     """One YAML document.
 
     Attributes:
-        number: in the file, from 1.
-        line: where it starts, from 1.
+        number: position among the documents of the file, from 1.
+        line: first line, from 1.
         value: plain data.
         node: the places in it, if they were wanted.
     """
@@ -92,13 +92,6 @@ class Document(NamedTuple):
 
 def read_documents(text: str, file: str) -> Iterator[Document]:
     """Read the documents of a file; empty ones are left out.
-
-    Args:
-        text: of the file.
-        file: its name, for messages.
-
-    Yields:
-        The documents.
 
     Raises:
         InputError: the text is no plain YAML; the message names file and line.
@@ -119,10 +112,6 @@ def read_documents(text: str, file: str) -> Iterator[Document]:
 def only_document(text: str, *, worded: bool = False) -> Any:
     """Read a text with one document. Of a repeated key the last value counts.
 
-    Args:
-        text: YAML or JSON.
-        worded: use the slower parser, whose messages are better.
-
     Returns:
         The value; None for an empty text.
 
@@ -139,12 +128,9 @@ def documents(text: str, *, placed: bool = False, repeated: bool = False) -> Ite
     """Read documents; empty ones are left out.
 
     Args:
-        text: of any length; it is parsed as the documents are consumed.
+        text: YAML of any length; it is parsed as the documents are consumed.
         placed: note the place of each value. PyYAML's own parser is used for that: it is slower, and its messages are better.
         repeated: the last value of a repeated key counts, as for most readers of JSON; else a repeated key is refused.
-
-    Yields:
-        The documents.
 
     Raises:
         yaml.YAMLError: the text is no plain YAML (`NotPlainError` among others).
@@ -173,9 +159,6 @@ def place_of(path: str, document: YamlNode, *, value: bool = False) -> Place:
         path: such as `spec.plugins.score.enabled[0].name`.
         document: the document's node.
         value: the place of the value instead, where it is a scalar.
-
-    Returns:
-        Line and column, from 1.
     """
     found, node, rest = document.place, document, path
     while rest:
@@ -382,12 +365,6 @@ def _set(frame: _Frame, built: _Built, event: yaml.Event) -> None:
 
 def plain_scalar(event: yaml.ScalarEvent) -> Any:
     """Resolve an unquoted scalar: null, true or false, a number, or text.
-
-    Args:
-        event: of the parser.
-
-    Returns:
-        The value.
 
     Raises:
         NotPlainError: a number is not finite or does not fit in 64 bits, or the text has half a surrogate.

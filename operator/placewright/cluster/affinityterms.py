@@ -34,11 +34,6 @@ class Term:
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
         """Compare the term with a pod.
 
-        Args:
-            namespace: of the pod.
-            labels: of the pod.
-            namespace_labels: of its namespace.
-
         Returns:
             True when the term means the pod.
         """
@@ -103,10 +98,6 @@ class CompiledTerms(NamedTuple):
 def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> PodSelection | None:
     """Combine terms of an incoming pod.
 
-    Args:
-        terms: of one kind.
-        namespaces: by name.
-
     Returns:
         The pods that all of the terms mean; None when they can mean none.
     """
@@ -123,10 +114,6 @@ def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> Pod
 
 def compile_terms(affinity: Affinity, namespace: str) -> CompiledTerms:
     """Compile the terms of an affinity.
-
-    Args:
-        affinity: as decoded.
-        namespace: of the pods that carry it.
 
     Returns:
         The terms, and the errors of terms that do not parse.

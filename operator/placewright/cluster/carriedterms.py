@@ -1,7 +1,7 @@
 """Terms of existing pods, indexed by the labels that they select: a newcomer is compared with terms that name one of its labels.
 
-Terms are compiled when the first pod that carries them is shown or assumed, for all profiles at once. So a decision finds them compiled,
-also the first decision of a new leader, and a pod costs no more than its own terms at a time.
+Terms are compiled when the first pod that carries them is shown or assumed, for all profiles at once. So each decision finds
+them compiled, also the first one of a new leader.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class CarriedTerm:
         carrier: pods that have it.
         term: compiled.
         required: true for required affinity and anti-affinity.
-        weight: what it adds to the score of its domain. None for required anti-affinity, which keeps newcomers out; required affinity has
-            1, and the profile says how much that counts.
+        weight: points that it adds to its domain. None for required anti-affinity, which keeps newcomers out. Required affinity has 1,
+            and the profile says how much that counts.
     """
 
     carrier: AffinityCarrier
@@ -39,7 +39,7 @@ class CarriedTerms:
     """Required anti-affinity and all terms that score, of all carriers of one cluster.
 
     Invariant: the index has the terms of the carriers that there are, each once. A term that looks for nothing is left
-    out; one with a namespace selector is in the index's place for all namespaces, because which it selects changes with their labels.
+    out. A term with a namespace selector is in the index's place for all namespaces, because their labels change.
 
     Attributes:
         changes: number of carriers that came or went.
@@ -62,22 +62,11 @@ class CarriedTerms:
         return self._index.version
 
     def mentioned(self, labels: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-        """Keep the labels that some term selects; the others cannot make a difference.
-
-        Args:
-            labels: of a pod.
-
-        Returns:
-            Some of them.
-        """
+        """Keep the labels that some term selects; the others cannot make a difference."""
         return frozenset([pair for pair in labels if pair[0] in self._mentioned])
 
     def meeting(self, namespace: str, labels: Collection[tuple[str, str]]) -> Iterator[CarriedTerm]:
         """Find the terms that may mean a pod.
-
-        Args:
-            namespace: of the pod.
-            labels: of the pod.
 
         Returns:
             Terms, each once; the caller tests them.
@@ -88,21 +77,13 @@ class CarriedTerms:
         """Return a value that stays equal as long as the same terms meet a pod.
 
         Args:
-            namespace: of the pod.
-            labels: of the pod, in the same order each time.
-
-        Returns:
-            Numbers.
+            namespace: namespace of the pod.
+            labels: labels of the pod, in the same order each time.
         """
         return self._index.stamps(namespace, labels)
 
     def take_up(self, carrier: AffinityCarrier, affinity: Affinity) -> None:
-        """Compile and add the terms of a carrier.
-
-        Args:
-            carrier: not known yet.
-            affinity: of its pods.
-        """
+        """Compile and add the terms of a carrier."""
         self.changes += 1
         terms = self._of[carrier] = list(_terms(carrier, affinity))
         for each in terms:
@@ -112,11 +93,7 @@ class CarriedTerms:
             self._index.add(each, None if term.namespace_selector is not None else term.namespaces, term.selector)
 
     def lay_down(self, carrier: AffinityCarrier) -> None:
-        """Remove the terms of a carrier; harmless for an unknown one.
-
-        Args:
-            carrier: without pods.
-        """
+        """Remove the terms of a carrier; harmless for an unknown one."""
         terms = self._of.pop(carrier, None)
         if terms is None:
             return

@@ -1,8 +1,8 @@
 """The cluster as columns: one row for each node, with the pods on it counted into the columns.
 
-`Cluster` owns this state, and only its methods write it; plugins read columns. A pod is on a row because the API server shows
-it there (confirmed), or because this scheduler decided so and waits for the API server to show it (assumed). Pods on a node
-that no watch has shown yet are kept, and counted when the node appears.
+`Cluster` owns this state, and only its methods write it; plugins read columns. A confirmed pod is on a row because the API server
+shows it there. An assumed pod is on a row because this scheduler decided so. Pods on a node that no watch has shown yet are
+kept, and counted when the node appears.
 
 Facts: kube-scheduler's `backend/cache/cache.go`, v1.36.
 """
@@ -92,8 +92,8 @@ class Cluster(NodeRows):
         self._assumed_count = 0
         #: Uids of assumed pods by name, in the order of their assumption; several only after a pod was deleted and created anew.
         self._assumed_as: dict[PodKey, dict[str, None]] = {}
-        #: Number of pods on nodes by priority. Preemption asks for the lowest one before it searches, and a minimum over all
-        #: pods would take longer than many searches that it saves.
+        #: Number of pods on nodes by priority. Preemption asks for the lowest one before it searches. A minimum over
+        #: all pods would take longer than many searches that it saves.
         self._priorities: dict[int, int] = {}
         #: Uids of pods that preemption told to leave, until the API server shows them as being deleted.
         self._told_to_leave: set[str] = set()
@@ -139,7 +139,7 @@ class Cluster(NodeRows):
         """Return a pod's place as it is in truth, without the changes of dry runs.
 
         Args:
-            uid: of the pod.
+            uid: uid of the pod.
 
         Returns:
             The place; None for a pod that is on no node.
@@ -150,7 +150,7 @@ class Cluster(NodeRows):
         """Return a pod's place, with the changes of dry runs.
 
         Args:
-            uid: of the pod.
+            uid: uid of the pod.
 
         Returns:
             The place; None for a pod that is on no node, or that a dry run has removed.
@@ -169,7 +169,7 @@ class Cluster(NodeRows):
         """Find assumed pods with this pod's name and an older uid. The API server shows the newer pod, so these have been deleted.
 
         Args:
-            pod: as a watch shows it.
+            pod: the pod that a watch shows.
 
         Returns:
             Their places, oldest first; nearly always none.
@@ -191,9 +191,9 @@ class Cluster(NodeRows):
     def extension(self, key: Hashable, factory: Callable[[], T]) -> T:
         """Return what plugins remember about the cluster for longer than one generation of a profile.
 
-        All profiles, their later generations and their shadows get the same object, and it stays as long as the process. So it holds facts
-        of the real cluster, in bounded memory, and each reader makes of them what its arguments say. Counts of the pods on nodes belong
-        into a `PodFollower` that the plugin holds, because a shadow's pods are on other nodes.
+        All profiles, their later generations and their shadows get the same object, and it stays as long as the process. So it
+        holds facts of the real cluster, in bounded memory, and each reader applies its own arguments to them. Counts of pods on nodes
+        belong into a `PodFollower` that the plugin holds. A shadow's pods are on other nodes.
 
         Args:
             key: the plugin's name, or a class of its own.
@@ -238,7 +238,7 @@ class Cluster(NodeRows):
         """Remove a node. Its pods are kept until the watch of pods reports that they are gone.
 
         Args:
-            name: of the node.
+            name: name of the node.
 
         Returns:
             The node; None when it was unknown.
@@ -277,8 +277,8 @@ class Cluster(NodeRows):
         """Take an assumption back, because the binding failed; harmless for a pod that is on no node.
 
         Args:
-            pod: as it was assumed.
-            node: where it was assumed.
+            pod: the pod that was assumed.
+            node: the node that it was assumed on.
 
         Raises:
             AssumeError: the pod is confirmed, or assumed on another node.
@@ -293,11 +293,10 @@ class Cluster(NodeRows):
     def annotate(self, uid: str, annotations: Mapping[str, str | None]) -> None:
         """Set annotations of an assumed pod, which its Binding will carry; harmless for pods that are not assumed.
 
-        From now on the next decision reads what a plugin chose for the pod on its node from the pod itself, as it will after a
-        restart (decision 20).
+        The next decision reads a plugin's choice from the pod, as it will after a restart (decision 20).
 
         Args:
-            uid: of the assumed pod.
+            uid: uid of the assumed pod.
             annotations: value by key; None removes the key.
         """
         known = self._placements.get(uid)
@@ -322,8 +321,8 @@ class Cluster(NodeRows):
     def set_pod(self, pod: PodInfo) -> PodOnNode | None:
         """Add, update or confirm a pod that the API server shows on `pod.node_name`.
 
-        A pod that changes on its node does not leave it in between, so that readers of the journals meet one change: since
-        Kubernetes 1.35 nearly every Binding changes the pod's labels (the API server adds the node's zone and region).
+        A pod that changes on its node does not leave it in between. So readers of the journals meet one change. Since Kubernetes
+        1.35 nearly every Binding changes the pod's labels: the API server adds the node's zone and region.
 
         Returns:
             The pod's place before; None for a new pod.
@@ -348,7 +347,7 @@ class Cluster(NodeRows):
         """Remove a pod that is deleted or finished.
 
         Args:
-            uid: of the pod.
+            uid: uid of the pod.
 
         Returns:
             Its place before; None when it was unknown.

@@ -49,11 +49,6 @@ def label_nowhere(cluster: Cluster, key: str, values: Collection[str]) -> str:
 def too_large(cluster: Cluster, resource: str, units: int) -> str:
     """Say that no node offers so much of a resource, even when it is empty.
 
-    Args:
-        cluster: only read.
-        resource: its name.
-        units: milli-CPU, bytes or a count.
-
     Returns:
         A phrase for what is asked for; "" when some node offers that much.
     """
@@ -67,15 +62,7 @@ def too_large(cluster: Cluster, resource: str, units: int) -> str:
 
 
 def amount(resource: str, units: int) -> str:
-    """Write an amount as people do: milli-CPU as `250m`, bytes in whole Mi rounded up, and counts as they are.
-
-    Args:
-        resource: its name, which decides the unit.
-        units: milli-CPU, bytes or a count.
-
-    Returns:
-        The text.
-    """
+    """Write an amount as people do: milli-CPU as `250m`, bytes in whole Mi rounded up, and counts as they are."""
     if resource == CPU:
         return f"{units}m"
     return f"{-(-units // _MEBI)}Mi" if resource in _IN_BYTES or resource.startswith("hugepages-") else str(units)

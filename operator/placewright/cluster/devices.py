@@ -35,7 +35,7 @@ class Pending:
     """An allocation that was decided and that the API server does not show yet.
 
     Attributes:
-        uid: of the claim; a claim of the same name and another uid is another one.
+        uid: uid of the claim; a claim of the same name and another uid is another claim.
         allocation: the devices that the claim gets.
         users: uids of the pods on their way to a node that need it.
         written: the claim's resourceVersion once the allocation was in it, from the answer or a watch, whichever came first;
@@ -59,9 +59,6 @@ class Pending:
     def precedes(self, version: str) -> bool:
         """Tell whether the allocation was written before a version. A claim that is shown without it in a later version has lost it.
 
-        Args:
-            version: a resourceVersion of the claim.
-
         Returns:
             False while the allocation is in flight.
         """
@@ -73,16 +70,14 @@ class ClaimTable(Table[ResourceClaim]):
 
     `where` finds the claims that serve the extended resources of a pod, by the pod's uid.
 
-    A pending allocation holds through all other changes of its claim until the API server shows an allocation, shows that the
-    claim has lost it, or the allocation is withdrawn. So no device is allocated twice because a watch showed a finalizer before
-    the allocation.
+    A pending allocation holds through other changes of its claim, so that no device is allocated twice. It ends when the API
+    server shows an allocation or its loss, or when it is withdrawn. A watch may show a finalizer before the allocation.
 
     A watch may show the allocation before the answer to the write arrives. Then the allocation counts as written from the watch
     on: no further event of the claim may follow, and pods that wait for it would wait for that event.
 
     Attributes:
-        listeners: called when a pending allocation ends without an event of the API server, and for the devices that become
-            free with it.
+        listeners: functions that are called when a pending allocation ends without an event of the API server.
     """
 
     __slots__ = ("_pending", "_releasing", "listeners")
@@ -96,9 +91,6 @@ class ClaimTable(Table[ResourceClaim]):
     def pending(self, claim: ResourceClaim) -> Pending | None:
         """Find the allocation on its way into a claim.
 
-        Args:
-            claim: compared by uid, too.
-
         Returns:
             The allocation; None when none is pending.
         """
@@ -106,16 +98,7 @@ class ClaimTable(Table[ResourceClaim]):
         return found if found is not None and found.uid == claim.metadata.uid else None
 
     def allocate(self, claim: ResourceClaim, allocation: AllocationResult, user: str) -> Pending:
-        """Assume that the claim has this allocation from now on. A claim that the table does not know is added.
-
-        Args:
-            claim: as the plugin knows it.
-            allocation: the devices that it gets.
-            user: uid of the pod that needs it.
-
-        Returns:
-            The pending allocation.
-        """
+        """Assume that the claim has this allocation from now on. A claim that the table does not know is added."""
         meta = claim.metadata
         pending = self._pending[key_of(meta)] = Pending(meta.uid, allocation, {user})
         assumed = _allocated(claim, allocation)
@@ -144,12 +127,7 @@ class ClaimTable(Table[ResourceClaim]):
             pending.awaited = True
 
     def leave(self, claim: ResourceClaim, user: str) -> None:
-        """Note that a pod is no longer on its way. A written allocation that is shown and has no other pod on its way is no longer pending.
-
-        Args:
-            claim: the pod's.
-            user: uid of the pod.
-        """
+        """Note that a pod is no longer on its way. Without such pods, a written allocation that is shown is no longer pending."""
         pending = self.pending(claim)
         if pending is None:
             return
@@ -171,9 +149,6 @@ class ClaimTable(Table[ResourceClaim]):
 
     def put(self, item: ResourceClaim) -> ResourceClaim | None:
         """Add or replace a claim as `Table.put` does. A pending allocation outlives versions that were written without it.
-
-        Args:
-            item: as the API server shows it.
 
         Returns:
             The claim as the API server showed it before; None for a new claim.
@@ -206,9 +181,6 @@ class ClaimTable(Table[ResourceClaim]):
 
     def remove(self, item: ResourceClaim) -> ResourceClaim | None:
         """Remove a claim as `Table.remove` does. The devices of a pending allocation are free.
-
-        Args:
-            item: as the API server showed it last.
 
         Returns:
             The claim as the API server showed it; None when it was unknown.
@@ -244,9 +216,6 @@ class ClaimTable(Table[ResourceClaim]):
     def releasing(self, claim: ResourceClaim) -> bool:
         """Tell whether a pod or the allocation is about to be taken off a claim.
 
-        Args:
-            claim: any claim.
-
         Returns:
             True when a decision must not count on either.
         """
@@ -264,9 +233,6 @@ class ClaimTable(Table[ResourceClaim]):
 
 def owner_of_extended(claim: ResourceClaim) -> str:
     """Tell which pod's extended resources a claim serves.
-
-    Args:
-        claim: any claim.
 
     Returns:
         The pod's uid; "" for claims that serve none.
@@ -312,11 +278,8 @@ class DeviceObjects:
     def class_of(self, resource: str) -> str | None:
         """Find the class whose devices serve an extended resource.
 
-        Of several classes that name the resource, the newest counts, and of equally old ones the first by name, as in
+        If several classes name the resource, the newest counts. If these are equally old, the first by name counts, as in
         kube-scheduler.
-
-        Args:
-            resource: its name.
 
         Returns:
             The name of the class; None when no class serves the resource.
@@ -333,9 +296,6 @@ class DeviceObjects:
 
     def served(self, pod: PodInfo) -> dict[str, str]:
         """Find the classes that serve a pod's requests.
-
-        Args:
-            pod: for its requests.
 
         Returns:
             Class by resource, for the requested resources that a class serves.

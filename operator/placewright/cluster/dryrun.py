@@ -1,4 +1,4 @@
-"""Dry runs: preemption removes pods from their rows and adds pods, to see whether a pod would fit, before any pod is evicted.
+"""Dry runs: preemption removes and adds pods to see whether a pod would fit, before any pod is evicted.
 
 The columns themselves are changed and changed back. kube-scheduler clones the node instead; a clone of columns would cost all
 rows for a trial of one.
@@ -13,7 +13,7 @@ from placewright.api.pods import PodInfo
 
 #: Pods, each with the row that it is put on or taken from.
 Moves = Sequence[tuple[int, PodInfo]]
-#: By uid, a pod and its net change: added (1) or removed (-1).
+#: Pods by uid, each with its net change: added (1) or removed (-1).
 Net = dict[str, tuple[PodInfo, int]]
 _NOTHING: Final[Net] = {}
 
@@ -39,11 +39,7 @@ class DryRunCluster:
         self._count_in(pods, 1)
 
     def remove(self, pods: Moves) -> None:
-        """Count pods off their rows.
-
-        Args:
-            pods: each with its row.
-        """
+        """Count pods off their rows."""
         self._count_in(pods, -1)
 
     def undo(self) -> None:
@@ -61,9 +57,6 @@ class DryRunCluster:
 
     def net(self, row: int | None) -> Mapping[str, tuple[PodInfo, int]]:
         """Return the net change of a row.
-
-        Args:
-            row: None for a node without a row.
 
         Returns:
             Pods with their net changes, by uid.
@@ -85,10 +78,6 @@ class DryRunCluster:
 
 def net_of(dry_runs: Iterable[DryRunCluster], row: int | None) -> Net:
     """Add up the net changes of nested dry runs on one row.
-
-    Args:
-        dry_runs: those in effect, the outermost first.
-        row: None for a node without a row.
 
     Returns:
         Pods with their net changes, by uid.

@@ -23,8 +23,8 @@ class EncodedColumn(Generic[V]):
         default: the value of rows that were never set.
 
     Attributes:
-        values: distinct values by code; code 0 is the default. Values that no row has are dropped when they outnumber the rows,
-            so that a cluster whose nodes come and go does not grow this list forever.
+        values: distinct values by code; code 0 is the default. Values that no row has are dropped when they outnumber the rows.
+            Otherwise the list would grow forever while nodes come and go.
     """
 
     def __init__(self, capacity: int, default: V) -> None:
@@ -33,12 +33,7 @@ class EncodedColumn(Generic[V]):
         self._codes = np.zeros(capacity, np.int32)
 
     def set(self, row: int, value: V) -> None:
-        """Set the value of a row.
-
-        Args:
-            row: below the capacity.
-            value: hashable.
-        """
+        """Set the value of a row."""
         code = self._codes_of.get(value)
         if code is None:
             # Collecting at every new value would read all rows each time; at twice the rows it is O(1) amortised.
@@ -55,23 +50,13 @@ class EncodedColumn(Generic[V]):
     def code(self, value: V) -> int | None:
         """Return the code of a value.
 
-        Args:
-            value: hashable.
-
         Returns:
             An index into `values`; None when no row ever had the value.
         """
         return self._codes_of.get(value)
 
     def codes(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Return the codes of rows, without a call for each value.
-
-        Args:
-            rows: to be answered.
-
-        Returns:
-            Shape (len(rows),) int32.
-        """
+        """Return the codes of rows, shape (len(rows),) int32, without a call for each value."""
         return self._codes[rows]
 
     def grow(self, capacity: int) -> None:
@@ -79,30 +64,15 @@ class EncodedColumn(Generic[V]):
         self._codes = np.concatenate([self._codes, np.zeros(capacity - len(self._codes), np.int32)])
 
     def where(self, rows: NDArray[np.intp], test: Callable[[V], bool]) -> NDArray[np.bool_]:
-        """Ask `test` once for each distinct value and gather the answers.
+        """Ask `test` once for each distinct value and gather the answers, shape (len(rows),).
 
         Example:
             cluster.taints.where(rows, lambda taints: tolerated(taints, pod))   # 3 calls for 5,000 nodes with 3 sets of taints
-
-        Args:
-            rows: to be answered.
-            test: of one value.
-
-        Returns:
-            Shape (len(rows),) bool.
         """
         return self._apply(rows, test, np.bool_)
 
     def gather(self, rows: NDArray[np.intp], number: Callable[[V], int]) -> NDArray[np.int64]:
-        """Compute `number` once for each distinct value and gather the results.
-
-        Args:
-            rows: to be answered.
-            number: of one value.
-
-        Returns:
-            Shape (len(rows),) int64.
-        """
+        """Compute `number` once for each distinct value and gather the results, shape (len(rows),) int64."""
         return self._apply(rows, number, np.int64)
 
     def _apply(self, rows: NDArray[np.intp], function: Callable[[V], Any], dtype: type[D]) -> NDArray[D]:

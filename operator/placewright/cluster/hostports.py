@@ -19,13 +19,7 @@ class HostPorts:
         self._claims: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
 
     def add(self, ports: Sequence[HostPort], row: int, delta: int) -> None:
-        """Claim or release ports on a row.
-
-        Args:
-            ports: of one pod.
-            row: the pod's.
-            delta: 1 to claim, -1 to release.
-        """
+        """Claim or release ports on a row."""
         for protocol, port, address in ports:
             addresses = self._claims.setdefault((protocol, port), {})
             rows = addresses.setdefault(address, {})
@@ -35,17 +29,10 @@ class HostPorts:
                 del self._claims[protocol, port]
 
     def free(self, ports: Sequence[HostPort], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return True where none of these ports is taken.
+        """Return True for rows on which none of these ports is taken; shape (len(rows),).
 
         Two claims of one port conflict when their addresses are equal or one of them is the wildcard. Only claims of these
         ports are looked at.
-
-        Args:
-            ports: of one pod.
-            rows: to be answered.
-
-        Returns:
-            Shape (len(rows),) bool.
         """
         taken: set[int] = set()
         for protocol, port, address in ports:

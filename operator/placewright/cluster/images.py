@@ -33,12 +33,7 @@ class Images:
         self._on_row: dict[int, dict[str, int]] = {}
 
     def set_row(self, row: int, images: Iterable[ContainerImage]) -> None:
-        """Replace the images of a row.
-
-        Args:
-            row: of the node.
-            images: as the node's status lists them.
-        """
+        """Replace the images of a row."""
         present = {name: image.size_bytes for image in images for name in image.names or ()}
         before = self._on_row.get(row, {})
         # A node's status repeats its images with every update. Only a change may invalidate scores that are kept.
@@ -53,9 +48,6 @@ class Images:
 
     def get(self, name: str) -> ImageState | None:
         """Find an image.
-
-        Args:
-            name: as nodes report it.
 
         Returns:
             Its size and rows; None when no node has it.

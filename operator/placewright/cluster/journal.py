@@ -46,9 +46,6 @@ class Log(Generic[E]):
     def since(self, position: int) -> Sequence[E] | None:
         """Return the changes after a position.
 
-        Args:
-            position: an earlier `position` of this log.
-
         Returns:
             The changes in order, with repeats; None when the log no longer has them all.
         """
@@ -101,9 +98,6 @@ class Journal(Log[int]):
     def since(self, position: int) -> Sequence[int] | None:
         """Return the rows that changed after a position.
 
-        Args:
-            position: an earlier `position` of this journal.
-
         Returns:
             Rows in order, with repeats; None when the journal no longer has them all.
         """
@@ -114,9 +108,6 @@ class Journal(Log[int]):
         """Return the rows that changed after a position, without a copy.
 
         The array is read at once and never written: the next `append` may change it.
-
-        Args:
-            position: an earlier `position` of this journal.
 
         Returns:
             Rows in order, with repeats; None when the journal no longer has them all.
@@ -133,15 +124,7 @@ def distinct(*changes: Sequence[int]) -> NDArray[np.intp]:
 
 
 def distinct_rows(entries: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    """Return the distinct rows among entries, ascending.
-
-    Args:
-        entries: rows, with repeats.
-        size: above every entry.
-
-    Returns:
-        An index array.
-    """
+    """Return the distinct rows among entries, ascending."""
     if len(entries) * _WORTH_MARKING < size:
         return np.unique(entries) if len(entries) > 1 else entries.copy()
     marked = np.zeros(size, np.bool_)

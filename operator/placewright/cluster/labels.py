@@ -32,16 +32,7 @@ class LabelColumn(EncodedColumn[str | None]):
         self._numbers: tuple[list[str | None], int, Int64s, NDArray[np.bool_]] | None = None
 
     def compared(self, rows: NDArray[np.intp], bound: int, *, above: bool) -> NDArray[np.bool_]:
-        """Return True where the label's value is a number above or below a bound, as the operators Gt and Lt ask.
-
-        Args:
-            rows: to be answered.
-            bound: exclusive.
-            above: True for Gt, False for Lt.
-
-        Returns:
-            Shape (len(rows),) bool.
-        """
+        """Return True for rows whose label is a number above or below a bound, as Gt and Lt ask; shape (len(rows),)."""
         numbers, are_numbers = self._as_numbers()
         # Compared once for each distinct value, then gathered by row.
         return (are_numbers & (numbers > bound if above else numbers < bound))[self.codes(rows)]
@@ -72,12 +63,7 @@ class LabelColumns:
         self._nowhere: LabelColumn = LabelColumn(capacity)
 
     def set_row(self, row: int, labels: Labels) -> None:
-        """Replace the labels of a row.
-
-        Args:
-            row: of the node.
-            labels: empty for a row that holds no node.
-        """
+        """Replace the labels of a row."""
         before = self._rows.get(row, {})
         if labels == before:
             return
@@ -96,9 +82,6 @@ class LabelColumns:
 
     def column(self, key: str) -> LabelColumn:
         """Return the column of a label. Read it at once: the column of a key may be replaced later.
-
-        Args:
-            key: any key; tenants may invent them.
 
         Returns:
             Each row's value; None where the node does not have the label.

@@ -1,6 +1,6 @@
 """The rows of the cluster's table: one row for each node, and the columns that node objects fill.
 
-`Cluster` builds on this and adds the pods. A removed node leaves a free row, which the next new node takes, so that the table
+`Cluster` builds on this and adds the pods. A removed node leaves a free row, which the next new node takes. So the table
 does not grow while nodes come and go.
 """
 
@@ -111,9 +111,6 @@ class NodeRows:
     def row(self, node: NodeName) -> int | None:
         """Find the row of a node.
 
-        Args:
-            node: its name.
-
         Returns:
             An index into every column; None for an unknown node.
         """
@@ -136,9 +133,6 @@ class NodeRows:
 
     def label(self, key: str) -> LabelColumn:
         """Return the column of a label.
-
-        Args:
-            key: any key.
 
         Returns:
             Each node's value; None where a node does not have the label.

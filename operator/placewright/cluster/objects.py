@@ -1,4 +1,4 @@
-"""Cluster objects that are neither nodes nor pods, kept as the API server shows them for the plugins that read them."""
+"""Objects that are neither nodes nor pods, as the API server shows them, for the plugins that read them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class ClusterObjects:
     Attributes:
         version: grows with every change of a kind that has no table; a fingerprint for columns that read these kinds.
         changes: the objects of these kinds that appeared, changed or went, in order.
-        namespaces: by name.
-        services: by `namespace/name`.
-        replication_controllers: by `namespace/name`.
-        replica_sets: by `namespace/name`.
-        stateful_sets: by `namespace/name`.
-        disruption_budgets: by `namespace/name`.
+        namespaces: objects by name.
+        services: objects by `namespace/name`.
+        replication_controllers: objects by `namespace/name`.
+        replica_sets: objects by `namespace/name`.
+        stateful_sets: objects by `namespace/name`.
+        disruption_budgets: objects by `namespace/name`.
         storage: volumes and their objects, with versions of their own.
         devices: devices and claims to them, with versions of their own.
         pod_groups: objects that declare groups of pods; read through `Cluster.pod_groups`.
@@ -79,9 +79,6 @@ class ClusterObjects:
     def put(self, item: ClusterObject) -> ClusterObject | None:
         """Add or replace an object, without those of its fields that are beyond their bound.
 
-        Args:
-            item: of any kind in `KINDS`.
-
         Returns:
             The object as it was before; None for a new object.
         """
@@ -100,7 +97,7 @@ class ClusterObjects:
         """Remove an object.
 
         Args:
-            item: of any kind in `KINDS`; only its kind and name count.
+            item: an object of a kind in `KINDS`; only its kind and name count.
 
         Returns:
             The object as it was before; None when it was unknown.
@@ -120,9 +117,6 @@ class ClusterObjects:
         """Return the objects of a kind that a plugin declares as its source; an empty table where none was read.
 
         The table's `version` grows with every change: a fingerprint for columns that read it.
-
-        Args:
-            kind: the struct of the source.
 
         Raises:
             TypeError: the kind is an attribute of this class.
@@ -144,14 +138,7 @@ class ClusterObjects:
         self.changes.append(ObjectChange(kind, key))
 
     def of_kind(self, kind: type[ClusterObject]) -> Mapping[str, Any]:
-        """Return the objects of a kind that has no table.
-
-        Args:
-            kind: Namespace, Service, a workload or PodDisruptionBudget.
-
-        Returns:
-            Objects by key; a view.
-        """
+        """Return the objects of a kind that has no table."""
         return self._by_kind[kind]
 
     def shown(self) -> Iterator[ClusterObject]:
@@ -163,9 +150,6 @@ class ClusterObjects:
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Return the labels of a namespace.
-
-        Args:
-            name: of the namespace.
 
         Returns:
             The labels; empty when the namespace is unknown.

@@ -32,24 +32,11 @@ class ObjectSelectors:
         return self._known.nbytes
 
     def forget(self, kind: type[object], metadata: ObjectMeta) -> None:
-        """Drop the selector of an object that is gone.
-
-        Args:
-            kind: of the object.
-            metadata: of the object.
-        """
+        """Drop the selector of an object that is gone."""
         self._known.pop((kind, metadata.namespace, metadata.name))
 
     def of(self, kind: type[object], metadata: ObjectMeta, written: LabelSelector) -> Selector:
         """Compile a selector, or return it as it was compiled before.
-
-        Args:
-            kind: of the object that has the selector.
-            metadata: of that object.
-            written: the selector, as decoded.
-
-        Returns:
-            The selector.
 
         Raises:
             SelectorError: the API server would refuse it.

@@ -1,6 +1,6 @@
 """A cluster that reports each change of its columns in order, so that a shadow's cluster can follow it.
 
-A pod that is confirmed where it is assumed, or that changes and counts alike, changes no column and is not reported.
+A pod is not reported if it is confirmed where it is assumed. Nor is a pod whose change leaves all counts the same.
 """
 
 from __future__ import annotations
@@ -22,12 +22,7 @@ class ClusterListener(Protocol):
         """Note that a node is gone."""
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
-        """Note that a pod came onto a node, or that a pod on it counts differently now (labels, requests, deletion).
-
-        Args:
-            pod: as it counts now.
-            node: where it stands.
-        """
+        """Note that a pod came onto a node, or that a pod on it counts differently now (labels, requests, deletion)."""
 
     def pod_left(self, uid: str) -> None:
         """Note that a pod left its node. When it moved to another node, `pod_stands` follows at once."""

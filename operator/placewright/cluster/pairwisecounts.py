@@ -39,10 +39,6 @@ class PairwiseCounts:
             tally[row]                   # pods of namespace shop with matching labels, on one row
             tally.by_row(cluster.size)   # on every row
 
-        Args:
-            selection: which pods to count.
-            size: rows of the cluster.
-
         Returns:
             A tally that follows the cluster from now on; the same object for an equal selection, as long as it is kept.
         """
@@ -65,9 +61,6 @@ class PairwiseCounts:
 
     def rows(self, group: PairwiseKey) -> Mapping[int, int]:
         """Return the pods of one group by row.
-
-        Args:
-            group: their key.
 
         Returns:
             Number of pods by row, above 0; a view.

@@ -27,7 +27,7 @@ _GROUP_BYTES: Final = 1024
 _INDEXED: Final = 3
 #: Copies of an affinity: the decoded one, and the compiled one.
 _COMPILED: Final = 2
-#: Up to this many groups, testing each one is cheaper than combining the selector's expressions.
+#: Number of groups up to which testing each one is cheaper than combining the selector's expressions.
 _FEW_GROUPS: Final = 16
 
 
@@ -36,7 +36,7 @@ class PairwiseGroup:
     """One group: its pods by row, and the tallies that count them.
 
     Attributes:
-        key: what the group's pods have in common.
+        key: the part that the group's pods have in common.
         labels: the key's labels, by name.
         rows: number of pods, by row; never 0.
         tallies: the tallies whose selection picks this group.
@@ -61,8 +61,8 @@ _Groups = dict[PairwiseGroup, None]
 class PairwiseGroups:
     """All groups that have pods, and groups that had some lately.
 
-    Invariant: every group is in `_by_namespace` and in `_by_carrier` once, and for each of its labels whose key is in
-    `_by_label`, under that key, its value and its namespace. A key enters `_by_label` when a selection first asks for it, and
+    Invariant: every group is in `_by_namespace` and in `_by_carrier` once. For each of its labels whose key is in `_by_label`,
+    it is under that key, its value and its namespace. A key enters `_by_label` when a selection first asks for it, and
     leaves with the last group that has it.
 
     Attributes:
@@ -77,7 +77,7 @@ class PairwiseGroups:
         self._groups_with: Counter[str] = Counter()
         self._empty: dict[PairwiseGroup, int] = {}
         self._empty_bytes = 0
-        #: Of groups with pods; their labels count with the pods.
+        #: Bytes of groups with pods; their labels count with the pods.
         self._affinity_bytes = 0
         #: Groups that were empty at the last beat. They may have pods again, or be gone.
         self._long_empty: Sequence[PairwiseGroup] = ()
@@ -95,9 +95,6 @@ class PairwiseGroups:
     def get(self, key: PairwiseKey) -> PairwiseGroup | None:
         """Find a group.
 
-        Args:
-            key: its pods'.
-
         Returns:
             The group; None when no pod has had this key lately.
         """
@@ -107,14 +104,7 @@ class PairwiseGroups:
     # --- coming and going ----------------------------------------------------------------------------------------------------
 
     def open(self, pod: PodInfo) -> PairwiseGroup:
-        """Add a group; the caller knows that there is none.
-
-        Args:
-            pod: its first pod, which is counted later.
-
-        Returns:
-            The group, without pods.
-        """
+        """Add a group; the caller knows that there is none."""
         key = pod.pairwise_key
         # Other schedulers may have placed a pod that is beyond a limit. Its terms would cost each later decision what the limit
         # forbids.
@@ -178,14 +168,7 @@ class PairwiseGroups:
     # --- finding -------------------------------------------------------------------------------------------------------------
 
     def selected(self, selection: PodSelection) -> list[PairwiseGroup]:
-        """Find the groups whose pods a selection picks.
-
-        Args:
-            selection: which pods to count.
-
-        Returns:
-            The groups, each once.
-        """
+        """Find the groups whose pods a selection picks."""
         near = list(self._near(selection))
         if len(near) <= _FEW_GROUPS:
             return [group for group in near if selection.selects(group.key, group.labels)]

@@ -55,45 +55,19 @@ class PodFollower:
         """
 
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
-        """Take in a pod that stays on its node and counts differently now, in a column or by its readiness.
-
-        Args:
-            old: the version before.
-            new: the version now.
-            row: as for `pod_enters`.
-        """
+        """Take in a pod that stays on its node and counts differently now, in a column or by its readiness."""
 
     def pod_confirmed(self, pod: PodInfo, row: int | None) -> None:
-        """Take in that the API server shows an assumed pod on its node, with the annotations of its Binding.
-
-        Args:
-            pod: as the API server shows it.
-            row: as for `pod_enters`.
-        """
+        """Take in that the API server shows an assumed pod on its node, with the annotations of its Binding."""
 
     def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
-        """Take in a pod that left its node, was deleted there, or has ended.
-
-        Args:
-            pod: the last version.
-            row: as for `pod_enters`.
-        """
+        """Take in a pod that left its node, was deleted there, or has ended."""
 
     def row_appears(self, row: int, pods: Iterable[PodInfo]) -> None:
-        """Take in a new node.
-
-        Args:
-            row: its row.
-            pods: known to be on it before.
-        """
+        """Take in a new node."""
 
     def row_ends(self, row: int, node: NodeName) -> None:
-        """Take in that a node is gone. Its pods leave later, each by itself, and have no row until then.
-
-        Args:
-            row: its row until now.
-            node: its name.
-        """
+        """Take in that a node is gone. Its pods leave later, each by itself, and have no row until then."""
 
     def dry_run_counts(self, pods: Moves, sign: int) -> None:
         """Take in a step of a dry run, or its undoing.

@@ -1,4 +1,4 @@
-"""The rules that keep a group of pods from ever being placed, each as one line that names the object and the field.
+"""The rules that keep a group of pods from ever being placed. Each is a line that names the object and the field.
 
 GangScheduling and the scheduler of groups ask these rules before anything else. The members then wait with the line, and no
 node is looked at.
@@ -37,10 +37,6 @@ _NAMED_BY: Final = {
 def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
     """Say what is wrong with the declaration of a group, or that it does not exist.
 
-    Args:
-        pod_groups: the declared groups.
-        ref: the group that a pod names.
-
     Returns:
         One line; "" when nothing is wrong.
     """
@@ -73,14 +69,7 @@ def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
 
 
 def count_field(ref: GroupRef) -> str:
-    """Name the field that says how many members are placed together.
-
-    Args:
-        ref: the group; its form decides.
-
-    Returns:
-        A path, as `spec.minMember`.
-    """
+    """Name the field that says how many members are placed together."""
     if ref.form is Form.NATIVE:
         return "spec.schedulingPolicy.gang.minCount"
     if ref.form is Form.WORKLOAD:
@@ -90,10 +79,6 @@ def count_field(ref: GroupRef) -> str:
 
 def standing(cluster: Cluster, ref: GroupRef) -> bool:
     """Return whether a member stands on a node or is assumed there. Members that are being deleted do not count.
-
-    Args:
-        cluster: only read.
-        ref: the group.
 
     Returns:
         True when the remaining members are placed one by one.

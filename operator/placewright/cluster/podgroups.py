@@ -31,7 +31,7 @@ class GroupObjects:
     """The objects that declare groups, a table for each kind.
 
     Attributes:
-        tables: by kind.
+        tables: tables by kind.
         by_form: the same tables, by the form of the declaration.
     """
 
@@ -44,11 +44,7 @@ class PodGroups:
     """The groups of one cluster. `Cluster` reports members that come to a node or leave it; all others read."""
 
     def __init__(self, objects: GroupObjects) -> None:
-        """Start without members.
-
-        Args:
-            objects: the tables of objects that declare groups.
-        """
+        """Start without members."""
         self._objects = objects
         #: Uids of members on nodes; groups without any are not here.
         self._placed: dict[GroupRef, dict[str, None]] = {}
@@ -78,9 +74,6 @@ class PodGroups:
     def get(self, ref: GroupRef) -> PodGroup | None:
         """Read a group as it is declared now.
 
-        Args:
-            ref: as a member names it.
-
         Returns:
             The group; None when no object declares it.
         """
@@ -106,9 +99,6 @@ class PodGroups:
     def object_of(self, ref: GroupRef) -> GroupObject | None:
         """Find the object that declares a group.
 
-        Args:
-            ref: as a member names it.
-
         Returns:
             The object; None when there is none.
         """
@@ -117,9 +107,6 @@ class PodGroups:
 
     def placed(self, ref: GroupRef) -> AbstractSet[str]:
         """Return the members on nodes.
-
-        Args:
-            ref: the group.
 
         Returns:
             Uids of members that stand on a node or are assumed there; a view, not to be kept over changes.
@@ -134,16 +121,13 @@ class PodGroups:
     def running(self, ref: GroupRef) -> int:
         """Count the placed members that run.
 
-        Args:
-            ref: the group.
-
         Returns:
             At most the number of placed members.
         """
         return self._running.get(ref, 0)
 
     def take_stirred(self) -> set[GroupRef]:
-        """Return the groups in which a member began or ceased to run since the last call, for the writer of group status."""
+        """Return the groups in which a member began or ceased to run since the last call. The writer of group status asks."""
         taken, self._stirred = self._stirred, set()
         return taken
 
@@ -163,12 +147,7 @@ class PodGroups:
         self._moves += 1
 
     def replace(self, old: PodInfo, new: PodInfo) -> None:
-        """Note that a pod on a node changed; its group may have changed, too.
-
-        Args:
-            old: the pod before.
-            new: the pod now.
-        """
+        """Note that a pod on a node changed; its group may have changed, too."""
         if old.pod_group != new.pod_group:
             self.leave(old)
             self.enter(new)

@@ -30,11 +30,11 @@ class PodSelection:
     """Which pods to count. A value that computes its hash once, because it is looked up in every scheduling cycle.
 
     Args:
-        namespaces: where to count; None for all namespaces.
+        namespaces: namespaces whose pods count; None for all.
         selector: the pods' labels must satisfy it.
         terminating: whether pods that are being deleted count.
         carriers: only pods that carry one of these affinities; None for any pod.
-        weights: how much each pod of a carrier counts, not 0; None counts each as 1.
+        weights: weight of each pod of a carrier, not 0; None counts each as 1.
     """
 
     __slots__ = ("_hash", "carriers", "namespaces", "selector", "terminating", "weights")
@@ -78,31 +78,17 @@ class PodSelection:
     def weight_of(self, group: PairwiseKey) -> int:
         """Return the weight of a selected group's pods.
 
-        Args:
-            group: selected by this selection.
-
         Returns:
             How much each pod counts; 1 without weights.
         """
         return 1 if self.weights is None else self.weights[AffinityCarrier(group.namespace, group.affinity)]
 
     def selects(self, group: PairwiseKey, labels: Mapping[str, str]) -> bool:
-        """Return whether the pods of a group are counted.
-
-        Args:
-            group: the pods' key.
-            labels: the key's labels, by name.
-
-        Returns:
-            True when they are.
-        """
+        """Return whether the pods of a group are counted."""
         return self.covers(group) and self.selector.matches(labels)
 
     def covers(self, group: PairwiseKey) -> bool:
         """Test a group without its labels.
-
-        Args:
-            group: the pods' key.
 
         Returns:
             True when its pods are counted if their labels satisfy the selector.

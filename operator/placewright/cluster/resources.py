@@ -26,7 +26,7 @@ class ResourceColumn:
         allocatable: amount that each row's node offers; shape (capacity,) int64.
         requested: amount that each row's pods request; shape (capacity,) int64.
         free: the difference; shape (capacity,) int64.
-        largest: at least the largest amount that any row offers. It does not fall when a row offers less, because finding the
+        largest: an amount that no row exceeds. It does not fall when a row offers less, because finding the
             new maximum would read all rows.
     """
 
@@ -45,7 +45,7 @@ class ResourceColumn:
         """Set the amount that a row offers.
 
         Args:
-            row: of the node.
+            row: the node's row.
             amount: 0 for a node that does not offer the resource.
 
         Returns:
@@ -58,12 +58,7 @@ class ResourceColumn:
         return bool(before) and not self._offering
 
     def ask(self, row: int, amount: int) -> None:
-        """Add an amount, negative to subtract, to the requests on a row.
-
-        Args:
-            row: of the pod's node.
-            amount: milli-CPU, bytes or a count.
-        """
+        """Add an amount, negative to subtract, to the requests on a row."""
         self.requested[row] += amount
         self.free[row] -= amount
 
@@ -99,21 +94,13 @@ class Resources:
     def column(self, name: str) -> ResourceColumn:
         """Return the column of a resource. Read it at once and do not write: it may be replaced later.
 
-        Args:
-            name: of the resource.
-
         Returns:
             The column; one of zeros when no node offers the resource.
         """
         return self._columns.get(name, self._nothing)
 
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
-        """Replace the amounts that a node offers. An amount of 0 is no offer.
-
-        Args:
-            row: of the node.
-            amounts: by resource.
-        """
+        """Replace the amounts that a node offers. An amount of 0 is no offer."""
         offered = {name: amount for name, amount in amounts.items() if amount > 0}
         for name in offered.keys() - self._columns.keys():
             self._open(name)
@@ -133,13 +120,7 @@ class Resources:
             self._not_offered[name] = dict(zip(rows.tolist(), requested[rows].tolist(), strict=True))
 
     def add_requests(self, row: int, amounts: Mapping[str, int], sign: int) -> None:
-        """Add a pod's requests to a row, or subtract them.
-
-        Args:
-            row: of the pod's node.
-            amounts: by resource.
-            sign: 1 to add, -1 to subtract.
-        """
+        """Add a pod's requests to a row, or subtract them."""
         for name, amount in amounts.items():
             column = self._columns.get(name)
             if column is None:
@@ -148,13 +129,7 @@ class Resources:
                 column.ask(row, sign * amount)
 
     def add_all(self, rows: NDArray[np.intp], requests: Sequence[Mapping[str, int]], sign: int) -> None:
-        """Add the requests of many pods, or subtract them, one column at a time.
-
-        Args:
-            rows: the row of each pod; rows may repeat.
-            requests: amounts by resource, of each pod.
-            sign: 1 to add, -1 to subtract.
-        """
+        """Add the requests of many pods, or subtract them, one column at a time."""
         asking: dict[str, tuple[list[int], list[int]]] = {}
         for index, amounts in enumerate(requests):
             for name, amount in amounts.items():
@@ -192,13 +167,5 @@ class Resources:
 
 
 def grown(column: NDArray[D], capacity: int) -> NDArray[D]:
-    """Return a copy of a column with room for `capacity` rows; new rows are 0.
-
-    Args:
-        column: shape (fewer,).
-        capacity: at least the column's length.
-
-    Returns:
-        Shape (capacity,).
-    """
+    """Return a copy of a column with room for `capacity` rows, shape (capacity,); new rows are 0."""
     return np.concatenate([column, np.zeros(capacity - len(column), column.dtype)])

@@ -15,7 +15,7 @@ from placewright.api.selectors import Selector
 
 T = TypeVar("T", bound=Hashable)
 
-#: A selector that would need more buckets than this goes into a bucket that every label set visits, because visiting buckets costs, too.
+#: Most buckets of a selector. A selector that would need more goes into a bucket that every label set visits.
 _MOST_BUCKETS: Final = 64
 
 _Pair = tuple[str, str]
@@ -24,15 +24,7 @@ Place = tuple[str | None, tuple[str, str | None] | None]
 
 
 def places_met(namespace: str, labels: Iterable[_Pair]) -> list[Place]:
-    """Return the buckets that a label set visits. Each selector that matches the labels is in one of them, whichever `places_of` chose.
-
-    Args:
-        namespace: of the labelled pods.
-        labels: their labels.
-
-    Returns:
-        Keys of buckets, distinct.
-    """
+    """Return the buckets that a label set visits. Each selector that matches the labels is in one of them, whichever `places_of` chose."""
     places: list[Place] = [(namespace, None), (None, None)]
     for pair in labels:
         places.append((namespace, pair))
@@ -42,10 +34,6 @@ def places_met(namespace: str, labels: Iterable[_Pair]) -> list[Place]:
 
 def places_of(namespaces: Collection[str] | None, selector: Selector) -> list[Place]:
     """Return a few buckets. Every label set that the selector matches visits one of them.
-
-    Args:
-        namespaces: that the selector applies to; None for all.
-        selector: of labels.
 
     Returns:
         Keys of buckets, as few as one requirement allows.
@@ -78,11 +66,10 @@ class _Bucket(Generic[T]):
 class SelectorIndex(Generic[T]):
     """Items under their selections: namespaces and labels.
 
-    Invariant: each item is under one of its `In` requirements, in one bucket for each of its namespaces and each of the
-    requirement's values; without such a requirement it is under a key that it demands, and else in one bucket for each namespace.
-    A label set visits the buckets of its labels and of their keys, and the bucket for any labels, in its own namespace and in that
-    for all. So it meets every item whose selector matches it, once, and otherwise only items that share a label or a key with it, or
-    demand no key.
+    Invariant: each item is under one of its `In` requirements. There it is in a bucket for each namespace and value. Without
+    such a requirement it is under a key that it demands. Without a key it is in a bucket for each namespace. A label set visits the buckets
+    of its labels, of their keys, and for any labels. It does so in its own namespace and in the one for all. So it meets every item
+    whose selector matches it, once. The other items that it meets share a label or a key with it, or demand no key.
 
     Attributes:
         version: grows with every item that comes or goes.
@@ -99,13 +86,7 @@ class SelectorIndex(Generic[T]):
         return len(self._places)
 
     def add(self, item: T, namespaces: Collection[str] | None, selector: Selector) -> None:
-        """Add an item that is not in the index.
-
-        Args:
-            item: hashable.
-            namespaces: that the selector applies to; None for all.
-            selector: of labels.
-        """
+        """Add an item that is not in the index."""
         places = self._places[item] = self._rarest(namespaces, selector)
         self.version += 1
         for place in places:
@@ -132,9 +113,6 @@ class SelectorIndex(Generic[T]):
     def is_broad(self, item: T) -> bool:
         """Tell whether an item is met by label sets with any values.
 
-        Args:
-            item: in the index.
-
         Returns:
             True when its selector names no value of a label, or too many.
         """
@@ -142,10 +120,6 @@ class SelectorIndex(Generic[T]):
 
     def meeting(self, namespace: str, labels: Collection[_Pair]) -> Iterator[T]:
         """Iterate over every item whose selector may match these labels, each once.
-
-        Args:
-            namespace: of the labelled pods.
-            labels: their labels.
 
         Returns:
             Items; the caller tests the selectors.
@@ -155,10 +129,6 @@ class SelectorIndex(Generic[T]):
 
     def stamps(self, namespace: str, labels: Collection[_Pair]) -> tuple[int, ...]:
         """Return a value that stays equal as long as `meeting` gives the same items.
-
-        Args:
-            namespace: of the labelled pods.
-            labels: their labels, in the same order each time.
 
         Returns:
             One stamp for each bucket with items.

@@ -43,8 +43,8 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 class Table(Generic[O]):
     """The objects of one kind, by name or by `namespace/name`.
 
-    A change that we are about to write may be assumed. It then stands in place of the object that the API server shows, until
-    the API server shows something newer or the assumption is taken back (kube-scheduler's `AssumeCache`).
+    A change that we are about to write may be assumed. It then stands in place of the object that the API server shows. It
+    ends when the API server shows a newer version, or when it is taken back (kube-scheduler's `AssumeCache`).
 
     Args:
         indexed_by: the value under which `where` finds an object; None for no index.
@@ -66,27 +66,11 @@ class Table(Generic[O]):
         self._index: dict[str, dict[str, O]] = {}
 
     def get(self, name: str, namespace: str = "") -> O | None:
-        """Return the object of that name, as it is assumed to be; None when there is none.
-
-        Args:
-            name: of the object.
-            namespace: "" for kinds without namespaces.
-
-        Returns:
-            The object.
-        """
+        """Return the object of that name, as it is assumed to be; None when there is none."""
         return self._items.get(f"{namespace}/{name}" if namespace else name)
 
     def shown(self, name: str, namespace: str = "") -> O | None:
-        """Return the object of that name as the API server showed it last; None when there is none.
-
-        Args:
-            name: of the object.
-            namespace: "" for kinds without namespaces.
-
-        Returns:
-            The object.
-        """
+        """Return the object of that name as the API server showed it last; None when there is none."""
         return self._shown.get(f"{namespace}/{name}" if namespace else name) or self.get(name, namespace)
 
     def values(self) -> Iterable[O]:
@@ -99,9 +83,6 @@ class Table(Generic[O]):
 
     def where(self, index: str) -> Iterable[O]:
         """Return the objects under a value of the table's index.
-
-        Args:
-            index: as `indexed_by` gives it.
 
         Returns:
             The objects, as they are assumed to be.
@@ -129,9 +110,6 @@ class Table(Generic[O]):
 
     def remove(self, item: O) -> O | None:
         """Remove an object, with any assumption about it.
-
-        Args:
-            item: only its name counts.
 
         Returns:
             The object as the API server showed it; None when it was unknown.
@@ -193,7 +171,7 @@ class StorageObjects:
         attachments: VolumeAttachments by name; `where` finds the attachments of a node.
         capacities: CSIStorageCapacities by namespace and name; `where` finds the capacities of a class.
         tables: the same tables, by kind.
-        selectors: of claims, and of the objects that `ClusterObjects` keeps.
+        selectors: compiled selectors of claims, and of the objects that `ClusterObjects` keeps.
     """
 
     def __init__(self) -> None:
@@ -212,9 +190,6 @@ class StorageObjects:
 def key_of(meta: ObjectMeta) -> str:
     """Return the key of an object.
 
-    Args:
-        meta: its metadata.
-
     Returns:
         `namespace/name`, or the name alone for an object without a namespace.
     """
@@ -223,9 +198,6 @@ def key_of(meta: ObjectMeta) -> str:
 
 def volume_class(volume: PersistentVolume) -> str:
     """Return the StorageClass of a volume.
-
-    Args:
-        volume: its old annotation counts before the field.
 
     Returns:
         The name of the class; "" for none.
@@ -236,9 +208,6 @@ def volume_class(volume: PersistentVolume) -> str:
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
     """Return the StorageClass that a claim asks for.
-
-    Args:
-        claim: its old annotation counts before the field.
 
     Returns:
         The name of the class; "" for none.

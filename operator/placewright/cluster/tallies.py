@@ -1,7 +1,7 @@
 """The tallies that are kept: made when a selection is first asked for, updated from then on, and dropped when there are too many.
 
 A plugin describes the pods that it wants counted (`PodSelection`) and gets a `Tally`. So a selector is matched once for each
-distinct group of pods, and the cost of a decision does not grow with pods that it does not count.
+distinct group of pods. The cost of a decision does not grow with pods that it does not count.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class _Charge(NamedTuple):
 
     Attributes:
         version: the tally's version then.
-        nbytes: of the tally and its selection.
-        selection: of the selection alone.
+        nbytes: bytes of the tally and its selection.
+        selection: bytes of the selection alone.
     """
 
     version: int
@@ -83,9 +83,6 @@ class Tallies:
         Args:
             selection: which pods to count.
             size: rows of the cluster, which decides how a tally stores its counts.
-
-        Returns:
-            The tally, up to date.
         """
         tally = self._kept.get(selection)
         if tally is None:

@@ -38,19 +38,14 @@ class CountedIn(Protocol):
         """The tally that holds the sum."""
 
     def add(self, row: int, delta: int) -> None:
-        """Add pods to a row.
-
-        Args:
-            row: the pods'.
-            delta: number of pods, negative to remove them.
-        """
+        """Add pods to a row; a negative `delta` takes pods off it."""
 
 
 class TakenRows(NamedTuple):
     """Rows that have pods, with the number of pods on each.
 
     Attributes:
-        rows: in no order; shape (taken,).
+        rows: rows with pods, in no order; shape (taken,).
         counts: shape (taken,).
     """
 
@@ -68,7 +63,7 @@ class Tally:
         serial: never used for another tally.
 
     Attributes:
-        serial: with `version`, a fingerprint: equal pairs promise equal counts.
+        serial: number of the tally. If it and `version` are equal, the counts are.
         version: grows with every change.
     """
 
@@ -88,10 +83,7 @@ class Tally:
         return self
 
     def weighing(self, weight: int) -> CountedIn:
-        """Return a place where each pod counts more than once.
-
-        Args:
-            weight: not 0.
+        """Return a place where each pod counts `weight` times; the weight is not 0.
 
         Returns:
             This tally for a weight of 1, else a `CountedIn` that multiplies.
@@ -123,12 +115,7 @@ class Tally:
     # --- writing -------------------------------------------------------------------------------------------------------------
 
     def add(self, row: int, delta: int) -> None:
-        """Add pods to a row.
-
-        Args:
-            row: the pods'.
-            delta: number of pods, negative to remove them.
-        """
+        """Add pods to a row; a negative `delta` takes pods off it."""
         self.version += 1
         if self._changes is not None:
             self._changes.append((row, delta))
@@ -186,14 +173,7 @@ class Tally:
         return TakenRows(np.fromiter(few.keys(), np.intp, len(few)), np.fromiter(few.values(), np.int64, len(few)))
 
     def by_row(self, size: int) -> NDArray[np.int32]:
-        """Return the pods on each row.
-
-        Args:
-            size: rows of the cluster.
-
-        Returns:
-            Shape (size,) int32.
-        """
+        """Return the pods on each row, shape (size,) int32."""
         counts = np.zeros(size, np.int32)
         if self._column is not None:
             length = min(size, len(self._column))
@@ -225,9 +205,6 @@ class Tally:
 
     def changes_since(self, position: int) -> Sequence[tuple[int, int]] | None:
         """Return the changes since `follow` returned a position.
-
-        Args:
-            position: as `follow` returned it.
 
         Returns:
             (row, pods added), in order; None when the tally no longer has them all.

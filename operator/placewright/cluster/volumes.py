@@ -1,7 +1,7 @@
 """Volumes that pods use, by row: disks that pods name directly, claims, and the pods that have any of either.
 
-Most pods use none and never come here. The volume behind a claim may change after its pod was placed, so pods are kept and not
-the volumes of their claims.
+Most pods use none and never come here. The volume behind a claim may change after its pod was placed. So pods are kept, and
+not the volumes of their claims.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ class Disk(NamedTuple):
     """A disk that a node mounts for one pod only, or for several pods that all read it.
 
     Attributes:
-        identity: where the disk lies. A Ceph image is one disk for each of its monitors, because two images are the same when
-            they share a monitor.
+        identity: place of the disk. A Ceph image is one disk for each of its monitors: two images that share a monitor are the same.
         read_only: whether the pod only reads it.
     """
 
@@ -32,9 +31,6 @@ def disks_of(volume: Volume) -> Iterator[Disk]:
     """Find the disks that a volume of a pod names.
 
     An EBS volume is never shared, whether it is read-only or not. Source: kube-scheduler's `VolumeRestrictions`.
-
-    Args:
-        volume: of a pod's spec.
 
     Returns:
         The disks; none for claims and other sources.
@@ -59,19 +55,16 @@ class VolumeUse:
 
     def __init__(self) -> None:
         self.journal = Journal()
-        #: By disk and row, the volumes that write to the disk, and the volumes that only read it.
+        #: Number of volumes that write to a disk, and of volumes that only read it, by disk and row.
         self._disks: dict[tuple[str, ...], dict[int, list[int]]] = {}
         self._claims: dict[str, int] = {}
-        #: By row and uid, a pod and how often it was added: a dry run may add a pod that is there, or remove one.
+        #: Pods by row and uid, each with how often it was added: a dry run may add a pod that is there, or remove one.
         self._pods: dict[int, dict[str, tuple[PodInfo, int]]] = {}
 
     # --- reading -----------------------------------------------------------------------------------------------------------
 
     def pods(self, row: int) -> Iterator[PodInfo]:
         """Return the pods with volumes on a row.
-
-        Args:
-            row: of the node.
 
         Returns:
             The pods, with the changes of dry runs.
@@ -81,10 +74,6 @@ class VolumeUse:
     def claimed(self, namespace: str, claim: str) -> int:
         """Return how many volumes of pods on nodes have this claim as their source.
 
-        Args:
-            namespace: of the claim.
-            claim: its name.
-
         Returns:
             The number, 0 for an unused claim.
         """
@@ -92,9 +81,6 @@ class VolumeUse:
 
     def taken(self, disks: Collection[Disk]) -> frozenset[int]:
         """Find the rows where a disk cannot be mounted once more.
-
-        Args:
-            disks: of the incoming pod.
 
         Returns:
             Rows where one of the disks is in use in a way that excludes another user.

@@ -1,7 +1,7 @@
 """Advice about a profile in effect: settings that are allowed, and perhaps not meant so.
 
-No author chose the defaults: a plugin that a profile has by default, with its default weight and arguments, gets no advice when it has
-nothing to do, because most clusters give some plugin nothing to do.
+No author chose the defaults. A plugin with its default weight and arguments gets no advice if it has nothing to do. Most clusters have
+such a plugin.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Recommendation:
     """One piece of advice.
 
     Attributes:
-        reason: for programs.
-        message: for people; names a remedy.
+        reason: word for programs.
+        message: sentences for people; they name a remedy.
         path: the field of the profile that it is about.
     """
 
@@ -98,14 +98,11 @@ def advise(
     """Advise the author of a profile in effect.
 
     Args:
-        profile: as resolved.
+        profile: the resolved profile.
         scorers: classes of its score plugins.
-        impact: of these plugins on decisions since the profile took effect.
+        impact: effect of these plugins on decisions since the profile took effect.
         catalogue: the plugins that exist here.
         around: the cluster.
-
-    Returns:
-        The advice; empty for none.
     """
     chosen = {each.name for each in scorers if _has_own_weight(each, profile.weights[each.name])}
     return (*advise_beforehand(profile, catalogue, around), *_drowning(profile, chosen), *_ineffective(profile, scorers, impact))
@@ -116,16 +113,7 @@ def advise_beforehand(
     catalogue: Mapping[str, type[Plugin]] = MappingProxyType({}),
     around: Surroundings = UNKNOWN_SURROUNDINGS,
 ) -> tuple[Recommendation, ...]:
-    """Advise the author of a profile that need not be in effect, such as one in a file.
-
-    Args:
-        profile: as resolved.
-        catalogue: the plugins that exist here.
-        around: the cluster that it is for.
-
-    Returns:
-        The advice; empty for none.
-    """
+    """Advise the author of a profile that need not be in effect, such as one in a file."""
     return (
         *_instead_of_kube_scheduler(profile),
         *_unprotected(profile),
@@ -201,7 +189,7 @@ def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Recommendat
 def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Recommendation]:
     """Find a chosen weight that is larger than all others together: no other plugin can outvote its plugin's full score.
 
-    Where the author set the other weights to 0, the remaining default is larger than the rest, too, and the author need not know that.
+    If the author set all other weights to 0, the remaining default is larger than the rest. That is no news to the author.
     """
     # Known without counting decisions, so it is said at once (decision 0016).
     total = sum(profile.weights.values()) + sum(e.weight for e in profile.extenders if e.prioritize_verb)
@@ -218,7 +206,7 @@ def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Rec
 def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], impact: ScoreImpact) -> Iterator[Recommendation]:
     for plugin in scorers:
         name, weight = plugin.name, profile.weights[plugin.name]
-        # On most clusters some default plugin has nothing to do, and a condition that is always there is not read (decision 0016).
+        # On most clusters some default plugin has nothing to do. A condition that is always there is not read (decision 0016).
         if not _chosen(plugin, weight, profile.args[name]):
             continue
         if impact.idle(name) >= ENOUGH_SAMPLES:

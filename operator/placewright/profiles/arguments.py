@@ -1,7 +1,7 @@
 """Plugin arguments: from `pluginConfig` to a checked instance of each plugin's `Args`, and the JSON Schema with the same rules.
 
-The schema of the arguments refuses and accepts the same values as this check, with two exceptions that a schema cannot express: rules
-across fields, which the arguments' own `validate` has, and whole numbers that are written with a fraction (`1.0`).
+The schema of the arguments refuses and accepts the same values as this check. Two exceptions remain: rules across fields,
+which the arguments' own `validate` has, and whole numbers with a fraction (`1.0`).
 """
 
 from __future__ import annotations
@@ -36,15 +36,6 @@ def resolve_args(
     """Convert the arguments of every plugin in `names`; its defaults where the profile has no entry for it.
 
     Arguments of plugins that the profile does not run are checked, too: one `enabled` puts them to use.
-
-    Args:
-        configs: `pluginConfig`, with the preset's arguments.
-        names: plugins that run.
-        catalogue: the plugins that exist here.
-        problems: takes the problems.
-
-    Returns:
-        Arguments by plugin.
 
     Raises:
         ProfileError: there are more problems than are looked for.
@@ -92,13 +83,6 @@ def read_args(plugin: type[Plugin], raw: Mapping[str, Any]) -> object:
 
         read_args(NodeResourcesFit, {"ignoredResources": ["example.com/gpu"]})
 
-    Args:
-        plugin: its class.
-        raw: `args` of a document.
-
-    Returns:
-        An instance of its `Args`.
-
     Raises:
         ProfileError: a field is unknown, has another type, or breaks a rule; with paths inside `args`.
     """
@@ -145,14 +129,7 @@ _KEYWORDS: Final[Mapping[str, str]] = {
 
 
 def argument_schema(plugin: type[Plugin]) -> Schema:
-    """Build the JSON Schema (2020-12) of a plugin's `args`.
-
-    Args:
-        plugin: its class.
-
-    Returns:
-        The schema.
-    """
+    """Build the JSON Schema (2020-12) of a plugin's `args`."""
     schema: Schema = {"description": f"Arguments of the plugin {plugin.name}."}
     schema |= _object(type_of(cast(Hashable, plugin.Args)))
     kind = f"{plugin.name}Args"
@@ -162,9 +139,6 @@ def argument_schema(plugin: type[Plugin]) -> Schema:
 
 def has_arguments(plugin: type[Plugin]) -> bool:
     """Whether a plugin has arguments.
-
-    Args:
-        plugin: its class.
 
     Returns:
         True when it has fields to set.
@@ -187,9 +161,6 @@ def broken_constraints(value: object, *, worded: bool = False) -> Iterator[Probl
 
 def too_long_texts(value: object) -> Iterator[Problem]:
     """Find the texts that are longer than their annotation allows, in words or not.
-
-    Args:
-        value: an instance of a struct or a dataclass.
 
     Yields:
         A problem for each field, with its path in documents.

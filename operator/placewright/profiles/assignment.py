@@ -1,11 +1,11 @@
 """Decides which profile a new pod is given: one function for the webhook, for `placewright profiles who`, and for the tests of the policy.
 
-An API server with MutatingAdmissionPolicy evaluates the same rules in CEL (`manifests/components/profile-assignment`), with one profile at
-a time and each time on the pod as the profile before left it. So the order must not matter: a pod that was given a profile carries the
-profile's rank in an annotation (`ASSIGNED`), and a profile of a higher rank that comes later replaces the first.
+An API server with MutatingAdmissionPolicy evaluates the same rules in CEL (`manifests/components/profile-assignment`). It evaluates one
+profile at a time, each on the pod that the profile before left. So the order must not matter. A pod that was given a profile carries the
+profile's rank in an annotation (`ASSIGNED`). A profile of a higher rank that comes later replaces the first.
 
-A pod that named a scheduler itself is left alone. The API server writes `default-scheduler` into every pod that names none before any
-admission, so a pod that chose it looks the same, and opts out with the label `ASSIGN_LABEL`.
+A pod that named a scheduler itself is left alone. The API server writes `default-scheduler` into every pod that names none,
+before any admission. So a pod that chose that scheduler looks the same, and opts out with the label `ASSIGN_LABEL`.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class NewPod:
 
     Attributes:
         namespace: the facts about its namespace.
-        labels, annotations: of the pod.
-        scheduler_name: as admission sees it: never empty.
-        node_name: of a pod that is created on its node, which needs no scheduler.
+        labels, annotations: metadata of the pod.
+        scheduler_name: schedulerName that admission sees; never empty.
+        node_name: node of a pod that is created on its node, which needs no scheduler.
     """
 
     namespace: NamespaceFacts
@@ -64,11 +64,8 @@ def new_pod(pod: Pod, namespace: NamespaceFacts) -> NewPod:
     """Take the facts from a decoded pod.
 
     Args:
-        pod: as decoded.
-        namespace: in which it is created; its own metadata may not say so.
-
-    Returns:
-        The facts.
+        pod: the decoded pod.
+        namespace: namespace in which it is created; its own metadata may lack it.
     """
     meta, spec = pod.metadata, pod.spec
     return NewPod(
@@ -78,14 +75,7 @@ def new_pod(pod: Pod, namespace: NamespaceFacts) -> NewPod:
 
 
 def rank_of(profile: SchedulingProfile) -> Rank:
-    """Rank a profile among the profiles that select a pod.
-
-    Args:
-        profile: as decoded.
-
-    Returns:
-        The rank, lowest first.
-    """
+    """Rank a profile among the profiles that select a pod."""
     pods, meta = profile.spec.pods, profile.metadata
     priority = 0 if pods is None or pods.priority is None else pods.priority
     return Rank(-priority, meta.creation_timestamp or "", meta.name)
@@ -93,10 +83,6 @@ def rank_of(profile: SchedulingProfile) -> Rank:
 
 def left_alone(pod: NewPod, never_in: Collection[str] = NEVER_IN) -> str:
     """Explain why no profile is ever given to a pod.
-
-    Args:
-        pod: at its creation.
-        never_in: namespaces whose pods are given none.
 
     Returns:
         The reason, as a clause; empty for a pod that may be given one.
@@ -116,8 +102,8 @@ def not_selected(pod: NewPod, profile: SchedulingProfile) -> str:
     """Explain why a profile does not select a pod.
 
     Args:
-        pod: at its creation.
-        profile: as the API server shows it, with its status.
+        pod: the pod at its creation.
+        profile: the profile that the API server shows, with its status.
 
     Returns:
         The reason, as a clause; empty when the profile selects the pod.
@@ -147,10 +133,6 @@ def _objections(pod: NewPod, profile: SchedulingProfile) -> Iterator[str]:
 def refusal(namespace: NamespaceFacts, profile: SchedulingProfile) -> str:
     """Say that pods of a namespace may not use a profile.
 
-    Args:
-        namespace: the facts.
-        profile: as decoded.
-
     Returns:
         The sentence that such pods have in their condition; empty if they may use it.
     """
@@ -163,7 +145,7 @@ def assigned_profile(pod: NewPod, profiles: Iterable[SchedulingProfile], never_i
         assigned_profile(NewPod(NamespaceFacts("team-a"), labels={"app": "web"}), profiles)
 
     Args:
-        pod: at its creation. One that was given a profile before is given another one only if that ranks higher.
+        pod: the pod at its creation. One that was given a profile before is given another one only if that ranks higher.
         profiles: all, as the API server shows them.
         never_in: namespaces whose pods are given none.
 
@@ -178,28 +160,13 @@ def assigned_profile(pod: NewPod, profiles: Iterable[SchedulingProfile], never_i
 
 
 def value_of(profile: SchedulingProfile) -> str:
-    """Write the value of `ASSIGNED`: priority, creationTimestamp, name and schedulerName, with single blanks.
-
-    Args:
-        profile: that a pod is given.
-
-    Returns:
-        The value.
-    """
+    """Write the value of `ASSIGNED`: priority, creationTimestamp, name and schedulerName, with single blanks."""
     below, created, name = rank_of(profile)
     return f"{-below} {created} {name} {profile.spec.scheduler_name}"
 
 
 def patch_of(pod: NewPod, profile: SchedulingProfile) -> list[dict[str, Any]]:
-    """Write the JSON patch that gives a pod a profile.
-
-    Args:
-        pod: at its creation.
-        profile: chosen by `assigned_profile`.
-
-    Returns:
-        Operations.
-    """
+    """Write the JSON patch that gives a pod a profile."""
     value = value_of(profile)
     noted = (
         {"op": "add", "path": f"/metadata/annotations/{ASSIGNED.replace('/', '~1')}", "value": value}
@@ -211,9 +178,6 @@ def patch_of(pod: NewPod, profile: SchedulingProfile) -> list[dict[str, Any]]:
 
 def rank_given(pod: NewPod) -> Rank | None:
     """Read the rank of the profile that a pod was given.
-
-    Args:
-        pod: with its annotations.
 
     Returns:
         The rank; None where the pod names a scheduler itself, or the default one.

@@ -4,7 +4,7 @@ All problems are reported at once, each with the path of its field. They are yie
 (`problem.MOST_PROBLEMS`). Facts about the merged profile (one queueSort, a bind plugin, the sum of weights) are checked by
 `check_resolved`.
 
-The rules of extenders are kube-scheduler's (one that binds, extended resources named once, a weight for scores), and a few that prevent
+The rules of extenders are kube-scheduler's: one binds, extended resources are named once, scores have a weight. Other rules prevent
 surprises: a valid URL, a valid duration, TLS settings that fit together. No file is opened here: files are read where they are used.
 """
 
@@ -53,10 +53,6 @@ _WEIGHT_RANGE: Final = f"0 to {MAX_WEIGHT}"
 def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
     """Find the problems that can be seen without merging.
 
-    Args:
-        spec: of the profile.
-        catalogue: the plugins that exist here.
-
     Yields:
         Problems, in the order of the document.
     """
@@ -83,9 +79,6 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
 
 def check_size(spec: ProfileSpec) -> Iterator[Problem]:
     """Bound the arguments: the one part of a profile whose size the API server's schema does not bound, and which every plugin reads.
-
-    Args:
-        spec: of the profile.
 
     Yields:
         The problem, if the arguments are too large.
@@ -116,16 +109,7 @@ def count_values(value: object, most: int) -> int:
 def check_resolved(
     points: Mapping[ExtensionPoint, Sequence[str]], weights: Mapping[str, int], overrides: Mapping[str, int]
 ) -> list[Problem]:
-    """Check the merged profile.
-
-    Args:
-        points: plugin names by extension point.
-        weights: of plugins that score.
-        overrides: `spec.weights`.
-
-    Returns:
-        The problems.
-    """
+    """Check the merged profile."""
     return [
         *_check_counts(points),
         *(
@@ -139,30 +123,14 @@ def check_resolved(
 
 
 def check_same_name(name: str, former: str) -> Iterator[Problem]:
-    """Keep a profile's schedulerName: another one would leave its pods behind, and other profiles may rely on the name being taken.
-
-    Args:
-        name: of the new version.
-        former: of the version before.
-
-    Yields:
-        The problem, if they differ.
-    """
+    """Keep a profile's schedulerName: another one would leave its pods behind, and other profiles may rely on the name being taken."""
     if name != former:
         allowed = f"{in_json(former)}: it is immutable; for another name, make another profile and delete this one"
         yield Problem("spec.schedulerName", in_json(name), allowed)
 
 
 def check_same_mode(mode: str, former: str) -> Iterator[Problem]:
-    """Keep a profile's mode: a shadow would leave its pods behind, and a live profile would take pods of another scheduler.
-
-    Args:
-        mode: of the new version.
-        former: of the version before.
-
-    Yields:
-        The problem, if they differ.
-    """
+    """Keep a profile's mode: a shadow would leave its pods behind, and a live profile would take pods of another scheduler."""
     if mode != former:
         yield Problem("spec.mode", in_json(mode), f"{in_json(former)}: it is immutable; for the other mode, make another profile")
 
@@ -185,10 +153,6 @@ def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
 
 def check_not_itself(name: str, spec: ProfileSpec) -> Iterator[Problem]:
     """Refuse a shadow of itself.
-
-    Args:
-        name: of the profile.
-        spec: of the profile.
 
     Yields:
         The problem, if it shadows itself.
@@ -293,9 +257,6 @@ _QUALIFIED: Final = re.compile(rf"{_DOMAIN}/(?=.{{1,63}}$)[A-Za-z0-9](?:[-A-Za-z
 def check_extenders(extenders: Sequence[ExtenderSpec] | None) -> Iterator[Problem]:
     """Check the list of extenders.
 
-    Args:
-        extenders: of the profile.
-
     Yields:
         Problems, in the order of the list.
     """
@@ -313,9 +274,6 @@ def check_extenders(extenders: Sequence[ExtenderSpec] | None) -> Iterator[Proble
 def resolve_extenders(extenders: Iterable[ExtenderSpec] | None) -> tuple[ExtenderSettings, ...]:
     """Convert the extenders. Only for a list that passed `check_extenders`.
 
-    Args:
-        extenders: of the profile.
-
     Returns:
         The extenders in the order of their calls: as written, ignorable ones last.
     """
@@ -325,12 +283,7 @@ def resolve_extenders(extenders: Iterable[ExtenderSpec] | None) -> tuple[Extende
 
 
 def leave_to_extenders(args: dict[str, object], extenders: Iterable[ExtenderSettings]) -> None:
-    """Write the resources that extenders count into NodeResourcesFit's `ignoredResources`, if there are any and the plugin runs.
-
-    Args:
-        args: arguments by plugin; changed in place.
-        extenders: of the profile.
-    """
+    """Write the resources that extenders count into NodeResourcesFit's `ignoredResources`, if there are any and the plugin runs."""
     ignored = tuple(resource.name for one in extenders for resource in one.managed_resources if resource.ignored_by_scheduler)
     fit = args.get(_FIT)
     if ignored and isinstance(fit, msgspec.Struct):

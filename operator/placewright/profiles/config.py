@@ -150,12 +150,6 @@ def _expect(path: str, found: Any, allowed: str, hint: str = "") -> None:
 def read_manifest(document: Mapping[str, Any]) -> SchedulingProfile:
     """Read one SchedulingProfile manifest.
 
-    Args:
-        document: as parsed.
-
-    Returns:
-        The profile.
-
     Raises:
         ProfileError: a field is unknown or has another type, or the name is missing.
     """
@@ -175,9 +169,6 @@ def read_manifest(document: Mapping[str, Any]) -> SchedulingProfile:
 
 def configured_profiles(config: KubeSchedulerConfiguration) -> Iterator[SchedulingProfile]:
     """Turn a configuration into profiles. Settings of the whole configuration fill the fields that a profile leaves open.
-
-    Args:
-        config: as decoded.
 
     Yields:
         One profile for each of the configuration's.
@@ -217,9 +208,6 @@ def _backoff(config: KubeSchedulerConfiguration) -> Backoff:
 def placing(profiles: Sequence[SchedulingProfile]) -> list[SchedulingProfile]:
     """Choose the profiles that place pods where profiles are tried out.
 
-    Args:
-        profiles: of a file.
-
     Returns:
         The live profiles; all of them if there are only shadows, which then place pods as live profiles do.
     """
@@ -228,9 +216,6 @@ def placing(profiles: Sequence[SchedulingProfile]) -> list[SchedulingProfile]:
 
 def refuse_repeated_names(profiles: Iterable[SchedulingProfile]) -> None:
     """Refuse two profiles of one schedulerName. In a cluster the older one wins; in a file there is no older one. Shadows claim no name.
-
-    Args:
-        profiles: of a file.
 
     Raises:
         ProfileError: a schedulerName occurs twice.

@@ -46,8 +46,8 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 
 #: The package that has what kube-scheduler had up to 1.22.
 LEGACY_PACKAGE: Final = "placewright-legacy-plugins"
-#: Plugins that came with Placewright once, and the package that has each now. A profile that switches one of them off, or gives arguments
-#: to one that it does not run, means what it meant.
+#: Plugins that came with Placewright once, and the package that has each now. A profile may switch one of them off, or give
+#: arguments to one that it does not run, as before.
 PACKAGES: Final[Mapping[str, str]] = dict.fromkeys(
     ("NodeLabel", "NodePreferAvoidPods", "SelectorSpread", "ServiceAffinity"), LEGACY_PACKAGE
 )
@@ -57,14 +57,7 @@ Catalogue = Mapping[str, type[Plugin]]
 
 
 def default_plugins(known: Collection[str]) -> tuple[str, ...]:
-    """Select the default plugins that exist here.
-
-    Args:
-        known: names of plugins.
-
-    Returns:
-        Their names, in run order.
-    """
+    """Select the default plugins that exist here."""
     return tuple(name for name in DEFAULT_PLUGINS if name in known)
 
 

@@ -41,15 +41,7 @@ class Difference(NamedTuple):
 
 
 def differences(before: ResolvedProfile, after: ResolvedProfile) -> tuple[Difference, ...]:
-    """List all differences: settings of the whole profile, then plugins, weights, arguments, order and extenders.
-
-    Args:
-        before: one profile.
-        after: the other.
-
-    Returns:
-        The differences; empty for none.
-    """
+    """List all differences: settings of the whole profile, then plugins, weights, arguments, order and extenders."""
     old = {plugin.name: plugin for plugin in effective_plugins(before)}
     new = {plugin.name: plugin for plugin in effective_plugins(after)}
     return (
@@ -154,10 +146,6 @@ def reconsidered(before: ResolvedProfile, after: ResolvedProfile) -> AbstractSet
     """Find the plugins whose earlier rejections may not hold any more: switched off where they rejected, or with other arguments.
 
     Weights, backoff and added plugins change nothing for a pod that fits on no node.
-
-    Args:
-        before: the profile until now.
-        after: the profile from now on.
 
     Returns:
         Names of plugins. None means all: other extenders, or another way of making room, may find a node for any pod.

@@ -1,4 +1,4 @@
-"""Parses files of profiles, and describes text that is no YAML in words for people who do not know its parser."""
+"""Parses files of profiles, and describes text that is no YAML, for people who do not know the parser."""
 
 from __future__ import annotations
 
@@ -64,12 +64,6 @@ class UnreadableDocument(ProfileError):
 def parse_documents(text: str) -> list[Any]:
     """Parse all documents of a YAML text that are not empty.
 
-    Args:
-        text: YAML or JSON.
-
-    Returns:
-        Their values.
-
     Raises:
         UnreadableDocument: the text is too large, empty, or no plain YAML; with line and column.
     """
@@ -78,12 +72,6 @@ def parse_documents(text: str) -> list[Any]:
 
 def parse_placed(text: str) -> list[Document]:
     """Parse all documents, with the place of each value.
-
-    Args:
-        text: YAML or JSON.
-
-    Returns:
-        The documents.
 
     Raises:
         UnreadableDocument: the text is too large, empty, or no plain YAML; with line and column.

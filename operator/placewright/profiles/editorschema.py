@@ -26,14 +26,7 @@ _NAMES: Final = {MULTI_POINT: "plugins", **{str(point): f"{point}Plugins" for po
 
 
 def editor_schema(catalogue: Catalogue) -> Schema:
-    """Build the JSON Schema (2020-12) of a manifest, with the names and arguments of plugins.
-
-    Args:
-        catalogue: the plugins.
-
-    Returns:
-        The schema.
-    """
+    """Build the JSON Schema (2020-12) of a manifest, with the names and arguments of plugins."""
     schema = json_schema()
     spec = schema["properties"]["spec"]["properties"]
     for point, plugins in spec["plugins"]["properties"].items():
@@ -75,9 +68,6 @@ def _weight(plugin: type[Plugin]) -> Schema:
 
 def first_sentence(plugin: type[Plugin]) -> str:
     """Read the first line of a plugin's docstring.
-
-    Args:
-        plugin: its class.
 
     Returns:
         The plugin's work, in a line.

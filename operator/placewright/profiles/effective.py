@@ -33,10 +33,10 @@ class EffectivePlugin:
     """One plugin of a profile.
 
     Attributes:
-        name: of the plugin.
+        name: name of the plugin.
         points: its extension points, in the order in which a pod passes them, with the origin of each.
-        weight: of its scores; None where it does not score.
-        args: by field, as documents spell it; a field without a value is left out.
+        weight: weight of its scores; None if it does not score.
+        args: arguments by field, as documents spell it; a field without a value is left out.
     """
 
     name: str
@@ -47,9 +47,6 @@ class EffectivePlugin:
 
 def effective_plugins(profile: ResolvedProfile) -> tuple[EffectivePlugin, ...]:
     """List the plugins of a profile.
-
-    Args:
-        profile: as resolved.
 
     Returns:
         The plugins, in the order in which a pod first meets them.
@@ -71,14 +68,7 @@ def _plugin(profile: ResolvedProfile, name: str) -> EffectivePlugin:
 
 
 def as_document(profile: ResolvedProfile) -> dict[str, Any]:
-    """Write the whole profile as plain data, for `-o yaml` and other programs.
-
-    Args:
-        profile: as resolved.
-
-    Returns:
-        Plain data.
-    """
+    """Write the whole profile as plain data, for `-o yaml` and other programs."""
     return {
         "name": profile.name,
         "schedulerName": profile.scheduler_name,
@@ -127,14 +117,7 @@ def _with_origin(stated: ValueWithOrigin) -> dict[str, Any]:
 
 
 def extender_fields(extender: ExtenderSettings) -> dict[str, Any]:
-    """Write an extender as a document does, without its private key and without empty fields.
-
-    Args:
-        extender: of a resolved profile.
-
-    Returns:
-        Plain data.
-    """
+    """Write an extender as a document does, without its private key and without empty fields."""
     hidden = {"keyData": HIDDEN} if extender.tls_config.key_data else {}
     fields = plain(extender)
     tls = {name: value for name, value in {**fields["tlsConfig"], **hidden}.items() if value}
@@ -148,9 +131,6 @@ def extender_fields(extender: ExtenderSettings) -> dict[str, Any]:
 def fields_of(args: object) -> dict[str, Any]:
     """Write a plugin's arguments by field, as documents spell them.
 
-    Args:
-        args: of a plugin.
-
     Returns:
         Plain data; fields without a value are left out.
     """
@@ -159,14 +139,7 @@ def fields_of(args: object) -> dict[str, Any]:
 
 
 def plain(value: object) -> Any:
-    """Convert a value to JSON-able data; a value without a counterpart in JSON becomes text.
-
-    Args:
-        value: any.
-
-    Returns:
-        Plain data.
-    """
+    """Convert a value to JSON-able data; a value without a counterpart in JSON becomes text."""
     if isinstance(value, enum.Enum):
         value = value.value
     if isinstance(value, msgspec.Struct) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
@@ -195,9 +168,6 @@ def _fields(value: object) -> Iterator[tuple[str, Any]]:
 
 def whole(number: float) -> float | int:
     """Write a whole number without a fraction, as people do: 5 for 5.0.
-
-    Args:
-        number: any.
 
     Returns:
         An int where the number is whole.

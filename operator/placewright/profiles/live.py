@@ -9,8 +9,8 @@ The queue has one order, so a profile whose queueSort differs from the others' i
 A generation with a plugin that did not return is held. Its mark is the condition `PluginHanging` in the profile's status: it outlives the
 process, and every replica reads it before it takes a pod of that generation. The next generation does not have it.
 
-Profiles that can be given to one pod with one priority (`spec.pods`) are Stalled, all of them, and stay in effect: the older one is given
-to such a pod.
+Profiles that can be given to one pod with one priority (`spec.pods`) are all Stalled. They stay in effect, and such a pod gets
+the older one.
 
 Shadows stand apart: they claim no schedulerName and no order, and are in effect while the profile that they name is.
 
@@ -60,9 +60,9 @@ class Outcome(Generic[R]):
     """The result of a change.
 
     Attributes:
-        standing: of the changed profile; None when it was removed or is unknown.
+        standing: standing of the changed profile; None if it was removed or is unknown.
         changed: False for a repeated or late event; nothing was done then.
-        swaps: in the order in which the listener was told.
+        swaps: swaps in the order in which the listener was told.
         others: profiles whose standing changed because of this; their status has to be written, too.
     """
 
@@ -136,20 +136,13 @@ class LiveProfiles(Generic[R]):
     def by_scheduler_name(self, name: str) -> Active[R] | None:
         """Find the profile that places the pods of a schedulerName.
 
-        Args:
-            name: the schedulerName.
-
         Returns:
             The profile; None for pods that are not ours.
         """
         return self._active.get(name)
 
     def standings(self) -> tuple[ProfileStanding, ...]:
-        """List the standing of every known profile.
-
-        Returns:
-            The standings.
-        """
+        """List the standing of every known profile."""
         return tuple(_standing(entry) for entry in self._entries.values())
 
     def standing(self, name: str) -> ProfileStanding | None:
@@ -162,12 +155,6 @@ class LiveProfiles(Generic[R]):
 
         An event that repeats a known version, or is older, changes nothing. An object of the same name with another uid replaces the first
         one, as if that had been removed.
-
-        Args:
-            profile: as decoded.
-
-        Returns:
-            The result.
         """
         entry = self._entries.get(profile.metadata.name)
         # An object of the same name with another uid is another profile: it inherits nothing, and its generations begin at 1 again.
@@ -180,15 +167,9 @@ class LiveProfiles(Generic[R]):
         return self._swap_to(entries, profile.metadata.name)
 
     def restore(self, earlier: SchedulingProfile) -> Outcome[R]:
-        """Put an earlier generation in effect, of a profile whose newest generation is refused and that has no good one yet.
+        """Put an earlier generation of a profile in effect. Its newest generation is refused, and it has no good one yet.
 
         The earlier generation may come from the replica that led before. Nothing changes when it is not good either, or not earlier.
-
-        Args:
-            earlier: the earlier generation.
-
-        Returns:
-            The result.
         """
         name = earlier.metadata.name
         entry = self._entries.get(name)
@@ -204,15 +185,7 @@ class LiveProfiles(Generic[R]):
         return self._swap_to({**self._entries, name: judged if entry is None else replace(entry, good=judged.good)}, name)
 
     def remove(self, name: str, uid: str | None = None) -> Outcome[R]:
-        """Forget a profile. Its pods wait until another profile claims their schedulerName.
-
-        Args:
-            name: of the profile.
-            uid: of the object; None for any.
-
-        Returns:
-            The result.
-        """
+        """Forget a profile. Its pods wait until another profile claims their schedulerName."""
         entry = self._entries.get(name)
         if entry is None or uid not in (None, entry.seen.metadata.uid):
             return Outcome(None, changed=False)
@@ -302,7 +275,7 @@ def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
 
 
 def _selecting_twice(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
-    """Return the profiles in effect that can select a pod that an older one of the same priority can select, each with that complaint.
+    """Return the profiles in effect that select pods of an older one of the same priority, each with that complaint.
 
     An older profile has worked, and stays Ready: one team cannot degrade another's. The newest spec counts, because that is the one that
     the API server's admission reads.
@@ -422,24 +395,12 @@ def _still(active: Active[R] | None) -> str:
 
 
 def said_of(plugin: str, point: str, seconds: float) -> str:
-    """Write the message of the mark on a generation.
-
-    Args:
-        plugin: that did not return.
-        point: at which it was asked.
-        seconds: for which the process waited.
-
-    Returns:
-        A sentence for the condition.
-    """
+    """Write the message of the mark on a generation."""
     return f'{point} plugin "{plugin}" did not return for {seconds:.0f} s; no pods of this profile are taken until its spec changes'
 
 
 def held_because(profile: SchedulingProfile) -> str:
     """Read the mark on this generation of a profile.
-
-    Args:
-        profile: as decoded.
 
     Returns:
         The mark's message; empty without one.

@@ -1,8 +1,8 @@
 """Computes the plugins that run at each extension point from a profile's lists.
 
-Two steps, as in kube-scheduler. First the default plugins, which all belong to `multiPoint`, are merged with the profile's `multiPoint`: a
-disabled one is dropped, one that is named again keeps its place with the new weight, and any other is appended. Then `multiPoint` is
-expanded into every point that its plugins implement; a point's own plugins come first if they are also in `multiPoint`, else last.
+Two steps, as in kube-scheduler. First the default plugins are merged with the profile's `multiPoint`. A disabled plugin is
+dropped, and a plugin that is named again keeps its place with the new weight. Any other plugin is appended. Then `multiPoint` is expanded
+into every point that its plugins implement. A point's own plugins come first if they are also in `multiPoint`, and else last.
 
 `check` reports unknown names and duplicates; this module skips an unknown name. The origin of each part (the defaults, the preset, or a
 field of the profile) follows from the same decisions; a test holds the two together.
@@ -19,21 +19,13 @@ from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue, default_plugins
 from placewright.profiles.presets import find_preset, preset_fields, preset_weights
 
-#: In `disabled`: every plugin that multiPoint or the defaults would bring.
+#: Entry of `disabled` that stands for every plugin of multiPoint and the defaults.
 ALL: Final = "*"
 MULTI_POINT: Final = "multiPoint"
 
 
 def plugin_set(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
-    """Read the profile's own set at an extension point.
-
-    Args:
-        plugins: of the profile.
-        point: the extension point.
-
-    Returns:
-        The set.
-    """
+    """Read the profile's own set at an extension point."""
     value: PluginSet = getattr(plugins, point.name.lower())
     return value
 
@@ -44,10 +36,7 @@ def merge_defaults(chosen: PluginSet, catalogue: Catalogue, added: Sequence[str]
     Args:
         chosen: the profile's `multiPoint`.
         catalogue: the plugins that exist here.
-        added: by the preset; they run after the default plugins.
-
-    Returns:
-        The plugins in run order.
+        added: plugins that the preset adds; they run after the default plugins.
     """
     enabled = {ref.name: ref for ref in chosen.enabled or ()}
     disabled = {ref.name for ref in chosen.disabled or ()}
@@ -61,11 +50,6 @@ def merge_defaults(chosen: PluginSet, catalogue: Catalogue, added: Sequence[str]
 def expand(plugins: Plugins, multi_point: Sequence[PluginRef], catalogue: Catalogue) -> dict[ExtensionPoint, tuple[str, ...]]:
     """Expand `multiPoint` at every extension point.
 
-    Args:
-        plugins: of the profile.
-        multi_point: merged with the defaults.
-        catalogue: the plugins that exist here.
-
     Returns:
         Plugin names in run order, by extension point.
     """
@@ -73,16 +57,7 @@ def expand(plugins: Plugins, multi_point: Sequence[PluginRef], catalogue: Catalo
 
 
 def score_weights(plugins: Plugins, multi_point: Sequence[PluginRef], catalogue: Catalogue) -> dict[str, int]:
-    """Compute the weight of every plugin that may score. The score point's weights precede those of `multiPoint`.
-
-    Args:
-        plugins: of the profile.
-        multi_point: merged with the defaults.
-        catalogue: the plugins that exist here.
-
-    Returns:
-        Weight by plugin.
-    """
+    """Compute the weight of every plugin that may score. The score point's weights precede those of `multiPoint`."""
     refs = [*(plugins.score.enabled or ()), *multi_point]
     weights: dict[str, int] = {}
     for ref in refs:
@@ -123,12 +98,6 @@ _TYPE_META: Final = frozenset({"apiVersion", "kind"})
 def origins_of(spec: ProfileSpec, points: Mapping[ExtensionPoint, Iterable[str]], weights: Iterable[str], args: Iterable[str]) -> Origins:
     """Find out where plugins, weights and arguments came from. Only for a profile that passed the checks.
 
-    Args:
-        spec: of the profile.
-        points: plugin names by extension point.
-        weights: plugins with a weight.
-        args: plugins with arguments.
-
     Returns:
         The origins: the defaults, the preset, or a field of the profile.
     """
@@ -161,14 +130,7 @@ def _fields(spec: ProfileSpec, name: str) -> Mapping[str, Origin]:
 
 
 def without_type_meta(args: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Remove apiVersion and kind from a plugin's arguments: they name the version of kube-scheduler that the arguments are for.
-
-    Args:
-        args: as written; None if there are none.
-
-    Returns:
-        The fields of the arguments.
-    """
+    """Remove apiVersion and kind from a plugin's arguments: they name the version of kube-scheduler that the arguments are for."""
     return {name: value for name, value in (args or {}).items() if name not in _TYPE_META}
 
 

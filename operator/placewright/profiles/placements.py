@@ -44,14 +44,6 @@ class ConfigPlugins(Plugins, frozen=True):
 def without_placements(plugins: Plugins, path: str, say: Say = lambda _path, _text: None) -> Plugins:
     """Remove the plugins that place groups.
 
-    Args:
-        plugins: of a profile.
-        path: of the plugins, for messages.
-        say: told of each entry that is left out.
-
-    Returns:
-        The other plugins.
-
     Raises:
         ProfileError: without the removed entries groups would be placed differently.
     """

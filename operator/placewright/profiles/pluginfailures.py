@@ -29,11 +29,7 @@ class PluginFailing:
     """The condition of one profile over time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Know no failure yet.
-
-        Args:
-            clock: monotonic seconds.
-        """
+        """Know no failure yet; `clock` gives monotonic seconds."""
         self._clock = clock
         self._generation: int | None = None
         self._seen = 0
@@ -46,7 +42,7 @@ class PluginFailing:
 
         Args:
             generation: the one in effect.
-            failures: of its plugins, counted since it took effect.
+            failures: failures of its plugins since it took effect.
             shown: the conditions that the object has, perhaps written by another replica.
 
         Returns:

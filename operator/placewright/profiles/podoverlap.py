@@ -1,8 +1,8 @@
 """Decides from two profiles alone whether both could be given to one pod: whether some labels of a pod and of its namespace satisfy both.
 
-Every expression of a label selector is about one key, so both selectors together can be satisfied when each key can be, by some value or by
-the absence of the label. That is exact: values of labels are free, and an excluding expression names only finitely many. Pods and
-namespaces that exist are not looked at, because others can be created at any time.
+Every expression of a label selector is about one key. So both selectors exclude each other only if their demands on one key do: no value
+meets all of these, and neither does the label's absence. That is exact: values of labels are free, and an excluding expression names only
+finitely many. Pods and namespaces that exist are not looked at, because others can be created at any time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,6 @@ def can_both_select(one: ProfilePods, other: ProfilePods) -> bool:
 
         can_both_select(ProfilePods(pod_selector=app_is("web")), ProfilePods(pod_selector=app_is("db")))  # False
 
-    Args:
-        one: `spec.pods` of a profile.
-        other: of another one.
-
     Returns:
         True when both select some pod; False too for a profile without a selector, which selects none.
     """
@@ -38,9 +34,6 @@ def can_both_select(one: ProfilePods, other: ProfilePods) -> bool:
 
 def rivals(giving: Mapping[str, ProfilePods]) -> dict[str, list[str]]:
     """Find the profiles that can select one pod with the same priority.
-
-    Args:
-        giving: `spec.pods` by profile.
 
     Returns:
         By profile, the others; profiles without one are left out.

@@ -1,4 +1,4 @@
-"""Checks the fields of a profile that say who may use it, whose turn it is, and which pods it displaces.
+"""Checks fields of a profile: which pods may use it, whose turn it is, and which pods it displaces.
 
 The fields are `spec.pods`, `spec.fairness` and `spec.preemption`. The API server holds most of the rules by the definition. API servers
 before 1.25 know no rules across fields, and files meet no API server.
@@ -29,9 +29,6 @@ _KEY: Final = re.compile(LABEL_KEY)
 def check_pods(spec: ProfileSpec) -> Iterator[Problem]:
     """Check `spec.pods`.
 
-    Args:
-        spec: of the profile.
-
     Yields:
         Problems, in the order of the document.
     """
@@ -51,10 +48,6 @@ def check_pods(spec: ProfileSpec) -> Iterator[Problem]:
 
 def check_label_selector(path: str, selector: ProfileLabelSelector | None) -> Iterator[Problem]:
     """Check a label selector of a profile, in the words of an API server.
-
-    Args:
-        path: of the field.
-        selector: as decoded; None where the field is absent.
 
     Yields:
         A problem for each label and each expression that an API server would refuse.
@@ -98,9 +91,6 @@ def _check_namespaces(names: list[str] | None) -> Iterator[Problem]:
 def check_fairness(fairness: Fairness | None) -> Iterator[Problem]:
     """Find the problems of `spec.fairness`.
 
-    Args:
-        fairness: of the profile; None where it says nothing.
-
     Yields:
         Problems, in the order of the fields.
     """
@@ -134,9 +124,6 @@ def _check_weights(weights: Mapping[str, int]) -> Iterator[Problem]:
 
 def check_preemption(preemption: PreemptionSpec | None) -> Iterator[Problem]:
     """Check the rules of preemption; their bounds are checked with those of all numbers.
-
-    Args:
-        preemption: of the profile; None where it has none.
 
     Yields:
         Problems, in the order of the document.

@@ -1,8 +1,8 @@
 """Presets: whole ways to place pods, chosen by one word in `spec.preset`.
 
 A preset is a layer between the default profile and the profile's own fields: `spec.weights`, `spec.plugins` and `spec.pluginConfig`
-override it. It changes weights and arguments of the default plugins, may add plugins, and never removes a filter, so no preset can place a
-pod on a node where it must not be. A preset's arguments of one plugin belong together: they apply unless the profile sets one of the same
+override it. It changes weights and arguments of the default plugins, and may add plugins. It never removes a filter, so no preset can place
+a pod on a node where it must not be. A preset's arguments of one plugin belong together: they apply unless the profile sets one of the same
 fields.
 """
 
@@ -115,9 +115,6 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
 def check_preset(name: str | None) -> Iterator[Problem]:
     """Check `spec.preset`.
 
-    Args:
-        name: its value.
-
     Yields:
         The problem, if the name is unknown.
     """
@@ -128,9 +125,6 @@ def check_preset(name: str | None) -> Iterator[Problem]:
 def find_preset(name: str | None) -> Preset:
     """Look a preset up.
 
-    Args:
-        name: of the preset; None for the default one.
-
     Returns:
         The preset; the default one for an unknown name, which `check_preset` reports.
     """
@@ -138,15 +132,7 @@ def find_preset(name: str | None) -> Preset:
 
 
 def preset_weights(preset: Preset, plugins: Plugins) -> dict[str, int]:
-    """Select the preset's weights. A plugin that the profile enables itself has the weight of that entry instead.
-
-    Args:
-        preset: of the profile.
-        plugins: of the profile.
-
-    Returns:
-        Weight by plugin.
-    """
+    """Select the preset's weights. A plugin that the profile enables itself has the weight of that entry instead."""
     own = {ref.name for chosen in (plugins.multi_point, plugins.score) for ref in chosen.enabled or ()}
     return {name: weight for name, weight in preset.weights.items() if name not in own}
 
@@ -155,12 +141,9 @@ def preset_fields(preset: Preset, plugin: str, own: Fields | None) -> Fields:
     """Select the preset's arguments of a plugin. They apply only as a whole, so none does once the profile sets one of the same fields.
 
     Args:
-        preset: of the profile.
+        preset: the profile's preset.
         plugin: its name.
         own: the profile's arguments of the plugin; null in a document means absent.
-
-    Returns:
-        The fields.
     """
     fields = preset.args.get(plugin, {})
     said = {name for name, value in (own or {}).items() if value is not None}
@@ -171,8 +154,8 @@ def with_preset(configs: Iterable[PluginConfig], preset: Preset, known: Iterable
     """Put the preset's arguments under the profile's `pluginConfig`. Entries keep their places, because messages name these.
 
     Args:
-        configs: of the profile.
-        preset: of the profile.
+        configs: the profile's `pluginConfig`.
+        preset: the profile's preset.
         known: plugins that exist here; arguments of others are left out.
 
     Returns:

@@ -1,7 +1,7 @@
 """Problems of a profile: the field, the value found, the values allowed.
 
-Checks stop at `MOST_PROBLEMS`: no person reads a thousand lines, and each line takes time to word (`did_you_mean` compares a name with all
-known names).
+Checks stop at `MOST_PROBLEMS`. No person reads a thousand lines, and each line takes time: `did_you_mean` compares a name with all known
+names.
 """
 
 from __future__ import annotations
@@ -38,9 +38,6 @@ class Problem(NamedTuple):
     def inside(self, path: str) -> Problem:
         """Move the problem into an outer field.
 
-        Args:
-            path: of the outer field.
-
         Returns:
             The problem, with the outer path before its own.
         """
@@ -51,14 +48,7 @@ class Problem(NamedTuple):
 
 
 def first_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Take the first `MOST_PROBLEMS`; the search for more ends there.
-
-    Args:
-        problems: found one by one.
-
-    Returns:
-        At most `MOST_PROBLEMS` of them.
-    """
+    """Take the first `MOST_PROBLEMS`; the search for more ends there."""
     return tuple(islice(problems, MOST_PROBLEMS))
 
 
@@ -66,7 +56,7 @@ class ProfileError(InputError):
     """A profile, or a file of profiles, that cannot be used. The text has one line a problem.
 
     Attributes:
-        problems: in the order of the document; the first `MOST_PROBLEMS`.
+        problems: the first `MOST_PROBLEMS`, in the order of the document.
         source: name of the file, or "".
     """
 
@@ -80,10 +70,6 @@ class ProfileError(InputError):
 def closest_name(name: str, known: Iterable[str]) -> str:
     """Find the known name that was likely meant. Case, and a few letters, may differ.
 
-    Args:
-        name: as written.
-        known: the known names.
-
     Returns:
         The name; "" when none is similar.
     """
@@ -95,26 +81,13 @@ def closest_name(name: str, known: Iterable[str]) -> str:
 
 
 def check_word(path: str, found: str, allowed: Sequence[str]) -> Iterator[Problem]:
-    """Check a field with a closed set of words.
-
-    Args:
-        path: path of the field.
-        found: the word in the profile.
-        allowed: all words; two or more.
-
-    Yields:
-        At most one problem.
-    """
+    """Check a field with a closed set of words."""
     if found not in allowed:
         yield Problem(path, in_json(found), f"{', '.join(allowed[:-1])} or {allowed[-1]}{did_you_mean(found, allowed)}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest a known name in a message.
-
-    Args:
-        name: as written.
-        known: the known names.
 
     Returns:
         ` (did you mean 'X'?)`; "" when none is similar.

@@ -1,8 +1,8 @@
 """The standing of a profile, and its status.
 
 kstatus, Flux and Argo CD read these conditions: `Ready` is always there; `Reconciling` and `Stalled` only while they are true,
-and so is `Advice`, which these tools do not read. `PluginFailing` is there from a plugin's first failure on, and `PluginHanging` while a
-generation is held because a plugin did not return. While plugins fail for every pod of the generation in effect, `Ready` is False.
+and so is `Advice`, which these tools do not read. `PluginFailing` is there from a plugin's first failure on. `PluginHanging` is there while
+a generation is held because a plugin did not return. While plugins fail for every pod of the generation in effect, `Ready` is False.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class ProfileStanding:
     """The generation of a profile that was judged, the result, and the generation in effect.
 
     Attributes:
-        name: of the SchedulingProfile.
+        name: name of the SchedulingProfile.
         scheduler_name: that the judged generation asks for; empty for a shadow, which claims none.
         observed_generation: the generation that was judged last.
         active_generation: the generation that decisions use; None when no pod is placed by this profile.
         reason: result of the judged generation.
-        message: for people; names the problem and the generation that stays in effect.
+        message: clause for people; it names the problem and the generation that stays in effect.
     """
 
     name: str
@@ -94,12 +94,12 @@ def status_of(
     """Build the body of `status`, with our fields and conditions only.
 
     Args:
-        standing: of the profile.
+        standing: standing of the profile.
         previous: the conditions that the object carries now; the times of unchanged ones are kept.
         now: RFC 3339, for conditions whose status flips.
         pending: the profile's pods in the queue.
         hints: advice about the generation in effect.
-        shadow: how a shadow compares; None for other profiles.
+        shadow: figures of a shadow; None for other profiles.
         failing: the condition about plugins that fail, without its time; None when none ever did.
 
     Returns:

@@ -31,13 +31,6 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
 
         resolve(default_profile(), catalogue)  # kube-scheduler's default profile, as far as the catalogue goes
 
-    Args:
-        profile: as decoded.
-        catalogue: the plugins that exist here.
-
-    Returns:
-        The effective profile.
-
     Raises:
         ProfileError: it has problems; the first hundred are listed.
     """

@@ -30,7 +30,7 @@ _VERBS: Final = ("filterVerb", "preemptVerb", "prioritizeVerb", "bindVerb")
 _COUNTS: Final = "has(self.managedResources) && self.managedResources.exists(r, has(r.ignoredByScheduler) && r.ignoredByScheduler)"
 _SHADOW: Final = "has(self.mode) && self.mode == 'Shadow'"
 
-#: By struct and field; an empty field stands for the struct itself.
+#: Rules by struct and field; an empty field stands for the struct itself.
 RULES: Final[Mapping[tuple[str, str], tuple[ValidationRule, ...]]] = {
     ("ProfileSpec", ""): (
         ValidationRule(

@@ -31,11 +31,7 @@ _UNLESS_SHADOW: Final[Schema] = {
 
 
 def openapi_schema() -> Schema:
-    """Build the structural schema (OpenAPI v3) of the custom resource.
-
-    Returns:
-        The schema.
-    """
+    """Build the structural schema (OpenAPI v3) of the custom resource."""
     return {
         "description": "How pods that name its schedulerName are placed.",
         "type": "object",
@@ -51,11 +47,7 @@ def openapi_schema() -> Schema:
 
 
 def json_schema() -> Schema:
-    """Build the JSON Schema (2020-12) of a manifest: unknown fields are errors, and the two type fields are fixed.
-
-    Returns:
-        The schema.
-    """
+    """Build the JSON Schema (2020-12) of a manifest: unknown fields are errors, and the two type fields are fixed."""
     schema: Schema = _closed(openapi_schema())
     schema["properties"]["apiVersion"] = {"const": f"{GROUP}/{VERSION}"}
     schema["properties"]["kind"] = {"const": KIND}

@@ -1,6 +1,6 @@
 """Strict conversion of parsed documents: every unknown field is a problem with its path, and messages are for people who write documents.
 
-msgspec alone ignores unknown fields or names only the first, and does not name the entry of a mapping in which a value is wrong.
+msgspec alone ignores unknown fields or names only the first. It does not name the entry of a mapping in which a value is wrong.
 """
 
 from __future__ import annotations
@@ -44,13 +44,6 @@ _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 def decode_strict(document: Any, kind: type[T]) -> T:
     """Convert a parsed document. Null means absent, as everywhere in Kubernetes.
 
-    Args:
-        document: plain data.
-        kind: type of the result.
-
-    Returns:
-        The object.
-
     Raises:
         ProfileError: fields are unknown, which lists all of them, or a value has another type, which lists the first.
     """
@@ -67,14 +60,7 @@ def decode_strict(document: Any, kind: type[T]) -> T:
 
 @cache
 def type_of(kind: Hashable) -> inspect.Type:
-    """Inspect a type. The result is kept, because an inspection evaluates every annotation.
-
-    Args:
-        kind: the type.
-
-    Returns:
-        msgspec's description.
-    """
+    """Inspect a type. The result is kept, because an inspection evaluates every annotation."""
     return inspect.type_info(kind)
 
 
@@ -109,15 +95,7 @@ def _shape_object(
 
 
 def wire_name(kind: inspect.StructType | inspect.DataclassType, field: inspect.Field) -> str:
-    """Find a field's name in documents: a struct's own name, and camelCase for the attributes of a dataclass.
-
-    Args:
-        kind: of the object.
-        field: of it.
-
-    Returns:
-        The name.
-    """
+    """Find a field's name in documents: a struct's own name, and camelCase for the attributes of a dataclass."""
     if isinstance(kind, inspect.StructType):
         return field.encode_name
     head, *rest = field.name.split("_")
@@ -162,9 +140,9 @@ def _problems_of(message: str, document: Any, kind: type[Any], expected: inspect
 def _wrong_entries(
     document: Any, steps: list[str | int], place: str, entries: Sequence[tuple[Any, Any]], kind: type[Any]
 ) -> Iterator[tuple[Any, str]]:
-    """(key, msgspec's message) of wrong entries of a mapping, in order. Halves without a wrong entry are skipped.
+    """Yield (key, msgspec's message) of wrong entries of a mapping, in order. Halves without a wrong entry are skipped.
 
-    `place`: of any entry in msgspec's message.
+    `place` stands for any entry in msgspec's message.
     """
     try:
         msgspec.convert(_with(document, steps, dict(entries)), kind)

@@ -1,8 +1,9 @@
 """Pods that no profile takes although they were likely meant for one: the rules, and the messages.
 
-Any scheduler may use any `schedulerName`, so only three kinds of names count: a name that a deleted profile had, a name that is claimed by
-a profile whose every generation is refused, and a name that differs by a few letters from a profile's. A name under which another scheduler
-places pods never counts. The caller finds that out from pods (`placed_by_others`), because no API lists the schedulers of a cluster.
+Any scheduler may use any `schedulerName`, so only three kinds of names count. The first is the name of a deleted profile. The second is the
+name of a profile whose every generation is refused. The third differs by a few letters from a profile's name. A name under which another
+scheduler places pods never counts. The caller finds that out from pods (`placed_by_others`), because no API lists the schedulers of a
+cluster.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Unclaimed:
     """A schedulerName that no profile in effect has.
 
     Attributes:
-        scheduler_name: of the pods.
+        scheduler_name: schedulerName of the pods.
         why: the rule by which they were meant for a profile.
         ours: the schedulerName that a profile has, or had.
         profile: that had the name or claims it; empty for a misspelt name.
@@ -77,7 +78,7 @@ class ProfileNames:
     """The schedulerNames of profiles.
 
     Attributes:
-        live: in effect, paused ones included.
+        live: names in effect, paused profiles included.
         refused: to the profile that claims the name and has no generation in effect.
         deleted: to the deleted profile that had the name.
         held: to the reason, by name of a refused profile that is held because a plugin did not return.
@@ -90,9 +91,6 @@ class ProfileNames:
 
     def judge(self, scheduler_name: str) -> Unclaimed | None:
         """Find out whether pods of a name were likely meant for a profile, if no other scheduler places them.
-
-        Args:
-            scheduler_name: of the pods.
 
         Returns:
             The reason; None when they were not.
@@ -114,9 +112,6 @@ class ProfileNames:
 def placed_by_others(pod: Pod) -> bool:
     """Whether another scheduler put a pod on its node: it has a node, carries no decision of ours, and is no static pod.
 
-    Args:
-        pod: as decoded.
-
     Returns:
         True when another scheduler placed it.
     """
@@ -125,12 +120,5 @@ def placed_by_others(pod: Pod) -> bool:
 
 
 def looked_at_by_others(conditions: Iterable[Condition] | None) -> bool:
-    """Whether a scheduler has written a reason into a waiting pod. The API server itself writes one for gated pods only.
-
-    Args:
-        conditions: of the pod.
-
-    Returns:
-        True when a scheduler has.
-    """
+    """Whether a scheduler has written a reason into a waiting pod. The API server itself writes one for gated pods only."""
     return any(each.type == _POD_SCHEDULED and each.reason != _GATED for each in conditions or ())

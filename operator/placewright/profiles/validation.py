@@ -1,7 +1,7 @@
 """Checks files of profiles as one set and places each problem in its text, for `placewright validate`.
 
-The checks are the operator's and, for manifests, the CRD's schema. So the API server accepts files that pass, and their profiles take
-effect, also beside each other and beside the cluster's. Objects of other kinds are skipped: a repository's files are checked as they are.
+The checks are the operator's and, for manifests, the CRD's schema. The API server accepts files that pass. Their profiles take effect
+together with each other and with the cluster's. Objects of other kinds are skipped: a repository's files are checked as they are.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Checked:
         findings: problems, in the order of the text.
         profiles: number of profiles.
         others: number of other objects.
-        advice: on profiles that are right, but perhaps not meant so.
+        advice: recommendations about profiles that are right, but perhaps not meant so.
         unreadable: name of the file if it is neither YAML nor JSON and names none of our kinds; else empty.
     """
 
@@ -121,16 +121,7 @@ class _Notes:
 
 
 def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
-    """Check YAML or JSON text by itself.
-
-    Args:
-        text: of the file.
-        file: its name, in findings.
-        catalogue: the plugins that exist here.
-
-    Returns:
-        Problems, counts and advice.
-    """
+    """Check YAML or JSON text by itself."""
     (checked,) = check_files([(text, file)], catalogue)
     return checked
 
@@ -178,7 +169,7 @@ def _checked(notes: _Notes) -> Checked:
 
 
 def _check_together(files: Sequence[_Notes], cluster: Iterable[SchedulingProfile]) -> None:
-    """Note names that occur twice, and profiles that can select one pod with the same priority, at the later profile of the two."""
+    """Note profiles that have one name, or can select one pod with the same priority. The later one gets the note."""
     named = {manifest.profile.metadata.name for notes in files for manifest in notes.manifests}
     earlier = [("in the cluster", profile) for profile in cluster if profile.metadata.name not in named]
     for notes in files:
@@ -230,9 +221,6 @@ def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogu
         new: the object.
         old: the object that it replaces; None for a new one.
         catalogue: the plugins that exist here.
-
-    Returns:
-        The problems; empty for none.
     """
     # Only changes of the spec are judged: a profile that this build refuses must stay open to changes of labels and finalizers.
     if old is not None and old.get("spec") == new.get("spec"):

@@ -48,13 +48,10 @@ def who_gets(
     """Judge every profile.
 
     Args:
-        pod: at its creation, or as it stands in the cluster.
+        pod: the pod at its creation, or in the cluster.
         profiles: all, as the API server shows them.
         never_in: namespaces whose pods are never given a profile.
         assigning: an admission gives profiles to pods in this cluster. Without it no selector has an effect.
-
-    Returns:
-        The answer.
     """
     alone = left_alone(pod, never_in) or ("" if assigning else NO_ADMISSION)
     found = assigned_profile(pod, profiles, never_in) if assigning else None
@@ -71,10 +68,6 @@ def who_gets(
 
 def placing_profile(scheduler: str, profiles: Sequence[SchedulingProfile]) -> SchedulingProfile | None:
     """Find the profile that places pods of a schedulerName: the oldest that has a generation in effect.
-
-    Args:
-        scheduler: the schedulerName.
-        profiles: all, as the API server shows them.
 
     Returns:
         The profile; None if no profile places such pods.

@@ -11,12 +11,6 @@ from placewright.profiles.kubescheduler.legacy import V1BETA1, legacy
 def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
     """Rewrite a profile in place, so that it means the same under v1.
 
-    Args:
-        draft: the profile.
-        version: `v1beta1` to `v1beta3`.
-        path: of the profile, for findings.
-        findings: takes differences.
-
     Raises:
         ProfileError: no package is installed that reads v1beta1.
     """

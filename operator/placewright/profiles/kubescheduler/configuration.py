@@ -37,14 +37,6 @@ def read_configuration(
 ) -> tuple[list[SchedulingProfile], ProcessSettings]:
     """Read a configuration. A plugin that is unknown here is left out, with a finding.
 
-    Args:
-        document: as parsed.
-        catalogue: the plugins that exist here.
-        findings: takes differences.
-
-    Returns:
-        (profiles, settings of the process).
-
     Raises:
         ProfileError: it cannot be read.
     """
@@ -82,14 +74,7 @@ def _refuse_repeated_configs(profile: ConfigProfile, path: str) -> None:
 
 
 def drop_unknown(draft: Draft, path: str, catalogue: Catalogue, findings: ConversionFindings) -> None:
-    """Remove plugins that neither this build nor kube-scheduler has, with a finding each.
-
-    Args:
-        draft: the profile; changed in place.
-        path: of the profile, for findings.
-        catalogue: the plugins that exist here.
-        findings: takes the removed plugins.
-    """
+    """Remove plugins that neither this build nor kube-scheduler has, with a finding each."""
     for point, each in draft.points():
         for name in each.names():
             if name not in catalogue:

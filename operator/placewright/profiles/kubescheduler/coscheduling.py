@@ -24,13 +24,7 @@ _WITHOUT_COUNTERPART: Final = {
 
 
 def replace_coscheduling(draft: Draft, path: str, findings: ConversionFindings) -> None:
-    """Replace the plugin and its arguments, as far as these have a counterpart.
-
-    Args:
-        draft: the profile; changed in place.
-        path: of the profile, for findings.
-        findings: takes arguments without a counterpart.
-    """
+    """Replace the plugin and its arguments, as far as these have a counterpart."""
     named = any(COSCHEDULING in each.names() for each in draft.sets.values())
     args = draft.args.get(COSCHEDULING)
     if not named and args is None:

@@ -28,28 +28,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 def to_yaml(documents: Iterable[Document], comments: Sequence[str] = ()) -> str:
-    """Write documents as YAML.
-
-    Args:
-        documents: plain data.
-        comments: lines before the first document.
-
-    Returns:
-        The text.
-    """
+    """Write documents as YAML."""
     header = "".join(f"# {printable(comment)}\n" for comment in comments)
     return header + "---\n".join(map(yaml_text, documents))
 
 
 def yaml_text(data: object) -> str:
-    """Write a plain value as YAML. If a character could control a terminal, all characters that are not ASCII are escaped.
-
-    Args:
-        data: plain data.
-
-    Returns:
-        The text.
-    """
+    """Write a plain value as YAML. If a character could control a terminal, all characters that are not ASCII are escaped."""
     text = _dumped(data, allow_unicode=True)
     return text if text.replace("\n", "").isprintable() else _dumped(data, allow_unicode=False)
 
@@ -60,27 +45,13 @@ def _dumped(data: object, *, allow_unicode: bool) -> str:
 
 
 def manifest(profile: SchedulingProfile) -> Document:
-    """Write a profile as a manifest for `kubectl apply`.
-
-    Args:
-        profile: as decoded.
-
-    Returns:
-        Plain data.
-    """
+    """Write a profile as a manifest for `kubectl apply`."""
     metadata = {name: value for name, value in msgspec.to_builtins(profile.metadata).items() if name in _KEPT_METADATA and value}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": stated_spec(profile.spec)}
 
 
 def stated_spec(spec: ProfileSpec) -> Document:
-    """Write `spec` without the fields that have their default; the schedulerName comes first.
-
-    Args:
-        spec: of a profile.
-
-    Returns:
-        Plain data.
-    """
+    """Write `spec` without the fields that have their default; the schedulerName comes first."""
     document: Document = {"schedulerName": spec.scheduler_name} if spec.scheduler_name else {}
     for name, value in msgspec.to_builtins(spec).items():
         if name == "plugins":
@@ -95,14 +66,7 @@ def stated_spec(spec: ProfileSpec) -> Document:
 
 
 def stated_plugins(plugins: Plugins) -> Document:
-    """Write the plugin sets that are not empty.
-
-    Args:
-        plugins: of a profile.
-
-    Returns:
-        Plain data.
-    """
+    """Write the plugin sets that are not empty."""
     sets: Mapping[str, Document] = msgspec.to_builtins(plugins)
     stated = {point: {side: refs for side, refs in each.items() if refs} for point, each in sets.items()}
     return {point: each for point, each in stated.items() if each}

@@ -27,18 +27,11 @@ class DraftSet:
     disabled: list[str] = field(default_factory=list)
 
     def names(self) -> list[str]:
-        """List the enabled plugins.
-
-        Returns:
-            Their names, in order.
-        """
+        """List the enabled plugins."""
         return [ref.name for ref in self.enabled]
 
     def drops(self, name: str) -> bool:
         """Whether a plugin of the defaults or of multiPoint would be switched off.
-
-        Args:
-            name: of the plugin.
 
         Returns:
             True when it, or `*`, is disabled.
@@ -46,12 +39,7 @@ class DraftSet:
         return name in self.disabled or ALL in self.disabled
 
     def enable(self, name: str, weight: int | None = None) -> None:
-        """Enable a plugin, in its place if it is enabled already.
-
-        Args:
-            name: of the plugin.
-            weight: of its scores; None for none.
-        """
+        """Enable a plugin, in its place if it is enabled already."""
         ref = PluginRef(name=name, weight=weight)
         if name in self.names():
             self.enabled[self.names().index(name)] = ref
@@ -59,30 +47,18 @@ class DraftSet:
             self.enabled.append(ref)
 
     def lead(self, name: str) -> None:
-        """Enable a plugin in the first place, with its weight if it is enabled already.
-
-        Args:
-            name: of the plugin.
-        """
+        """Enable a plugin in the first place, with its weight if it is enabled already."""
         known = next((ref for ref in self.enabled if ref.name == name), PluginRef(name=name))
         self.enabled = [known, *(ref for ref in self.enabled if ref.name != name)]
 
     def disable(self, name: str) -> None:
-        """Disable a plugin, from whichever layer it comes.
-
-        Args:
-            name: of the plugin.
-        """
+        """Disable a plugin, from whichever layer it comes."""
         self.enabled = [ref for ref in self.enabled if ref.name != name]
         if not self.drops(name):
             self.disabled.append(name)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Remove plugins from both lists.
-
-        Args:
-            names: of the plugins.
-        """
+        """Remove plugins from both lists."""
         gone = set(names)
         self.enabled = [ref for ref in self.enabled if ref.name not in gone]
         self.disabled = [name for name in self.disabled if name not in gone]
@@ -92,12 +68,12 @@ class Draft:
     """Plugins and arguments of one profile.
 
     Args:
-        plugins: of the profile.
+        plugins: plugins of the profile.
         configs: its `pluginConfig`.
 
     Attributes:
-        sets: by field of `Plugins`.
-        args: by plugin.
+        sets: plugin sets by field of `Plugins`.
+        args: arguments by plugin.
     """
 
     def __init__(self, plugins: Plugins, configs: Iterable[PluginConfig] | None) -> None:
@@ -115,11 +91,7 @@ class Draft:
         return self.sets[SCORE]
 
     def forget(self, names: Iterable[str]) -> None:
-        """Remove plugins, at every point, and their arguments.
-
-        Args:
-            names: of the plugins.
-        """
+        """Remove plugins, at every point, and their arguments."""
         names = set(names)
         for each in self.sets.values():
             each.forget(names)
@@ -135,19 +107,11 @@ class Draft:
         return ((spelled[name], each) for name, each in self.sets.items())
 
     def plugins(self) -> Plugins:
-        """Build the plugins as they are now.
-
-        Returns:
-            The plugin sets.
-        """
+        """Build the plugins as they are now."""
         return Plugins(**{name: _built(each) for name, each in self.sets.items()})
 
     def plugin_config(self) -> list[PluginConfig] | None:
-        """Build the arguments as they are now.
-
-        Returns:
-            `pluginConfig`; None without any.
-        """
+        """Build the arguments as they are now."""
         return [PluginConfig(name=name, args=args) for name, args in self.args.items()] or None
 
 

@@ -39,30 +39,15 @@ class ConversionFindings:
         self._found: dict[ConversionFinding, None] = {}
 
     def placement(self, path: str, text: str) -> None:
-        """Note that pods may be placed differently.
-
-        Args:
-            path: in the input.
-            text: for people.
-        """
+        """Note that pods may be placed differently."""
         self._found[ConversionFinding(path, text, Loss.PLACEMENT)] = None
 
     def setting(self, path: str, text: str) -> None:
-        """Note that a setting of the process is lost.
-
-        Args:
-            path: in the input.
-            text: for people.
-        """
+        """Note that a setting of the process is lost."""
         self._found[ConversionFinding(path, text, Loss.SETTING)] = None
 
     def note(self, path: str, text: str) -> None:
-        """Note a difference in form, by which nothing is lost.
-
-        Args:
-            path: in the input.
-            text: for people.
-        """
+        """Note a difference in form, by which nothing is lost."""
         self._found[ConversionFinding(path, text, Loss.NOTE)] = None
 
     def all(self) -> tuple[ConversionFinding, ...]:
@@ -81,9 +66,6 @@ def not_installed(name: str) -> str:
 
 def without_counterpart(findings: Iterable[ConversionFinding]) -> tuple[ConversionFinding, ...]:
     """Select the findings that are more than notes.
-
-    Args:
-        findings: of a conversion.
 
     Returns:
         Losses of placement and of settings.

@@ -18,10 +18,6 @@ V1BETA1: Final = "v1beta1"
 def legacy(name: str, field: str) -> Any:
     """Load a reader.
 
-    Args:
-        name: of the entry point.
-        field: of the document, in which the name is.
-
     Returns:
         The function of an installed package.
 

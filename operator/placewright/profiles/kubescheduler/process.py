@@ -63,15 +63,7 @@ class OlderConfiguration(KubeSchedulerConfiguration, frozen=True):
 
 
 def process_settings(config: KubeSchedulerConfiguration, findings: ConversionFindings) -> ProcessSettings:
-    """Select the settings that `placewright run --config` uses. All others that are set become findings.
-
-    Args:
-        config: as decoded.
-        findings: takes the others.
-
-    Returns:
-        The settings.
-    """
+    """Select the settings that `placewright run --config` uses. All others that are set become findings."""
     if config.parallelism is not None:
         findings.setting("parallelism", "all nodes are evaluated at once, on columns")
     for name, value in (

@@ -38,7 +38,7 @@ class Conversion:
 
     Attributes:
         profiles: each of them resolves.
-        settings: of the process, which manifests of profiles cannot hold.
+        settings: settings of the process, which manifests of profiles cannot hold.
         findings: settings without a counterpart, or in another form.
     """
 
@@ -49,14 +49,6 @@ class Conversion:
 
 def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
     """Read YAML or JSON.
-
-    Args:
-        text: manifests, configurations, policies, or ConfigMaps that hold them.
-        source: name of the file, for messages.
-        catalogue: the plugins that exist here.
-
-    Returns:
-        The profiles and the findings.
 
     Raises:
         ProfileError: the text cannot be read, or gives a profile that would not be accepted; one line a problem.
@@ -145,9 +137,6 @@ def _with_object_names(profiles: Iterable[SchedulingProfile]) -> list[Scheduling
 
 def object_name(text: str) -> str:
     """Turn a text into a name that the API server accepts.
-
-    Args:
-        text: any.
 
     Returns:
         A DNS subdomain name, as similar as possible.

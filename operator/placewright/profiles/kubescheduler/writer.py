@@ -42,10 +42,6 @@ _ADDED: Final = (Origin.WEIGHTS, Origin.PRESET)
 def to_configuration(profiles: Sequence[SchedulingProfile], catalogue: Catalogue) -> tuple[Document, tuple[ConversionFinding, ...]]:
     """Write one configuration for all profiles.
 
-    Args:
-        profiles: as decoded.
-        catalogue: the plugins that exist here.
-
     Returns:
         (plain data, the settings that it cannot hold).
 
@@ -194,7 +190,7 @@ def _backoff(profiles: Iterable[SchedulingProfile], findings: ConversionFindings
 
 
 def _holds(backoff: Backoff) -> bool:
-    # kube-scheduler's fields are whole numbers from 1 on, and a maximum of 0, which switches backoff off here, is refused there.
+    # kube-scheduler's fields are whole numbers from 1 on. It refuses a maximum of 0, which switches backoff off here.
     initial, maximum = backoff.initial_seconds, backoff.max_seconds
     return initial == int(initial) >= 1 and maximum == int(maximum) >= initial
 
