@@ -14,7 +14,7 @@ DECISION: Final = "placewright.dev/decision"
 
 #: Annotation of pods with the devices that they have on their node. JSON: resource name to indices, `{"example.com/gpu-milli": [3]}`.
 DEVICES: Final = "placewright.dev/devices"
-#: Replaces a value of `DEVICES` that a pod was created with, where no devices were chosen for it: that value was not ours.
+#: Replaces a value of `DEVICES` that a pod was created with. Such a value is not ours, and no devices were chosen.
 NO_DEVICES: Final = "{}"
 #: Annotation of pods with the most pods like them that a node, a rack or a zone may hold. The plugin DomainLimit reads it.
 DOMAIN_LIMITS: Final = "placewright.dev/domain-limits"

@@ -193,7 +193,7 @@ class BoundedCache(Generic[K, V]):
         """Look a key up. The value counts as asked for.
 
         Returns:
-            The value; None where there is none.
+            The value; None if there is none.
         """
         value = self._values.get(key)
         if value is not None:
@@ -205,7 +205,7 @@ class BoundedCache(Generic[K, V]):
         """Keep a value, in the place of an earlier one.
 
         Returns:
-            False where the entry is too large to be kept.
+            False if the entry is too large to be kept.
         """
         self.pop(key)
         nbytes += ENTRY_BYTES
@@ -223,7 +223,7 @@ class BoundedCache(Generic[K, V]):
         """Drop a key.
 
         Returns:
-            Its value; None where there was none.
+            Its value; None if there was none.
         """
         if key not in self._values:
             return None

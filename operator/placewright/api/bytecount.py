@@ -21,7 +21,7 @@ import msgspec
 
 #: A count ends here: no cache keeps a larger value, so its exact size does not matter.
 COUNTED: Final = 1 << 20
-#: Bytes in memory for each byte of an object's JSON: up to 12 where it is all short texts, 2 where it is long ones.
+#: Bytes in memory for each byte of an object's JSON: up to 12 if it is all short texts, 2 if it is long ones.
 _BYTES_A_CHARACTER: Final = 8
 #: Bytes of the values that are derived from an object once (`PodInfo`).
 DERIVED_BYTES: Final = 1024
@@ -103,7 +103,7 @@ def short_key(text: bytes) -> bytes:
     """Shorten a key: equal keys stand for equal texts.
 
     Returns:
-        The text; its digest where it is longer than `LONGEST_KEY`.
+        The text; its digest if it is longer than `LONGEST_KEY`.
     """
     return text if len(text) <= LONGEST_KEY else hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 

@@ -45,7 +45,7 @@ def heavy_work(pod: PodInfo) -> int:
 
 
 class PodKeys(NamedTuple):
-    """Digests that two pods of a namespace share when a decision about one tells about the other; empty where a pod lacks the thing.
+    """Digests that two pods of a namespace share when a decision about one tells about the other; empty if a pod lacks the thing.
 
     Attributes:
         shape: digest of the spec without names and images, which a tenant can vary at no cost.
@@ -90,7 +90,7 @@ class DecisionMark(NamedTuple):
     Attributes:
         pod: the pods that it is about.
         deaths: number of processes that ended during a decision about them.
-        opened_by: identity of the replica that is deciding now; empty where none is.
+        opened_by: identity of the replica that is deciding now; empty if none is.
         died_at: when the last of those deaths was counted, seconds since 1970; 0.0 without one.
         version: the object's resourceVersion.
     """

@@ -233,7 +233,7 @@ class DeviceSubRequest(DeviceWish, frozen=True):
 
 
 class DeviceRequest(KubeObject, frozen=True):
-    """One request of a claim; `exactly` or `first_available` is set, and neither where the API server knows a third way."""
+    """One request of a claim; `exactly` or `first_available` is set, and neither if the API server knows a third way."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None

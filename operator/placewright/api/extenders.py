@@ -126,7 +126,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     Attributes:
         url_prefix: a call goes to this, a slash, and the verb.
         filter_verb, preempt_verb, prioritize_verb, bind_verb: last part of a call's URL; empty for a call that the extender does not serve.
-        weight: factor of its scores, 1 or more where there is a `prioritize_verb`.
+        weight: factor of its scores, 1 or more if there is a `prioritize_verb`.
         enable_https: True leaves the server's certificate unverified if `tls_config` has no CA, as in kube-scheduler.
         http_timeout: seconds for a whole call.
         node_cache_capable: the extender knows the nodes: names are sent, not whole objects.
@@ -155,7 +155,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
         return self.url_prefix
 
     def interested_in(self, pod: PodInfo) -> bool:
-        """Whether the extender is asked about a pod.
+        """Return whether the extender is asked about a pod.
 
         Returns:
             True when it manages all pods, or a resource that the pod requests or limits.
@@ -168,7 +168,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 def _named_resources(containers: Iterable[Container]) -> set[str]:
-    """Every resource that these containers request or limit, in any amount."""
+    """Return every resource that these containers request or limit, in any amount."""
     both = ((container.resources.requests, container.resources.limits) for container in containers)
     return {name for pair in both for resources in pair for name in resources or ()}
 

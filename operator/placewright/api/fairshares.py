@@ -54,7 +54,7 @@ class FairShares(Generic[P]):
         return MappingProxyType(self._held)
 
     def may_take(self, party: P) -> bool:
-        """Whether a party may take one more place now."""
+        """Return whether a party may take one more place now."""
         held = self._held.get(party)
         return self.free > 0 if held is None else held < self._factor * (self.free - self._kept)
 

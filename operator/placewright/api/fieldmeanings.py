@@ -51,5 +51,5 @@ def counts(description: str) -> Meta:
 
 
 def keyed_by(field: str) -> Mapping[str, Any]:
-    """Facets of a list whose items are told apart by this field of theirs."""
+    """Return the facets of a list whose items this field tells apart."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]}

@@ -399,7 +399,7 @@ class ContainerStatus(KubeObject, frozen=True):
 
 
 class PodResourceClaimStatus(KubeObject, frozen=True):
-    """The claim that was created for an entry of `spec.resourceClaims`; None where none was needed."""
+    """The claim that was created for an entry of `spec.resourceClaims`; None if none was needed."""
 
     name: str = ""
     resource_claim_name: str | None = None

@@ -53,7 +53,7 @@ class GroupRef(NamedTuple):
 
     @property
     def object_in_words(self) -> str:
-        """The object, for people. An annotation may hold any text, so the name is escaped where it is no name."""
+        """The object, for people. An annotation may hold any text, so the name is escaped if it is no name."""
         return f"{self.form} {self.namespace}/{_in_words(self.object_name)}"
 
     @property
@@ -89,7 +89,7 @@ class PodGroup:
         topology_required: True when they wait for such a domain, False when they only prefer it.
         created: creation time of the object, RFC 3339 in UTC, to the second.
         basic: its members belong together, but are placed one by one (the native form's policy `basic`).
-        disruption: the part that may be evicted at a time; None where the object sets none.
+        disruption: the part that may be evicted at a time; None if the object sets none.
         priority: the group's priority, which precedes its members' when groups and pods are evicted for each other; None if it has none.
     """
 
@@ -277,7 +277,7 @@ def group_of(pod: Pod) -> GroupRef | None:
 
 
 def declares(item: GroupObject, ref: GroupRef) -> bool:
-    """Whether an object declares a group. Hints ask this about events of group objects."""
+    """Return whether an object declares a group. Hints ask this about events of group objects."""
     meta = item.metadata
     return FORM_OF[type(item)] is ref.form and meta.name == ref.object_name and meta.namespace == ref.namespace
 

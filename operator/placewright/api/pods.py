@@ -182,7 +182,7 @@ def held_bytes(*held: object) -> int:
 
 
 def _asks_alike(pod: Pod, other: Pod) -> bool:
-    """Whether two versions of a pod have the same requests, ports and volumes. Resources that a kubelet reports may change the requests."""
+    """Return whether two versions of a pod have the same requests, ports and volumes. Reported resources may change the requests."""
     one, another = pod.spec, other.spec
     return (
         not (reports_resources(pod.status) or reports_resources(other.status))

@@ -37,7 +37,7 @@ def bound_at(pod: PodInfo) -> float | None:
     """Read when a pod was bound, from its condition `PodScheduled`.
 
     Returns:
-        Seconds since 1970; None where the condition is not True, or its time cannot be read.
+        Seconds since 1970; None if the condition is not True, or its time cannot be read.
     """
     condition = _holds(pod, _SCHEDULED) if pod.pod.status.conditions else None
     if condition is None or not condition.last_transition_time:

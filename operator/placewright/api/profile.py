@@ -339,6 +339,6 @@ class SchedulingProfile(OwnerObject, frozen=True):
 
 
 def default_profile(name: str = "", **spec: Any) -> SchedulingProfile:
-    """kube-scheduler's default profile, for the pods of `default-scheduler`, with what `spec` says besides; of no object."""
+    """Return kube-scheduler's default profile, for the pods of `default-scheduler`, with other fields of `spec`. No object has it."""
     spec.setdefault("scheduler_name", DEFAULT_SCHEDULER_NAME)
     return SchedulingProfile(metadata=ObjectMeta(name=name), spec=ProfileSpec(**spec))

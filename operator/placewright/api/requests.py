@@ -155,7 +155,7 @@ def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
 
 
 def reports_resources(status: PodStatus) -> bool:
-    """Whether a kubelet has reported resources that may differ from the spec.
+    """Return whether a kubelet has reported resources that may differ from the spec.
 
     Returns:
         True when the spec in effect may differ.

@@ -134,7 +134,7 @@ def parse_int64(value: str | None) -> int | None:
     """Parse a label value as Go's `ParseInt(value, 10, 64)` does.
 
     Returns:
-        The number; None where the value is none.
+        The number; None if the value is none.
     """
     if value is None or not value.isascii():
         return None
@@ -312,6 +312,6 @@ def _not_supported(where: str, value: str, supported: Sequence[str]) -> Selector
 
 
 def _quoted(value: object) -> str:
-    """In double quotes, as API servers show values, and cut when long."""
+    """Write a value in double quotes, as API servers show it, and cut a long one."""
     text = json.dumps(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

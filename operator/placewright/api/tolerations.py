@@ -49,7 +49,7 @@ def integer(text: str | None) -> int | None:
     """Parse a number as Gt and Lt need it.
 
     Returns:
-        The number; None where the text is not a canonical integer of 64 bits.
+        The number; None if the text is not a canonical integer of 64 bits.
     """
     number = int(text) if text and _INTEGER.fullmatch(text) else None
     return number if number is not None and -_LIMIT <= number < _LIMIT else None
@@ -78,7 +78,7 @@ class TolerationSet:
             self._index(tolerations)
 
     def _index(self, tolerations: Sequence[Toleration]) -> None:
-        """Index by (key, effect); each is empty where the toleration leaves it open."""
+        """Index by (key, effect); each is empty if the toleration leaves it open."""
         self._any_value: set[tuple[str, str]] = set()
         self._values: set[tuple[str, str, str]] = set()
         self._above: dict[tuple[str, str], int] = {}
@@ -124,7 +124,7 @@ class TolerationSet:
         return sum(1 for taint in taints if taint.effect == "PreferNoSchedule" and not self.covers(taint))
 
     def tolerates_all(self, taints: Sequence[Taint]) -> bool:
-        """Whether the pod may be on a node with these taints.
+        """Return whether the pod may be on a node with these taints.
 
         Returns:
             True when every hard taint is covered.

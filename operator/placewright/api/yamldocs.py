@@ -46,7 +46,7 @@ class NotPlainError(yaml.MarkedYAMLError):
 
     Attributes:
         problem: the problem in words, without values of the document: they may be secrets.
-        found: the value, where it tells more than `problem`; else the same as `problem`.
+        found: the value, if it tells more than `problem`; else the same as `problem`.
         allowed: the values that are allowed.
     """
 
@@ -158,7 +158,7 @@ def place_of(path: str, document: YamlNode, *, value: bool = False) -> Place:
     Args:
         path: such as `spec.plugins.score.enabled[0].name`.
         document: the document's node.
-        value: the place of the value instead, where it is a scalar.
+        value: the place of the value instead, if it is a scalar.
     """
     found, node, rest = document.place, document, path
     while rest:

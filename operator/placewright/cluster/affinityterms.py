@@ -23,7 +23,7 @@ class Term:
 
     Attributes:
         key: the node label whose values are the domains.
-        namespaces: the namespaces named, or the pod's own where the term says nothing about namespaces.
+        namespaces: the namespaces named, or the pod's own if the term says nothing about namespaces.
     """
 
     key: str

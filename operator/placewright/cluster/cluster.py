@@ -123,7 +123,7 @@ class Cluster(NodeRows):
             node: need not have a row: pods may be known before their node.
 
         Returns:
-            Assumed and confirmed pods; a view where no dry run is open.
+            Assumed and confirmed pods; a view if no dry run is open.
         """
         pods = self._pods_on.get(node, {})
         if not self._dry_runs:

@@ -21,7 +21,7 @@ Int64s = NDArray[np.int64]
 
 
 class LabelColumn(EncodedColumn[str | None]):
-    """One label by row; None where a node does not have it.
+    """One label by row; None if a node does not have it.
 
     Args:
         capacity: rows that have room.
@@ -84,7 +84,7 @@ class LabelColumns:
         """Return the column of a label. Read it at once: the column of a key may be replaced later.
 
         Returns:
-            Each row's value; None where the node does not have the label.
+            Each row's value; None if the node does not have the label.
         """
         column = self._columns.get(key)
         if column is not None:

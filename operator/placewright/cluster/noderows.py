@@ -135,7 +135,7 @@ class NodeRows:
         """Return the column of a label.
 
         Returns:
-            Each node's value; None where a node does not have the label.
+            Each node's value; None if a node does not have the label.
         """
         return self._labels.column(key)
 

@@ -114,7 +114,7 @@ class ClusterObjects:
         return old
 
     def of(self, kind: type[N]) -> Table[N]:
-        """Return the objects of a kind that a plugin declares as its source; an empty table where none was read.
+        """Return the objects of a kind that a plugin declares as its source; an empty table if none was read.
 
         The table's `version` grows with every change: a fingerprint for columns that read it.
 

@@ -14,7 +14,7 @@ _MOST_BYTES: Final = 32 * 2**20
 
 
 class _Compiled(NamedTuple):
-    """A selector as written, and what it means: the text of the error where it does not parse."""
+    """A selector as written, and what it means: the text of the error if it does not parse."""
 
     written: LabelSelector
     meaning: Selector | str

@@ -82,7 +82,7 @@ class PodFollowers:
     """The followers of one cluster, as one.
 
     Attributes:
-        known: the followers. An attribute and no method, because it is looked at for every pod, also where there are none. It is replaced
+        known: the followers. An attribute and no method, because it is looked at for every pod, even if there are none. It is replaced
             and not changed, because a follower may end while others are told.
         follow_readiness: whether one of them follows readiness.
     """

@@ -47,7 +47,7 @@ def _spaces(namespaces: Collection[str] | None) -> Collection[str | None]:
 
 
 def _by_requirement(spaces: Collection[str | None], selector: Selector) -> Iterator[list[Place]]:
-    """For each requirement that names values, and not too many of them: the buckets of these values."""
+    """Yield the buckets of the values of each requirement that names values, and not too many."""
     for requirement in selector.expressions:
         if requirement.operator == "In" and len(requirement.values) * len(spaces) <= _MOST_BUCKETS:
             yield [(space, (requirement.key, value)) for space in spaces for value in requirement.values]

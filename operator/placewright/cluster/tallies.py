@@ -50,7 +50,7 @@ class Tallies:
     """Tallies by selection, the one that was asked for last at the end.
 
     Invariant: a tally is among `tallies` of exactly the groups that its selection picks, and holds the sum of their pods. Each
-    such group finds it: by carrier where the selection names carriers, otherwise by namespace and labels. No group has more
+    such group finds it: by carrier if the selection names carriers, otherwise by namespace and labels. No group has more
     than `_MOST_OF_A_GROUP` tallies, and at most `_MOST_BROAD` selections have to be compared with every group.
 
     Args:

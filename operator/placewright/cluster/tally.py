@@ -141,7 +141,7 @@ class Tally:
         self._taken += bool(after) - bool(before)
 
     def fit(self, size: int) -> None:
-        """Change between dictionary and column where the other one suits a cluster of `size` rows better."""
+        """Change between dictionary and column if the other one suits a cluster of `size` rows better."""
         most = _FEW + size // _ROWS_PER_ENTRY
         if self._column is None:
             if len(self._few) > most:

@@ -135,7 +135,7 @@ def _without_effect(profile: ResolvedProfile, catalogue: Mapping[str, type[Plugi
 
 
 def _without_resource(profile: ResolvedProfile, catalogue: Mapping[str, type[Plugin]], around: Surroundings) -> Iterator[Recommendation]:
-    """Plugins whose arguments name extended resources, where no node offers any of these."""
+    """Find plugins whose arguments name extended resources that no node offers."""
     known = around.resources
     if known is None or CPU not in known:  # without a node, or before nodes are listed
         return
@@ -228,5 +228,5 @@ def _has_own_weight(plugin: type[Plugin], weight: int) -> bool:
 
 
 def _chosen(plugin: type[Plugin], weight: int, args: object) -> bool:
-    """Whether the author chose this plugin's weight or arguments, instead of having it by default."""
+    """Return whether the author chose this plugin's weight or arguments, instead of having it by default."""
     return _has_own_weight(plugin, weight) or args != plugin.Args()

@@ -33,7 +33,7 @@ _PATH = "spec.pluginConfig"
 def resolve_args(
     configs: Iterable[PluginConfig], names: Collection[str], catalogue: Catalogue, problems: list[Problem]
 ) -> dict[str, object]:
-    """Convert the arguments of every plugin in `names`; its defaults where the profile has no entry for it.
+    """Convert the arguments of every plugin in `names`; its defaults if the profile has no entry for it.
 
     Arguments of plugins that the profile does not run are checked, too: one `enabled` puts them to use.
 
@@ -138,7 +138,7 @@ def argument_schema(plugin: type[Plugin]) -> Schema:
 
 
 def has_arguments(plugin: type[Plugin]) -> bool:
-    """Whether a plugin has arguments.
+    """Return whether a plugin has arguments.
 
     Returns:
         True when it has fields to set.
@@ -169,7 +169,7 @@ def too_long_texts(value: object) -> Iterator[Problem]:
 
 
 def _fields(kind: inspect.Type) -> Mapping[str, inspect.Field]:
-    """Fields by their name in documents."""
+    """Return the fields by their name in documents."""
     return {wire_name(kind, field): field for field in kind.fields} if isinstance(kind, OBJECTS) else {}
 
 
@@ -212,7 +212,7 @@ def _broken(
 
 
 def _present(kind: inspect.Type) -> inspect.Type:
-    """`X` for `X | None`."""
+    """Return `X` for `X | None`."""
     if not isinstance(kind, inspect.UnionType):
         return kind
     members = [member for member in kind.types if not isinstance(member, inspect.NoneType)]
@@ -256,7 +256,7 @@ def _default(field: inspect.Field) -> Any:
 
 
 def _plain_default(field: inspect.Field) -> Any:
-    """Return the default as JSON; None where there is none."""
+    """Return the default as JSON; None if there is none."""
     default = _default(field)
     return None if default is None else msgspec.json.decode(msgspec.json.encode(default, enc_hook=str))
 

@@ -150,7 +150,7 @@ def assigned_profile(pod: NewPod, profiles: Iterable[SchedulingProfile], never_i
         never_in: namespaces whose pods are given none.
 
     Returns:
-        The profile; None where the pod keeps the schedulerName that it has.
+        The profile; None if the pod keeps the schedulerName that it has.
     """
     if left_alone(pod, never_in):
         return None
@@ -180,7 +180,7 @@ def rank_given(pod: NewPod) -> Rank | None:
     """Read the rank of the profile that a pod was given.
 
     Returns:
-        The rank; None where the pod names a scheduler itself, or the default one.
+        The rank; None if the pod names a scheduler itself, or the default one.
     """
     if pod.scheduler_name == DEFAULT_SCHEDULER_NAME:
         return None

@@ -194,7 +194,7 @@ def _check_plugins(spec: ProfileSpec, catalogue: Catalogue, on_disk: InstalledPl
 def _check_set(
     path: str, plugins: PluginSet, point: ExtensionPoint | None, catalogue: Catalogue, on_disk: InstalledPlugins
 ) -> Iterator[Problem]:
-    """One `enabled` and `disabled`; `point` is None for multiPoint, where a plugin is skipped at points that it does not implement."""
+    """Check one `enabled` and `disabled`. `point` is None for multiPoint, which skips a plugin at points that it does not implement."""
     seen: set[str] = set()
     for index, ref in enumerate(plugins.enabled or ()):
         where = f"{path}.enabled[{index}]"
@@ -221,7 +221,7 @@ def _check_enabled(
 
 
 def _known_by_name(name: str) -> bool:
-    """Whether a plugin that is not installed may be switched off: nothing changes by that."""
+    """Return whether a plugin that is not installed may be switched off: nothing changes by that."""
     return name in DEFAULT_PLUGINS or name in PACKAGES
 
 

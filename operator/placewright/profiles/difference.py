@@ -33,7 +33,7 @@ _REJECTING: Final = (
 
 
 class Difference(NamedTuple):
-    """One difference; a side is None where it does not have the thing."""
+    """One difference; a side is None if it does not have the thing."""
 
     what: str
     before: Any
@@ -84,7 +84,7 @@ def _by_field(spec: ProfileSpec) -> Mapping[str, Any]:
 
 
 def _weights(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
-    """Weights; 0 for a plugin that does not score, because 0 is the way to write that."""
+    """Compare weights. A plugin that does not score has 0, because 0 is the way to write that."""
     for name in dict.fromkeys([*old, *new]):
         before, after = (stated.value if (stated := _weight(side.get(name))) else 0 for side in (old, new))
         if before != after:
@@ -109,7 +109,7 @@ def _runs_at(plugin: EffectivePlugin | None, ignored: frozenset[ExtensionPoint])
 
 
 def _arguments(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
-    """Arguments; for a plugin that only one side has, arguments that are not its default."""
+    """Compare arguments. If only one side has the plugin, compare arguments that are not its default."""
     for name in dict.fromkeys([*old, *new]):
         both = name in old and name in new
         before, after = (_values(plugins[name].args, everything=both) if name in plugins else {} for plugins in (old, new))
@@ -121,7 +121,7 @@ def _values(args: Mapping[str, ValueWithOrigin], *, everything: bool) -> Mapping
 
 
 def _orders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Difference]:
-    """Points at which the common plugins are asked in another order."""
+    """Find points at which the common plugins are asked in another order."""
     # Common ones only: a plugin that came or went is a difference of its own.
     for point in ExtensionPoint:
         common = set(before.at(point)) & set(after.at(point))

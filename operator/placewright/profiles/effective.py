@@ -170,6 +170,6 @@ def whole(number: float) -> float | int:
     """Write a whole number without a fraction, as people do: 5 for 5.0.
 
     Returns:
-        An int where the number is whole.
+        An int if the number is whole.
     """
     return int(number) if number == int(number) else number

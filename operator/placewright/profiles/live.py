@@ -253,7 +253,7 @@ def _is_old_news(profile: SchedulingProfile, seen: SchedulingProfile) -> bool:
 
 
 def _is_held_now(profile: SchedulingProfile, entry: _Entry[R]) -> bool:
-    """Whether the known generation has been marked since, because one of its plugins hung in some replica."""
+    """Return whether the known generation has been marked since, because one of its plugins hung in some replica."""
     same = profile.metadata.generation == entry.seen.metadata.generation
     return same and entry.reason is not Reason.PLUGIN_HANGING and bool(held_because(profile))
 

@@ -78,7 +78,7 @@ def _preempts(plugin: type[Plugin]) -> bool:
 
 
 def _points_and_weights(spec: ProfileSpec, catalogue: Catalogue) -> tuple[dict[ExtensionPoint, tuple[str, ...]], dict[str, int]]:
-    """Run order at each point, and the weight of each plugin that scores. A weight of 0 takes a plugin out of preScore and score only."""
+    """Return the run order at each point, and the weight of each plugin that scores. A weight of 0 only stops a plugin from scoring."""
     multi_point = merge_defaults(spec.plugins.multi_point, catalogue, find_preset(spec.preset).adds)
     points = expand(spec.plugins, multi_point, catalogue)
     overrides = preset_weights(find_preset(spec.preset), spec.plugins) | (spec.weights or {})

@@ -114,7 +114,7 @@ def rules_of(struct: str, field: str = "") -> dict[str, Any]:
         field: name of the field; empty for the struct itself.
 
     Returns:
-        `x-kubernetes-validations`; empty where there are no rules.
+        `x-kubernetes-validations`; empty if there are no rules.
     """
     found = RULES.get((struct, field), ())
     return {"x-kubernetes-validations": [rule._asdict() for rule in found]} if found else {}

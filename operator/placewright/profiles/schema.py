@@ -108,7 +108,7 @@ def _of(kind: inspect.Type, *, defaults: bool) -> Schema:
 
 
 def _closed(schema: Any) -> Any:
-    """Close a schema: without Kubernetes' own keywords, and refusing unknown properties where it names some."""
+    """Close a schema: without Kubernetes' own keywords, and refusing unknown properties if it names some."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):

@@ -173,13 +173,13 @@ def _steps(where: str) -> list[str | int]:
 
 
 def _meant(value: object, allowed: str) -> str:
-    """Return the number that a text begins with, where a number is allowed: `60` for `"60s"`."""
+    """Return the number that a text begins with, if a number is allowed: `60` for `"60s"`."""
     number = _NUMBER.match(value) if isinstance(value, str) and re.search(r"\b(?:int|float)\b", allowed) else None
     return f", such as {number[0]}, without quotes and unit" if number else ""
 
 
 def _problem_of(message: str, document: Any, kind: inspect.Type, entry: str = "") -> Problem:
-    """Translate msgspec's message, and add the value where it names only a type; `entry` is the key of a mapping's entry."""
+    """Translate msgspec's message, and add the value if it names only a type; `entry` is the key of a mapping's entry."""
     text, _, where = message.partition(" - at `$")
     steps: list[str | int] = [entry if step == _UNNAMED else step for step in _steps(where.rstrip("`"))]
     path, inner = _locate(kind, steps)
@@ -194,7 +194,7 @@ def _problem_of(message: str, document: Any, kind: inspect.Type, entry: str = ""
 
 
 def _in_words(types: str) -> str:
-    """Names of types for people who write documents. Null goes without saying, because it means absent everywhere."""
+    """Write names of types for people who write documents. Null goes without saying, because it means absent everywhere."""
     quoted = re.match(r"`([^`]+)`", types)
     if quoted is None:
         return types

@@ -110,7 +110,7 @@ class ProfileNames:
 
 
 def placed_by_others(pod: Pod) -> bool:
-    """Whether another scheduler put a pod on its node: it has a node, carries no decision of ours, and is no static pod.
+    """Return whether another scheduler put a pod on its node: it has a node, carries no decision of ours, and is no static pod.
 
     Returns:
         True when another scheduler placed it.
@@ -120,5 +120,5 @@ def placed_by_others(pod: Pod) -> bool:
 
 
 def looked_at_by_others(conditions: Iterable[Condition] | None) -> bool:
-    """Whether a scheduler has written a reason into a waiting pod. The API server itself writes one for gated pods only."""
+    """Return whether a scheduler has written a reason into a waiting pod. The API server itself writes one for gated pods only."""
     return any(each.type == _POD_SCHEDULED and each.reason != _GATED for each in conditions or ())

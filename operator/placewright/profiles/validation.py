@@ -180,7 +180,7 @@ def _check_together(files: Sequence[_Notes], cluster: Iterable[SchedulingProfile
 
 
 def _beside(profile: SchedulingProfile, earlier: Sequence[tuple[str, SchedulingProfile]]) -> Iterator[Problem]:
-    """Problems of a profile beside earlier ones, each with its file, which is empty for the profile's own. One of a kind is enough."""
+    """Find problems of a profile beside earlier ones, each with its file. The file is empty if both are in it. One of a kind is enough."""
     meta, spec = profile.metadata, profile.spec
     namesake = next((where for where, other in earlier if other.metadata.name == meta.name), None)
     if namesake is not None:
@@ -259,14 +259,14 @@ def _check(value: Any, path: str, document: Document, catalogue: Catalogue, note
 
 
 def _advice(value: Mapping[str, Any], catalogue: Catalogue, around: Surroundings) -> Iterator[Recommendation]:
-    """Advice on a correct manifest. A configuration gets none: it is kube-scheduler's own, or becomes manifests first."""
+    """Advise on a correct manifest. A configuration gets none: it is kube-scheduler's own, or becomes manifests first."""
     if value["kind"] == KIND:
         for profile in _read(value, catalogue):
             yield from advise_beforehand(resolve(profile, catalogue), catalogue, around)
 
 
 def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes: _Notes) -> Iterator[Problem]:
-    """Problems of one object of ours, with paths inside it."""
+    """Find the problems of one object of ours, with paths inside it."""
     if group in _KIND_OF and value.get("kind") != _KIND_OF[group]:
         allowed = _KIND_OF[group]
         yield Problem("kind", in_json(value.get("kind")), f"{allowed}{did_you_mean(str(value.get('kind')), [allowed])}")
@@ -311,7 +311,7 @@ def _repeated(name: str, seen: set[str]) -> Iterator[Problem]:
 
 
 def _of_manifest(value: Mapping[str, Any], profile: SchedulingProfile, found: list[Problem]) -> Iterator[Problem]:
-    """Problems that only the API server would find."""
+    """Find the problems that only the API server would find."""
     name = profile.metadata.name
     if not _NAME.fullmatch(name):
         yield Problem("metadata.name", in_json(name), "lower case letters, digits, '-' and '.', as in the name of a host")

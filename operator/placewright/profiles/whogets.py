@@ -101,7 +101,7 @@ def _names(pod: NewPod) -> str:
 
 
 def _above(profile: SchedulingProfile, found: SchedulingProfile | None, pod: NewPod) -> str:
-    """Why another profile goes before this one."""
+    """Explain why another profile goes before this one."""
     above = rank_given(pod) if found is None else rank_of(found)
     if above is None:
         return "the pod keeps its schedulerName"

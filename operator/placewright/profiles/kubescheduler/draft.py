@@ -31,7 +31,7 @@ class DraftSet:
         return [ref.name for ref in self.enabled]
 
     def drops(self, name: str) -> bool:
-        """Whether a plugin of the defaults or of multiPoint would be switched off.
+        """Return whether a plugin of the defaults or of multiPoint would be switched off.
 
         Returns:
             True when it, or `*`, is disabled.

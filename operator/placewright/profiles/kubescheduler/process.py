@@ -14,7 +14,7 @@ from placewright.profiles.kubescheduler.findings import ConversionFindings
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """Settings of the process; None where the file sets none.
+    """Settings of the process; None if the file sets none.
 
     Attributes:
         leader_elect: whether replicas elect an active one.

@@ -68,7 +68,7 @@ def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
 
 
 def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """Documents, items of lists, and texts in ConfigMaps and AKS' SchedulerConfigurations: many schedulers get their file from one."""
+    """Yield documents, items of lists, and configurations in ConfigMaps and in SchedulerConfigurations of AKS."""
     for document in documents:
         _refuse_endless(document)
         if not isinstance(document, Mapping):

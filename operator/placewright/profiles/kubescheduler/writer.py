@@ -155,7 +155,7 @@ def _note_beyond(spec: ProfileSpec, path: str, findings: ConversionFindings) -> 
 
 
 def _one_by_one(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each setting; of a field with fields of its own each of these."""
+    """Yield each setting. A field with fields of its own yields each of these."""
     for what, value in settings.items():
         if isinstance(value, Mapping) and "." not in what:
             yield from ((f"{what}.{name}", each) for name, each in value.items())
