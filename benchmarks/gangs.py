@@ -12,9 +12,9 @@ import asyncio
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from benchmarks.loopprobe import LoopProbe
 from placewright.api.podgroups import GROUP_LABEL
@@ -22,7 +22,7 @@ from placewright.api.profile import default_profile
 from placewright.cli.options import whole_number
 from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.offline.kinds import Manifest
-from placewright.offline.world import world_from
+from placewright.offline.world import OfflineCluster, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
@@ -137,6 +137,23 @@ def measure_groups(nodes: int = NODES, groups: int | None = None, members: int =
     return Groups(nodes, groups, members, placed[-1], seconds, arrivals, holds)
 
 
+def offline_scheduler(world: OfflineCluster, clock: Callable[[], float] = time.monotonic, **queue_options: Any) -> Scheduler:
+    """Build a scheduler with an empty queue, whose profile is the default one.
+
+    Args:
+        world: the cluster.
+        clock: seconds, of the queue.
+        queue_options: further arguments of `SchedulingQueue`.
+    """
+    queue = SchedulingQueue(lambda _name: policy, clock, **queue_options)
+    handle = ProfileHandle(world.cluster, NoBinder(), queue.nominator, (), NoVolumeWriter(), members=queue.pod_groups)
+    evaluator = handle.evaluator(resolve(default_profile(), in_tree()), in_tree())
+    policy = ProfilePolicy(evaluator.runtime)
+    cycle = SchedulingCycle(world.cluster, queue.nominator, random.Random(0))
+    ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
+    return Scheduler(world.cluster, queue, lambda _name: evaluator, cycle, ports, time.monotonic)
+
+
 def _groups(groups: int, members: int) -> list[Manifest]:
     """PodGroups and their pods; the pods of each are copies of one of the mix."""
     made: list[Manifest] = []
@@ -155,16 +172,10 @@ def _groups(groups: int, members: int) -> list[Manifest]:
 def _run(manifests: Sequence[Manifest], groups: int, warm_up: int) -> _Run:
     """All times after the warm-up; the arrivals are of all."""
     world = world_from(manifests, "benchmark")
-    queue = SchedulingQueue(lambda _name: policy, time.monotonic)
-    handle = ProfileHandle(world.cluster, NoBinder(), queue.nominator, (), NoVolumeWriter(), members=queue.pod_groups)
-    evaluator = handle.evaluator(resolve(default_profile(), in_tree()), in_tree())
-    policy = ProfilePolicy(evaluator.runtime)
-    cycle = SchedulingCycle(world.cluster, queue.nominator, random.Random(0))
-    ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
-    scheduler = Scheduler(world.cluster, queue, lambda _name: evaluator, cycle, ports, time.monotonic)
+    scheduler = offline_scheduler(world)
     start = time.process_time()
     for pod in world.pending.values():
-        queue.add(pod)
+        scheduler.queue.add(pod)
     arrival = (time.process_time() - start) / len(world.pending)
     return asyncio.run(_decided(scheduler, groups, warm_up, arrival))
 

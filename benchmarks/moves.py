@@ -8,34 +8,26 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from benchmarks.gangs import offline_scheduler
 from benchmarks.loopprobe import LoopProbe
 from placewright.api.decode import convert
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
-from placewright.api.profile import default_profile
 from placewright.cli.options import whole_number
 from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
-from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.offline.kinds import Manifest
 from placewright.offline.world import world_from
-from placewright.plugins.catalog import in_tree
-from placewright.profiles.resolve import resolve
 from placewright.queue.events import A_SLICE
-from placewright.queue.queue import SchedulingQueue
-from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
-from placewright.scheduler.policy import ProfilePolicy
-from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.benchmark import MOST_PODS, ResultTable, row_of, table
-from placewright_lab.bench.decisions import Nothing, bound_at_once, nothing_old_collected
+from placewright_lab.bench.decisions import nothing_old_collected
 from placewright_lab.bench.workloads import ZONE
 from placewright_lab.readers.openb import node_manifest, pod_manifest
 from placewright_lab.readers.tracefile import NAMESPACE
@@ -76,13 +68,8 @@ class Stage:
         world = world_from(manifests, "benchmark")
         self.asked = 0
         self.later = 0.0
-        self.queue = SchedulingQueue(lambda _name: policy, self._clock, timed=self._counted, slices=A_SLICE)
-        handle = ProfileHandle(world.cluster, NoBinder(), self.queue.nominator, (), NoVolumeWriter(), members=self.queue.pod_groups)
-        evaluator = handle.evaluator(resolve(default_profile(), in_tree()), in_tree())
-        policy = ProfilePolicy(evaluator.runtime)
-        cycle = SchedulingCycle(world.cluster, self.queue.nominator, random.Random(0))
-        ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
-        scheduler = Scheduler(world.cluster, self.queue, lambda _name: evaluator, cycle, ports, time.monotonic)
+        scheduler = offline_scheduler(world, self._clock, timed=self._counted, slices=A_SLICE)
+        self.queue = scheduler.queue
         self.event_handlers = ClusterEventHandlers(world.cluster, self.queue, scheduler.binding)
         self.pods = list(world.pending.values())
 
@@ -158,21 +145,13 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Sequence[ResultTable]:
-    """Measure each kind of event."""
-    rows = [row_of(each, "microseconds", "held") for each in measure_moves(args.waiting, args.claims)]
+    """Measure each kind of event on pods of its own."""
+    measured = (*_rejected(args.waiting), *_claiming(args.claims))
+    rows = [row_of(each, "microseconds", "held") for each in measured]
     return (table("events while pods wait: processor time, one run each", rows, _COLUMNS),)
 
 
-def measure_moves(waiting: int = WAITING, claims: int = CLAIMS) -> list[Moves]:
-    """Measure each kind of event on pods of its own."""
-    return [*_rejected(waiting), *_claiming(claims)]
-
-
-def _measured(event: str, stage: Stage, news: Sequence[News]) -> Moves:
-    return asyncio.run(_told(event, stage, news))
-
-
-async def _told(event: str, stage: Stage, news: Sequence[News]) -> Moves:
+async def _measured(event: str, stage: Stage, news: Sequence[News]) -> Moves:
     stage.asked = 0
     sizes = stage.queue.sizes()
     minding = asyncio.create_task(stage.queue.sweeps.run())
@@ -212,7 +191,7 @@ def _rejected(waiting: int) -> Iterator[Moves]:
         stage = Stage(base)
         stage.arrive()
         stage.reject("NodeResourcesFit")
-        yield _measured(event, stage, news(stage))
+        yield asyncio.run(_measured(event, stage, news(stage)))
 
 
 def _node(name: str, cpu: int = 32_000) -> Manifest:
@@ -235,18 +214,21 @@ def _running(name: str, node: str) -> Manifest:
 
 
 def _claiming(claims: int) -> Iterator[Moves]:
-    """Pods that each name a missing claim of their own."""
-    base = [_node(_NODE), *(_with_claim(f"p-{index:06d}") for index in range(claims))]
-    stage = Stage(base)
+    """Measure events about claims while pods wait that each name a missing claim of their own."""
+    stage = Stage([_node(_NODE), *(_with_claim(f"p-{index:06d}") for index in range(claims))])
     stage.arrive()
-    others = [_claim(f"other-{index:06d}") for index in range(claims)]
-    yield _measured("claims of others are added", stage, [lambda c=c: stage.event_handlers.cluster_object(c) for c in others])  # type: ignore[misc]
+    others, used = ([_claim(f"other-{index:06d}", reserved=reserved) for index in range(claims)] for reserved in (False, True))
     named = [_claim(f"p-{index:06d}") for index in range(claims)]
-    yield _measured("their claims are added", stage, [lambda c=c: stage.event_handlers.cluster_object(c) for c in named])  # type: ignore[misc]
+    added, gone = stage.event_handlers.cluster_object, stage.event_handlers.cluster_object_gone
+
+    def measured(event: str, handler: Callable[[ResourceClaim], object], changed: Sequence[ResourceClaim]) -> Moves:
+        return asyncio.run(_measured(event, stage, [partial(handler, claim) for claim in changed]))
+
+    yield measured("claims of others are added", added, others)
+    yield measured("their claims are added", added, named)
     stage.reject("DynamicResources")
-    used = [_claim(f"other-{index:06d}", reserved=True) for index in range(claims)]
-    yield _measured("claims of others change", stage, [lambda c=c: stage.event_handlers.cluster_object(c) for c in used])  # type: ignore[misc]
-    yield _measured("claims of others are deleted", stage, [lambda c=c: stage.event_handlers.cluster_object_gone(c) for c in used])  # type: ignore[misc]
+    yield measured("claims of others change", added, used)
+    yield measured("claims of others are deleted", gone, used)
 
 
 def _with_claim(name: str) -> Manifest:
