@@ -284,38 +284,23 @@ def to_apply(current: Object, wanted: Mapping[str, Any]) -> Object:
     Returns:
         The part.
     """
-    part: Object = _merged(_staying(owned_spec(current), wanted), _differing(current.get("spec") or {}, wanted))
+    part: Object = _part(current.get("spec") or {}, owned_spec(current), wanted)
     return part
 
 
-def _differing(before: Any, after: Any) -> Any:
-    """Return the part of `after` that differs from `before`; of a list of named items, the items that differ."""
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        differing = {key: _differing(before.get(key), value) for key, value in after.items() if before.get(key) != value}
-        return {key: value for key, value in differing.items() if value != {} or after[key] == {}}  # only losses: no part to apply
-    if (known := _by_name(before)) is not None and (items := _by_name(after)) is not None:
-        return [item for name, item in items.items() if known.get(name) != item]
-    return after
-
-
-def _staying(ours: Any, wanted: Any) -> Any:
-    """Return the part of `wanted` that `ours` names."""
-    if isinstance(ours, Mapping) and isinstance(wanted, Mapping):
-        staying = {key: _staying(value, wanted[key]) for key, value in ours.items() if key in wanted}
-        return {key: value for key, value in staying.items() if value != {} or ours[key] == {}}
-    if (own := _by_name(ours)) is not None and (items := _by_name(wanted)) is not None:
-        return [_staying(value, items[name]) for name, value in own.items() if name in items]
-    return wanted
-
-
-def _merged(one: Any, other: Any) -> Any:
-    """Join two parts of one spec."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return {key: _merged(one[key], other[key]) if key in one and key in other else {**one, **other}[key] for key in {**one, **other}}
-    if (first := _by_name(one)) is not None and (second := _by_name(other)) is not None:
-        return [_merged(first[name], second[name]) if name in first and name in second else {**first, **second}[name]
-                for name in {**first, **second}]  # fmt: skip
-    return other
+def _part(before: Any, ours: Any, wanted: Any) -> Any:
+    """Return what of `wanted` differs from `before` or is named by `ours`; of a list of named items, these items."""
+    if isinstance(before, Mapping) and isinstance(wanted, Mapping):
+        own = ours if isinstance(ours, Mapping) else {}
+        kept = {key: value for key, value in wanted.items() if key in own or before.get(key) != value}
+        parts = {key: _part(before.get(key), own.get(key), value) for key, value in kept.items()}
+        return {key: part for key, part in parts.items() if part != {} or {} in (wanted[key], own.get(key))}  # only losses: no part
+    known, items, own = _by_name(before), _by_name(wanted), _by_name(ours) or {}
+    if known is None or items is None:
+        return wanted
+    changed = {name: item for name, item in items.items() if known.get(name) != item}
+    stays = {name: _part(items[name], item, items[name]) for name, item in own.items() if name in items}
+    return list((stays | changed).values())
 
 
 def _by_name(items: Any) -> dict[str, Any] | None:
