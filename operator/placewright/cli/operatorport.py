@@ -260,12 +260,10 @@ async def active_replica(place: OperatorPlace) -> str:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/{LEASE_NAME}"
     try:
         lease = await place.client.get_as(path, _Lease)
-    except ApiError as problem:
-        if problem.status == NOT_FOUND:
+    except (ApiError, *DECODE_ERRORS) as problem:
+        if isinstance(problem, ApiError) and problem.status == NOT_FOUND:
             missing = f"there is no Lease {LEASE_NAME} in namespace {place.namespace}"
             raise CannotAsk(f"{missing}; --operator-namespace names another") from None
-        raise CannotAsk(f"the Lease {place.namespace}/{LEASE_NAME} cannot be read: {problem}") from None
-    except DECODE_ERRORS as problem:
         raise CannotAsk(f"the Lease {place.namespace}/{LEASE_NAME} cannot be read: {problem}") from None
     holder = ((lease.spec and lease.spec.holder_identity) or "").partition("/")[0]
     # kubectl would take a name with a leading dash for an option.

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from placewright.api.annotations import Decision
 from placewright.api.pods import PodInfo
@@ -19,7 +20,7 @@ from placewright.explain.groupshortage import or_logged
 from placewright.explain.nearestmiss import Miss, nearest_misses
 from placewright.explain.records import AttemptFacts, AttemptRecord
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.interface import Diagnosis, Rows
+from placewright.framework.interface import Rows
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.runtime.guard import why
 from placewright.framework.steps import Step
@@ -207,7 +208,9 @@ def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int 
         if cluster.node_count == 0:
             return CurrentVerdict(message=NO_NODES)
         evaluation = evaluator.evaluate(pod)
-        return _brief(evaluator, cluster, evaluation) if briefly else _evaluated(evaluator, cluster, evaluation, top)
+        if briefly and evaluation.count:
+            return CurrentVerdict(feasible=evaluation.count, nodes=cluster.node_count)
+        return _evaluated(evaluator, cluster, evaluation, top, briefly=briefly)
     except (CycleError, InvalidScoreError) as problem:
         return CurrentVerdict(error=cut(str(problem)), nodes=cluster.node_count)
     except MemoryError:
@@ -216,44 +219,24 @@ def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int 
         return CurrentVerdict(error=cut(why(problem)), nodes=cluster.node_count)
 
 
-def _brief(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> CurrentVerdict:
-    if evaluation.count:
-        return CurrentVerdict(feasible=evaluation.count, nodes=cluster.node_count)
-    diagnosis = evaluator.diagnose(evaluation)
-    message = cut(fit_error(diagnosis), 1024)
-    return CurrentVerdict(nodes=diagnosis.node_count, refusals=refusals(cluster, diagnosis), message=message)
-
-
-def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, top: int) -> CurrentVerdict:
+def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, top: int, *, briefly: bool) -> CurrentVerdict:
+    pod = evaluation.pod
     diagnosis = evaluator.diagnose(evaluation)
     diagnosis.node_count -= evaluation.count
     rejected = refusals(cluster, diagnosis)
     diagnosis.node_count += evaluation.count
     best, ties = _best(evaluator, cluster, evaluation, top) if evaluation.count else ((), 0)
-    return CurrentVerdict(
-        feasible=evaluation.count,
-        nodes=diagnosis.node_count,
-        best=best,
-        ties=ties,
-        refusals=rejected,
-        misses=_misses(evaluator, cluster, evaluation),
-        devices=_devices(evaluator, cluster, evaluation, diagnosis),
-        message="" if evaluation.count else cut(fit_error(diagnosis), 1024),
-        unasked=tuple(extender.settings.name for extender in evaluator.runtime.extenders_for(evaluation.pod)),
-    )
-
-
-def _misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
-    """Find the changes that would help."""
-    unknown = "the nearest misses of pod %s cannot be told"
-    return or_logged(lambda: nearest_misses(evaluator, cluster, evaluation), (), unknown, evaluation.pod.key)
-
-
-def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, diagnosis: Diagnosis) -> FreeDevices | None:
-    if evaluation.count:
-        return None
-    unknown = "the devices that pod %s could have cannot be told"
-    return or_logged(lambda: free_devices(evaluator, cluster, evaluation, diagnosis), None, unknown, evaluation.pod.key)
+    message = "" if evaluation.count else cut(fit_error(diagnosis), 1024)
+    found = CurrentVerdict(evaluation.count, diagnosis.node_count, best, ties, rejected, message=message)
+    if briefly:
+        return found
+    misses = or_logged(lambda: nearest_misses(evaluator, cluster, evaluation), (), "the nearest misses of pod %s cannot be told", pod.key)
+    devices = None
+    if not evaluation.count:
+        unknown = "the devices that pod %s could have cannot be told"
+        devices = or_logged(lambda: free_devices(evaluator, cluster, evaluation, diagnosis), None, unknown, pod.key)
+    unasked = tuple(extender.settings.name for extender in evaluator.runtime.extenders_for(pod))
+    return replace(found, misses=misses, devices=devices, unasked=unasked)
 
 
 def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: int) -> tuple[tuple[RankedNode, ...], int]:

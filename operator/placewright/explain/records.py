@@ -17,7 +17,7 @@ from placewright.api.boundedcache import counts_bytes
 from placewright.api.objects import NodeName
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.steps import Step
-from placewright.scheduler.attempts import Attempt, Observer
+from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.decisiondetail import NodeRefusal, cut
 
 #: Attempts that are kept of one pod.
@@ -103,7 +103,7 @@ class AttemptRecord(AttemptFacts, frozen=True, gc=False):
 _Shelf = OrderedDict[str, tuple[AttemptRecord, ...]]
 
 
-class Records(Observer):
+class Records:
     """An observer that keeps the last attempts. They have more detail where `DecisionDetail` is on."""
 
     def __init__(self, clock: Callable[[], float], *, per_pod: int = PER_POD, overall: int = OVERALL) -> None:
@@ -141,6 +141,9 @@ class Records(Observer):
         elif before:
             self._keep(self._placed, before, record)
         # A pod that was placed at once, as most are, is kept among the last attempts of all and nowhere else, which costs least.
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Do nothing, because the queue itself knows the place of a pod."""
 
     def _append(self, record: AttemptRecord) -> None:
         self._last.append(record)

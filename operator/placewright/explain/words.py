@@ -185,11 +185,7 @@ def claim_line(fact: ClaimFact) -> str:
     Returns:
         One line.
     """
-    return f"claim {_claim(fact)}"
-
-
-def _claim(fact: ClaimFact) -> str:
-    name = " ".join(filter(None, (fact.claim, f"({fact.entry})" if fact.entry else "(for its extended resources)")))
+    name = " ".join(filter(None, ("claim", fact.claim, f"({fact.entry})" if fact.entry else "(for its extended resources)")))
     if fact.problem:
         return f"{name}: {fact.problem}"
     asked = f"asks for {', '.join(fact.asks)}" if fact.asks else "asks for nothing"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from placewright.engine.companions import Companions, Listeners, ReplicaInfo
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT, Step
-from placewright.scheduler.attempts import Attempt, Observer, Result
+from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.failures import SCHEDULER_ERROR, UNSCHEDULABLE
 
 #: Documented in docs/logs.md. Log collectors select by it, so it stays where the module moves.
@@ -30,7 +30,7 @@ BETWEEN: Final = "between the steps"
 _MILLI: Final = 1000.0
 
 
-class DecisionLog(Observer):
+class DecisionLog:
     """An observer that logs the end of each attempt.
 
     Args:
@@ -46,8 +46,10 @@ class DecisionLog(Observer):
             _say(logging.INFO, "pod placed", _placed(attempt), None)
         else:
             self._not_placed(attempt)
-        if _decision_seconds(attempt) > SLOW_DECISION_SECONDS or _binding_seconds(attempt) > SLOW_BINDING_SECONDS:
-            _say_slow(attempt)
+        _say_slow(attempt)
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Do nothing, because moves in the queue are not logged."""
 
     def _not_placed(self, attempt: Attempt) -> None:
         fields = _refused(attempt)

@@ -31,7 +31,7 @@ from placewright.api.bad_input import InputError, printable
 from placewright.observability.logformat import cut, message_of
 from placewright.observability.tracing import MILLION
 from placewright.observability.tracingspans import ROOT, export_spans
-from placewright.scheduler.attempts import Attempt, Observer
+from placewright.scheduler.attempts import Attempt
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class _SampledAttempt(NamedTuple):
     context: SpanContext = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
-class AttemptTraces(Observer):
+class AttemptTraces:
     """An observer that traces some of the attempts, for as long as its context is open.
 
     The event loop only puts attempts into the queue of OpenTelemetry's batch thread. The exporter makes their spans in that thread.
@@ -142,6 +142,9 @@ class AttemptTraces(Observer):
         else:
             self._handed += 1
             self._batches.on_end(cast(Any, _SampledAttempt(attempt, time.time_ns() - time.monotonic_ns())))
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Do nothing, because moves in the queue are not traced."""
 
     def _waiting(self) -> int:
         return self._handed - self.exporter.taken

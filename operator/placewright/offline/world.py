@@ -69,17 +69,12 @@ class OfflineCluster:
         if isinstance(item, Node):
             self.cluster.set_node(item)
         elif isinstance(item, PodInfo):
-            self._add_pod(item)
+            if item.node_name and not item.finished:
+                self.cluster.set_pod(item)
+            elif not item.finished:
+                self.pending[item.key] = item
         elif item is not None:
             self.cluster.objects.put(item)
-
-    def _add_pod(self, pod: PodInfo) -> None:
-        if pod.finished:
-            return
-        if pod.node_name:
-            self.cluster.set_pod(pod)
-        else:
-            self.pending[pod.key] = pod
 
 
 def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | ClusterObject | None:

@@ -41,7 +41,7 @@ def _problem(patient: Patient, name: str, installed: Object | None) -> CheckResu
     if condition(installed, "Established").get("status") != "True":
         told = condition(installed, "NamesAccepted").get("message") or "the API server gives no reason"
         return fail("definitions", f"{name} is not established: {told}", f"kubectl wait --for condition=established crd/{name}")
-    wanted = _shipped(name)
+    wanted = next(each for each in shipped_definitions() if each["metadata"]["name"] == name)
     stored = (installed.get("status") or {}).get("storedVersions") or []
     known = [each["name"] for each in wanted["spec"]["versions"]]
     if strange := sorted(set(stored) - set(known)):
@@ -54,10 +54,6 @@ def _problem(patient: Patient, name: str, installed: Object | None) -> CheckResu
         said = f"{name} is not that of placewright {patient.version}: {where}"
         return warn("definitions", said, f"{_APPLY}, of the version that the operator is; use the same version here")
     return None
-
-
-def _shipped(name: str) -> Object:
-    return next(each for each in shipped_definitions() if each["metadata"]["name"] == name)
 
 
 def _difference(wanted: Any, found: Any, path: str, *, old: bool) -> str:

@@ -115,9 +115,9 @@ async def second_scheduler(patient: Patient) -> list[CheckResult]:
     lease = await patient.read(_LEASE)
     spec = (lease or {}).get("spec") or {}
     renewed = moment(spec.get("renewTime"))
-    alive = bool(spec.get("holderIdentity")) and renewed is not None
-    # Twice the duration: one late renewal is not the end of kube-scheduler.
-    alive = alive and patient.seconds_since(renewed) <= 2 * float(spec.get("leaseDurationSeconds") or 15) if renewed else False
+    # Twice the duration, because one late renewal is not the end of kube-scheduler.
+    latest = 2 * float(spec.get("leaseDurationSeconds") or 15)
+    alive = bool(spec.get("holderIdentity")) and renewed is not None and patient.seconds_since(renewed) <= latest
     if not takers:
         beside = "kube-scheduler is alive, and" if alive else "kube-scheduler is not seen, and"
         return [ok("second-scheduler", f"{beside} no profile takes {_DEFAULT}")]

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.decode import DecodeError, convert
-from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.profiles.connection import if_found
 from placewright.framework.registry import Registry, installed_plugins
@@ -259,11 +258,10 @@ async def in_effect(history: HistoryStore, body: Object) -> NamedProfile | None:
     Returns:
         The profile; None where the history does not have it, or may not be read.
     """
-    meta = convert(body["metadata"], ObjectMeta)
     try:
-        revisions = await history.revisions(meta.name)
+        revisions = await history.revisions(body["metadata"]["name"])
     except RequestError:  # without the history a command still does the rest of its work
         return None
-    wanted = (meta.uid, active_generation(body))
+    wanted = (body["metadata"].get("uid", ""), active_generation(body))
     found = next((each for each in revisions if (each.recorded.uid, each.recorded.generation) == wanted), None)
     return None if found is None else of_revision(found)
