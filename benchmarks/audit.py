@@ -51,7 +51,7 @@ class Audit:
     """Looks at decisions, one by one.
 
     Attributes:
-        weights: by generation, its weights as they were applied; plugins that it does not name are not checked.
+        weights: weights of each generation as they were applied; plugins without one are not checked.
         proved: decisions with at least one part that names its generation.
         torn: a line for each decision that its generation does not explain.
     """

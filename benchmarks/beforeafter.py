@@ -1,7 +1,7 @@
 """Measures two checkouts in turns (A B B A, each turn a process), and computes the ratios of neighbouring turns.
 
 A single figure says as much about the machine's other work as about the code. Two turns beside each other meet the same machine, so their
-ratio stands, and the median of several ratios has an interval that needs no assumption about how they are distributed.
+ratio stands. The median of several ratios has an interval that assumes nothing about their distribution.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from benchmarks.checkouts import Checkout, ChildFailed, WordsRefused
 
-#: As few ratios as have an interval for their median at `CONFIDENCE`.
+#: Fewest ratios whose median has an interval at `CONFIDENCE`.
 FEWEST_ROUNDS: Final = 6
 CONFIDENCE: Final = 0.95
 #: Fields that distinguish the measurements of one benchmark, where a row of its JSON has them.
@@ -35,8 +35,8 @@ class Turn:
     """One measurement in one child.
 
     Attributes:
-        seconds: of processor time; the best of the runs that the child made.
-        placed: how many pods or groups got a node, where that is told.
+        seconds: processor time of the best of the runs that the child made.
+        placed: number of pods or groups that got a node; None if the benchmark does not tell it.
     """
 
     seconds: float

@@ -1,7 +1,7 @@
 """Checkouts of Placewright whose benchmarks run as child processes: a commit of this repository, or a folder.
 
-A child finds the packages of its own checkout first (`PYTHONPATH`), and everything else where this process finds it, so that two children
-differ in nothing but the code. Byte code goes beside what is temporary: nothing is written into either checkout.
+A child finds the packages of its own checkout first (`PYTHONPATH`), and everything else where this process finds it. So two children differ
+only in the code. Byte code goes into a temporary folder, and nothing is written into either checkout.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Checkout:
     """A tree of Placewright's code.
 
     Attributes:
-        name: for people: the folder, or the commit as it was asked for.
+        name: the folder, or the commit as it was asked for.
         commit: its hash, with "+" where files were changed since; "" where git knows nothing of it.
         source: folder of links to the packages.
         scratch: a folder that is there as long as this is needed.

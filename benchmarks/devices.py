@@ -40,9 +40,9 @@ class DeviceMeasurement:
     """One line of the table.
 
     Attributes:
-        claims: what each pod claims, in words.
+        claims: the claims of each pod, in words.
         wanted: decisions a second; None where nothing was set.
-        seconds: of processor time, of each run.
+        seconds: processor time of each run.
     """
 
     claims: str

@@ -1,8 +1,8 @@
 """Measures decisions about groups of pods without an API server: the real queue, columns and cycle, and bindings that always succeed.
 
 One decision is: pop, take the other members along, and for each of them PreFilter, Filter, PreScore, Score, choose, assume, Reserve; then
-Permit for all. The members of a group are alike, as a job's are. As in `benchmark`, the processor's time is measured. The decisions run on
-an event loop, as the operator's do, with a probe beside them that sees for how long it is held.
+Permit for all. The members of a group are equal, as a job's are. As in `benchmark`, the processor's time is measured. The decisions run on
+an event loop, as the operator's do. A probe measures how long they hold it.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Groups:
     """One line of the table.
 
     Attributes:
-        members: of each group; all of them are needed.
+        members: number of members of each group; all of them are needed.
         placed: groups that found nodes.
-        seconds: of processor time, of each run.
+        seconds: processor time of each run.
         arrivals: seconds in which a pod was taken into the queue, of each run.
         holds: the longest time for which the event loop was held, in seconds, of each run.
     """

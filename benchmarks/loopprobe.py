@@ -14,7 +14,7 @@ class LoopProbe:
 
     Attributes:
         longest: the longest time between two turns, in seconds.
-        turns: how many there were.
+        turns: number of turns.
     """
 
     def __init__(self, clock: Callable[[], float] = time.process_time) -> None:

@@ -60,7 +60,7 @@ class Stage:
     """A queue with waiting pods, and the event handlers that feed it.
 
     Attributes:
-        asked: how many hints were asked.
+        asked: number of hints that were asked.
         later: so many seconds the queue's clock is ahead.
     """
 
@@ -110,9 +110,9 @@ class Moves:
 
     Attributes:
         waiting: pods that waited before the first event.
-        moved: how many of them were made active, or began to wait.
+        moved: number of them that were made active, or began to wait.
         asked: hints that were asked.
-        seconds: of processor time, until the last pod had been told of the last event.
+        seconds: processor time until the last pod was told of the last event.
         hold: the longest time for which the event loop was held, in seconds.
     """
 

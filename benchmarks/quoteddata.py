@@ -25,7 +25,7 @@ class Quoted:
 
     Attributes:
         commands: words for `python -m benchmarks`, one run each; their rows come one after the other.
-        columns: of each row, what is kept.
+        columns: columns of each row that are kept.
         needs_server: whether it wants a real API server and a kube-scheduler, which are not at hand everywhere.
     """
 

@@ -1,4 +1,6 @@
-"""`make figures`: measures the figures that the README and the docs quote, keeps them as data, and writes the regions of the pages from it.
+"""`make figures`: measures the figures that the README and the docs quote, keeps them as data, and writes the pages.
+
+Usage:
 
     python -m benchmarks.quotedfigures measure [NAME …]   measure all or some, then write
     python -m benchmarks.quotedfigures write              write the pages from the data that is there
@@ -32,9 +34,9 @@ _ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 def stale(root: Path) -> dict[Path, str]:
-    """Return the pages of a checkout that are not as its data has them, with the text that they should have.
+    """Return the pages of a checkout that differ from its data, with the text that they should have.
 
-    Raises `InputError` for a marker without a pair, for an unknown region, and for a region that is not on one page.
+    Raise `InputError` for a marker without a pair, an unknown region, and a region that is not on one page.
     """
     if not (root / "README.md").is_file():
         raise InputError(f"{root}: no README.md: figures are written in a checkout")

@@ -18,7 +18,7 @@ class QuotedRegion:
 
     Attributes:
         uses: names of the data that it needs.
-        text: from the data to Markdown.
+        text: function from the data to Markdown.
         stamped: whether the circumstances stand below; the page of figures has them once for all of its regions.
     """
 
@@ -268,7 +268,7 @@ _SIZES: Final = ("sizes", "all-different", "percentage")
 _MASSES: Final = ("large-groups", "moves")
 _ON_ONE_PAGE: Final = ("decisions", "deployments", *_SIZES, *_OTHERS, *_MASSES, "end-to-end", "against")
 
-#: By the name in the marker.
+#: Regions by the name in the marker.
 REGIONS: Final[Mapping[str, QuotedRegion]] = {
     "summary": QuotedRegion(("decisions", "against", "reload", "end-to-end"), _summary),
     "decisions": QuotedRegion(("decisions",), _decisions),

@@ -1,7 +1,7 @@
 """How fast a changed profile takes effect: pods arrive at a steady rate, and the profile is patched again and again.
 
-Measured is the time from sending the patch to seeing the first pod that was bound by a decision under it: the patch's own way through the
-API server, the watch, the check and the swap, the next decision, its Binding, and our watch of pods. All decisions are audited.
+The measured time begins when the patch is sent. It ends when our watch shows the first pod that a decision under it bound. In between, the
+patch passes API server, watch, check and swap, and the next pod is decided and bound. All decisions are audited.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class BoundPods:
     """The pods with a node, as the watch shows them.
 
     Attributes:
-        decisions: by pod.
+        decisions: decisions by pod.
         twice: keys of pods that were seen on more than one node.
     """
 
@@ -164,9 +164,9 @@ class BoundPods:
 
 
 async def measure_reloads(nodes: int, rate: int, reloads: int) -> Reloads:
-    """Start a sandbox and an operator, each in a process of its own, let pods arrive, and change the profile `reloads` times.
+    """Start a sandbox and an operator as processes, let pods arrive, and change the profile `reloads` times.
 
-    Raises `BenchFailed` when a change does not take effect.
+    Raise `BenchFailed` when a change does not take effect.
     """
     with tempfile.TemporaryDirectory(prefix="placewright-bench-") as folder:
         async with SandboxProcess(crds=crd_folders()) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:

@@ -20,11 +20,7 @@ _HIGHEST_PORT: Final = 65535
 
 
 def add_admission_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Args:
-        parser: of the command.
-    """
+    """Declare the options."""
     group = parser.add_argument_group("checking profiles before they are stored")
     group.add_argument(
         "--admission", default=_OFF, metavar="ADDRESS:PORT", help="answer the API server's questions here, over TLS (default: off)"
@@ -51,9 +47,6 @@ def add_admission_options(parser: argparse.ArgumentParser) -> None:
 
 def admission_options(args: argparse.Namespace) -> AdmissionOptions | None:
     """Read the options.
-
-    Args:
-        args: as parsed.
 
     Returns:
         The options of the webhook; None when it is off.

@@ -40,9 +40,6 @@ def register(subparsers: Subparsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print YAML; settings without a counterpart are printed as comments, and on standard error.
 
-    Args:
-        args: as parsed.
-
     Returns:
         2 with `--strict` and a setting without a counterpart, else 0.
     """
@@ -59,10 +56,7 @@ def read_file(name: str) -> str:
     """Read a file.
 
     Args:
-        name: of the file; `-` for standard input.
-
-    Returns:
-        Its text.
+        name: name of the file; `-` for standard input.
 
     Raises:
         InputError: it cannot be read, or is too large.

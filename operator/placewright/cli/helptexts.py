@@ -1,7 +1,7 @@
 """The text of `--help` for each command: a first sentence, and two examples or more.
 
-It is a table, so that all commands are explained in one voice, and so that a test can hold that no command is missing and that each command
-accepts its examples. Commands of other packages bring a table of their own. In an example, the text after ` # ` is a comment.
+All texts stand in one table. A test holds that no command is missing, and that each command accepts its examples. Commands of other
+packages bring a table of their own. In an example, the text after ` # ` is a comment.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ def describe(parser: argparse.ArgumentParser, path: str, texts: Mapping[str, Hel
     """Give a parser and the parsers of its subcommands their texts.
 
     Args:
-        parser: of a command.
+        parser: parser of a command.
         path: words of the command, as in the keys of `texts`.
-        texts: by command.
+        texts: texts of all commands.
     """
     text = texts.get(path)
     if text is not None:
@@ -133,9 +133,6 @@ def describe(parser: argparse.ArgumentParser, path: str, texts: Mapping[str, Hel
 
 def subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """List the subcommands of a parser.
-
-    Args:
-        parser: of a command.
 
     Yields:
         (name, parser).

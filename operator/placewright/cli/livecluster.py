@@ -1,4 +1,4 @@
-"""Finds out which collections of a live cluster a snapshot or a recording can read, and describes the effect of the missing ones."""
+"""Finds the collections of a live cluster that can be read, and describes the effect of missing ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def readable(client: ApiClient, pod_selector: str = "") -> Readable:
     """Ask the server for its collections, and for each whether we may list it.
 
     Args:
-        client: of the API server.
+        client: client of the API server.
         pod_selector: field selector of the pods to read.
 
     Returns:

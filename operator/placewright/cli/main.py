@@ -1,10 +1,10 @@
 """`placewright`: finds the subcommand, and turns an error of the input into one line and an exit code.
 
-Exit codes: 0 done, 1 done with a negative result (a run that did not finish, for example), 2 wrong input, 130 interrupted.
+Exit codes: 0 done; 1 done with a negative result, such as a run that did not finish; 2 wrong input; 130 interrupted.
 
 A subcommand is a module with `register(subparsers)` and `main(args) -> int`. The operator's own are here; the entry point group
-`placewright.commands` names those of other packages. A module is imported only when its command is named or when help is asked for, so that
-`placewright version` does not load a scheduler.
+`placewright.commands` names those of other packages. A module is imported only for its own command and for the help of all commands.
+So `placewright version` does not load a scheduler.
 """
 
 from __future__ import annotations
@@ -52,11 +52,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
     """Run one subcommand.
 
     Args:
-        arguments: of the command line; None for the process's.
+        arguments: words of the command line; None for the process's.
         program: the words that a person types before the arguments.
-
-    Returns:
-        The exit code.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
@@ -87,11 +84,7 @@ def _is_ours(module: str | None) -> bool:
 
 
 def kubectl_plugin() -> int:
-    """Run `kubectl placewright …`: kubectl starts `kubectl-placewright` with the words that follow.
-
-    Returns:
-        The exit code.
-    """
+    """Run `kubectl placewright …`: kubectl starts `kubectl-placewright` with the words that follow."""
     return main(program="kubectl placewright")
 
 
@@ -110,18 +103,15 @@ def make_parser(words: Sequence[str] = (), program: str = "placewright") -> argp
     """Build the parser of the command that the words name.
 
     Args:
-        words: of the command line; where they name no command, all commands are loaded.
+        words: words of the command line; if they name no command, all commands are loaded.
         program: the words that a person types before the arguments.
-
-    Returns:
-        The parser.
 
     Raises:
         InputError: the command is of a distribution that is not installed.
     """
     parser = _Parser(prog=program, description="A Kubernetes scheduler whose profiles are custom resources.")
     subparsers = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
-    # A search for entry points reads the metadata of every installed package, so it is left out for the operator's own commands.
+    # The operator's own commands need no search for entry points, which reads the metadata of every installed package.
     there = OWN_COMMANDS if words and words[0] in OWN_COMMANDS else commands()
     named = next((word for word in words if word in there), None)
     home = home_of(words[0]) if words and named is None else None

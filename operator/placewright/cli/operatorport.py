@@ -63,9 +63,9 @@ class OperatorPlace:
     """Where the operator runs, as kubectl finds it.
 
     Attributes:
-        client: of the API server.
-        kubeconfig, context: for kubectl; None for the defaults.
-        namespace: of the operator.
+        client: client of the API server.
+        kubeconfig, context: options of kubectl; None for the defaults.
+        namespace: namespace of the operator.
     """
 
     client: ApiClient
@@ -86,7 +86,7 @@ class ForwardedPort:
     """A port of this machine that leads to a replica.
 
     Attributes:
-        port: on 127.0.0.1.
+        port: port on 127.0.0.1.
     """
 
     def __init__(self, child: asyncio.subprocess.Process, port: int) -> None:
@@ -125,14 +125,7 @@ class ForwardedPort:
 
 
 def add_operator_port_options(parser: argparse.ArgumentParser) -> Group:
-    """Add the options that say which operator is asked, and with which token.
-
-    Args:
-        parser: of a command.
-
-    Returns:
-        Their group.
-    """
+    """Add the options that say which operator is asked, and with which token."""
     group = parser.add_argument_group("operator")
     group.add_argument("--server", metavar="URL", help="its HTTPS port, forwarded to this machine (default: kubectl forwards it)")
     group.add_argument("--token", metavar="TOKEN", help="bearer token for it (default: the kubeconfig's, if --server is on this machine)")
@@ -144,9 +137,6 @@ def add_operator_port_options(parser: argparse.ArgumentParser) -> Group:
 
 def bearer_token(access: ClusterAccess) -> str:
     """Read the token of a kubeconfig's user.
-
-    Args:
-        access: as loaded.
 
     Returns:
         The token; "" for users with a certificate or a password.
@@ -160,12 +150,9 @@ def token_for(access: ClusterAccess, token: str | None, server: str | None = Non
     The kubeconfig's token is sent to this machine only, because it gives all of its owner's rights in the cluster.
 
     Args:
-        access: of the kubeconfig.
+        access: credentials of the kubeconfig.
         token: that a person named; None for the kubeconfig's.
         server: URL of the operator that a person named; None where kubectl forwards a port.
-
-    Returns:
-        The token.
 
     Raises:
         CannotAsk: there is none, or it may not be sent there.
@@ -183,12 +170,6 @@ def token_for(access: ClusterAccess, token: str | None, server: str | None = Non
 def operator_url(server: str) -> URL:
     """Read a URL that a person named.
 
-    Args:
-        server: URL.
-
-    Returns:
-        The URL.
-
     Raises:
         CannotAsk: it is no https URL.
     """
@@ -205,9 +186,6 @@ def operator_url(server: str) -> URL:
 def on_this_machine(server: str) -> bool:
     """Whether a URL names this machine.
 
-    Args:
-        server: URL.
-
     Returns:
         True for a loopback address.
 
@@ -222,12 +200,6 @@ def operator_tls(url: URL) -> ssl.SSLContext:
 
     An operator makes its own certificate, which cannot be verified: on loopback it is accepted, at any other address it must be a trusted
     one.
-
-    Args:
-        url: of the operator.
-
-    Returns:
-        The context.
     """
     context = ssl.create_default_context()
     # A certificate of the operator need not name 127.0.0.1, and this connection does not leave the machine.
@@ -246,12 +218,6 @@ def _is_loopback(url: URL) -> bool:
 
 async def active_replica(place: OperatorPlace) -> str:
     """Find the pod of the replica that holds the Lease: a replica's identity begins with its name.
-
-    Args:
-        place: of the operator.
-
-    Returns:
-        The pod's name.
 
     Raises:
         CannotAsk: there is no Lease, or it has no holder, or it may not be read.
@@ -275,9 +241,6 @@ async def active_replica(place: OperatorPlace) -> str:
 def find_kubectl() -> str:
     """Find kubectl.
 
-    Returns:
-        Its path.
-
     Raises:
         CannotAsk: there is none.
     """
@@ -293,7 +256,7 @@ async def forwarded(kubectl: str, place: OperatorPlace, replica: str) -> AsyncIt
 
     Args:
         kubectl: its path.
-        place: of the operator.
+        place: the place of the operator.
         replica: name of the pod.
 
     Yields:

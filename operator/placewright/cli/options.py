@@ -20,14 +20,7 @@ LARGEST_MIB: Final = 2 * 2**10
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> Group:
-    """Add `--kubeconfig` and `--context`, as kubectl has them.
-
-    Args:
-        parser: of a command.
-
-    Returns:
-        Their group.
-    """
+    """Add `--kubeconfig` and `--context`, as kubectl has them."""
     group = parser.add_argument_group("cluster")
     found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
     group.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
@@ -39,7 +32,7 @@ def add_largest_option(parser: argparse.ArgumentParser) -> None:
     """Add `--largest`, the bound on the unpacked size of a file.
 
     Args:
-        parser: of a command that reads a snapshot or a recording.
+        parser: parser of a command that reads a snapshot or a recording.
     """
     parser.add_argument(
         "--largest",
@@ -51,15 +44,7 @@ def add_largest_option(parser: argparse.ArgumentParser) -> None:
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """Make an argparse type for a whole number.
-
-    Args:
-        least: smallest value.
-        most: largest value.
-
-    Returns:
-        The type.
-    """
+    """Make an argparse type for a whole number."""
 
     def parse(text: str) -> int:
         value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else least - 1

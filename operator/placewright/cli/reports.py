@@ -19,38 +19,17 @@ _RULE: Final = "profile"
 
 
 def as_text(findings: Sequence[ValidationFinding]) -> str:
-    """Write a line for each problem: `file:line:column: path: found X; allowed Y`.
-
-    Args:
-        findings: the problems.
-
-    Returns:
-        The text.
-    """
+    """Write a line for each problem: `file:line:column: path: found X; allowed Y`."""
     return "".join(f"{finding}\n" for finding in findings)
 
 
 def as_json(findings: Sequence[ValidationFinding]) -> str:
-    """Write a list of objects.
-
-    Args:
-        findings: the problems.
-
-    Returns:
-        JSON text.
-    """
+    """Write a list of objects."""
     return json.dumps([_fields(finding) for finding in findings], indent=2) + "\n"
 
 
 def as_github(findings: Sequence[ValidationFinding]) -> str:
-    """Write workflow commands of GitHub Actions, which become annotations of a pull request's lines.
-
-    Args:
-        findings: the problems.
-
-    Returns:
-        The text.
-    """
+    """Write workflow commands of GitHub Actions, which become annotations of a pull request's lines."""
     return "".join(
         f"::error file={_property(finding.file)},line={finding.place.line},col={finding.place.column}"
         f",title=Scheduling profile::{_data(str(finding.problem))}\n"
@@ -59,14 +38,7 @@ def as_github(findings: Sequence[ValidationFinding]) -> str:
 
 
 def as_sarif(findings: Sequence[ValidationFinding]) -> str:
-    """Write SARIF 2.1.0, the format of code scanning.
-
-    Args:
-        findings: the problems.
-
-    Returns:
-        JSON text.
-    """
+    """Write SARIF 2.1.0, the format of code scanning."""
     rule = {"id": _RULE, "shortDescription": {"text": "A scheduling profile that would not come into effect"}}
     driver = {"name": "placewright", "version": installed("placewright"), "rules": [rule]}
     run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}

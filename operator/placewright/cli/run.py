@@ -40,14 +40,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run until a signal ends the process.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        The exit code.
-    """
+    """Run until a signal ends the process."""
     if args.version:
         return version.main(args)
     registry = in_tree().with_installed(installed_plugins())

@@ -39,8 +39,8 @@ class RunSettings:
     """The settings of a run.
 
     Attributes:
-        process: of flags and file together.
-        profiles: of the file; None: custom resources are watched.
+        process: settings of flags and file together.
+        profiles: profiles of the file; None if custom resources are watched.
         unused: settings of the file that have no effect here.
     """
 
@@ -60,11 +60,7 @@ class RunSettings:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags.
-
-    Args:
-        parser: of the command.
-    """
+    """Declare the flags."""
     found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
     parser.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
     parser.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
@@ -98,11 +94,8 @@ def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
     """Merge flags and file.
 
     Args:
-        args: as parsed.
+        args: parsed options.
         registry: the plugins that exist here.
-
-    Returns:
-        The settings.
 
     Raises:
         InputError: flags contradict each other, or the file's profiles would place pods otherwise here.
@@ -133,14 +126,7 @@ def _merged(args: argparse.Namespace, file: ProcessSettings) -> ProcessSettings:
 
 
 def log_options(args: argparse.Namespace) -> LogOptions:
-    """Read the flags about logs.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        The options.
-    """
+    """Read the flags about logs."""
     return LogOptions(LogFormat(args.logging_format), logging.DEBUG if args.v >= _DEBUG_FROM else logging.INFO)
 
 

@@ -25,14 +25,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the schema; without a name, the names of all schemas, a line each.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        0.
-    """
+    """Print the schema; without a name, the names of all schemas, a line each."""
     registry = in_tree().with_installed(installed_plugins())
     if args.name is None:
         sys.stdout.writelines(f"{name}\n" for name in _known(registry))

@@ -19,11 +19,7 @@ _LONGEST_HANG: Final = 3600
 
 
 def add_serving_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Args:
-        parser: of the command.
-    """
+    """Declare the options."""
     group = parser.add_argument_group("health, metrics and debug pages")
     port = whole_number(0, _HIGHEST_PORT)
     group.add_argument("--secure-port", type=port, default=_SECURE_PORT, metavar="PORT", help="HTTPS; 0: none (default: %(default)s)")
@@ -43,9 +39,6 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
 
 def serving_options(args: argparse.Namespace) -> ServingOptions:
     """Read the options.
-
-    Args:
-        args: as parsed.
 
     Returns:
         The options of the endpoints.

@@ -15,27 +15,12 @@ from placewright.api.bad_input import printable
 
 
 def plain(text: object, style: str = "") -> Text:
-    """Make one printable line of a text.
-
-    Args:
-        text: any.
-        style: of rich.
-
-    Returns:
-        The line.
-    """
+    """Make one printable line of a text."""
     return Text(printable(str(text)), style=style)
 
 
 def lines(texts: Iterable[object]) -> Text:
-    """Make printable lines of texts, one for each.
-
-    Args:
-        texts: any.
-
-    Returns:
-        The lines.
-    """
+    """Make printable lines of texts, one for each."""
     return Text("\n".join(printable(str(text)) for text in texts))
 
 
@@ -53,9 +38,6 @@ def printable_json(text: str) -> str:
 
     Args:
         text: JSON. Outside of strings it has no such characters but line ends, which stay.
-
-    Returns:
-        The same JSON.
     """
     return text if text.replace("\n", "").isprintable() else "".join(map(_escaped, text))
 

@@ -54,9 +54,6 @@ def register(subparsers: Subparsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Check all files.
 
-    Args:
-        args: as parsed.
-
     Returns:
         2 when a file has a problem, else 0.
 

@@ -21,7 +21,8 @@ from placewright.scheduler.decisiondetail import MOST_EXAMPLES, cut
 
 #: Groups of nodes in an explanation.
 _MOST_GROUPS: Final = 10
-#: The count for requests that no count of free devices answers, such as one with a CEL selector.
+#: Count if a number of free devices does not answer the claims: with constraints, alternatives, or requests of several kinds, for example.
+#: A CEL selector alone can be counted.
 UNCOUNTED: Final = -1
 
 
@@ -61,9 +62,9 @@ class FreeGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
     Attributes:
         nodes: their number.
-        free: free devices of the class on each of them; `UNCOUNTED` where no count answers the claims.
+        free: free devices of the class on each of them; `UNCOUNTED` if no number answers the claims.
         enough: whether the devices could serve the pod's claims.
-        reason: of another plugin that rejects the nodes first.
+        reason: message of another plugin that rejects the nodes first.
         examples: names of some of them.
     """
 
@@ -85,10 +86,6 @@ class FreeDevices(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 def claim_facts(pod: PodInfo, table: ClaimTable) -> tuple[ClaimFact, ...]:
     """Collect the facts about a pod's claims.
 
-    Args:
-        pod: with its claims.
-        table: of all claims.
-
     Returns:
         The claims in the pod's order; the claim for its extended resources comes last.
     """
@@ -103,10 +100,7 @@ def claim_fact(entry: str, claim: ResourceClaim | None, problem: str, table: Cla
         entry: a pod's name for it; empty for none.
         claim: None where there is no object.
         problem: the reason why the pod cannot use it; empty for none.
-        table: of all claims.
-
-    Returns:
-        The facts.
+        table: table of all claims.
     """
     if claim is None:
         return ClaimFact(entry, problem=cut(problem))
@@ -137,10 +131,10 @@ def free_devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation,
     """Find the nodes with devices for a pod.
 
     Args:
-        evaluator: of the pod's profile.
-        cluster: with the nodes.
-        evaluation: of the pod.
-        diagnosis: of the evaluation, with the reasons of all plugins.
+        evaluator: evaluator of the pod's profile.
+        cluster: cluster with the nodes.
+        evaluation: evaluation of the pod.
+        diagnosis: diagnosis of the evaluation, with the reasons of all plugins.
 
     Returns:
         None for a pod whose claims want no devices, or cannot be served at all.

@@ -64,8 +64,8 @@ class TurnFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
     Attributes:
         tenant: the pod's namespace, or the value of the profile's label; empty for a pod without the label.
-        turn: of the tenant, among the `tenants` that wait at the pod's priority; 1 is next.
-        position: of the pod, among the `pods` of its tenant that wait at that priority; 1 is next.
+        turn: place of the tenant among the `tenants` that wait at the pod's priority; 1 is next.
+        position: place of the pod among the `pods` of its tenant that wait at that priority; 1 is next.
         ahead: pods of higher priorities, which go first.
         no_room: its pods wait for a place in the profile's room, too.
     """
@@ -84,15 +84,15 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     Attributes:
         place: active, backoff, unschedulable, gated or in-flight.
-        waiting_seconds: since it entered the queue or came back after its last attempt.
-        backoff_seconds: until it may be tried again.
-        retry_seconds: until it is tried again at the latest, where a rejection ends by time alone; 0 where it waits for events.
-        profile: of its schedulerName: `active`, `paused` or `missing`.
-        meant: where the profile is missing, the schedulerName that the pod's is likely a misspelling of.
-        held: the reason why the profile takes no pods, where one of its plugins did not return.
-        suspect: the reason why the pod is tried after all others, where a decision about a pod like it ended a process.
-        given_up_seconds: since the pod was given up, so that only an event that may help brings it back; None where it was not.
-        turn: of an active pod, where the profile has fairness.
+        waiting_seconds: seconds since it entered the queue or came back after its last attempt.
+        backoff_seconds: seconds until it may be tried again.
+        retry_seconds: seconds until it is tried again at the latest, if a rejection ends by time alone; 0 if it waits for events.
+        profile: state of the profile with its schedulerName: `active`, `paused` or `missing`.
+        meant: the schedulerName that was likely meant, if the profile is missing.
+        held: the reason why the profile takes no pods, if one of its plugins did not return.
+        suspect: the reason why the pod is tried after all others, if a decision about a similar pod ended a process.
+        given_up_seconds: seconds since the pod was given up, if it was. Only an event that may help brings it back.
+        turn: turn of an active pod, if the profile has fairness.
     """
 
     place: str
@@ -125,7 +125,7 @@ class CurrentVerdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
         gated: the reason why the pod would not be tried.
         devices: the nodes with devices for its claims; only where no node can hold it.
         message: the text that its event would have.
-        error: of a plugin that failed.
+        error: message of a plugin that failed.
         unasked: names of extenders that a decision would ask.
     """
 
@@ -146,12 +146,12 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     """The whole explanation.
 
     Attributes:
-        node: of the pod; empty where it has none.
+        node: node of the pod; empty if it has none.
         assumed: the API server does not show the pod on that node yet.
         group: the group that the pod names.
         claims: its claims to devices.
         tried: its last attempts, the latest first.
-        decision: from the pod's annotation, where no attempts are recorded.
+        decision: decision in the pod's annotation, if no attempts are recorded.
         source: the replica that explains, or the command.
         pending: the API server shows the pod without a node, and no operator explains it.
         leader: the replica that leads and could not be asked; empty if none leads, or if it was asked.
@@ -192,9 +192,9 @@ def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int 
     """Evaluate a pending pod on every node, without a change to the cluster. Preemption is not tried.
 
     Args:
-        evaluator: of the pod's profile.
-        cluster: with the nodes.
-        pod: without a node.
+        evaluator: evaluator of the pod's profile.
+        cluster: cluster with the nodes.
+        pod: pod without a node.
         top: most feasible nodes in `best`.
         briefly: leave out `best`, `misses` and `devices`, which take most of the time.
 

@@ -26,7 +26,7 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     Attributes:
         object: the object that declares it, or would have to.
         needed: members that are placed at once, or none is; 0 where no object declares the group.
-        singly: by its object its members do not wait for each other.
+        singly: whether its object says that its members do not wait for each other.
         placed: members on nodes, bound or assumed.
         waiting: members without a node.
         missing: members that must come before the group can be tried.
@@ -60,7 +60,7 @@ def group_facts(pod_groups: PodGroups, ref: GroupRef, waiting: Collection[PodInf
     """Collect the facts about a group that the cluster shows.
 
     Args:
-        pod_groups: of the cluster.
+        pod_groups: groups of the cluster.
         ref: the group.
         waiting: its known members without a node.
 

@@ -34,7 +34,7 @@ class Holder(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     Attributes:
         name: `NAMESPACE/NAME` of a pod, or a group as its members name it.
-        amount: in words.
+        amount: amount in words.
         priority: the highest of its pods, or the group's own.
         pods: number of pods of a group; 0 for a pod without a group.
     """
@@ -77,9 +77,9 @@ def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiti
     Nodes that a member may not use even if all pods left them (taints, selectors) are left out.
 
     Args:
-        evaluator: of the members' profile.
-        cluster: with the nodes.
-        pod_group: as its object declares it.
+        evaluator: evaluator of the members' profile.
+        cluster: cluster with the nodes.
+        pod_group: the group that its object declares.
         waiting: its members without a node.
 
     Returns:
@@ -104,9 +104,6 @@ def or_logged(ask: Callable[[], T], otherwise: T, problem: str, about: object) -
         otherwise: the part after an error.
         problem: line for the log, with %s for the object.
         about: the object of the question.
-
-    Returns:
-        The part.
     """
     try:
         return ask()
@@ -118,16 +115,7 @@ def or_logged(ask: Callable[[], T], otherwise: T, problem: str, about: object) -
 
 
 def usable_rows(evaluator: Evaluator, cluster: Cluster, member: PodInfo) -> Rows:
-    """Find the rows that could hold a member, now or if other pods left.
-
-    Args:
-        evaluator: of the member's profile.
-        cluster: with the nodes.
-        member: without a node.
-
-    Returns:
-        The rows.
-    """
+    """Find the rows that could hold a member, now or if other pods left."""
     evaluation = evaluator.evaluate(member)
     diagnosis = evaluator.diagnose(evaluation)
     closed = [rows for status, rows in diagnosis.rejections if status.code is not Code.UNSCHEDULABLE]
@@ -160,7 +148,7 @@ def _shortage(cluster: Cluster, rows: Rows, resource: str, members: Collection[P
 
 
 def _holders(cluster: Cluster, rows: Rows, resource: str) -> tuple[tuple[Holder, ...], int]:
-    """Return the groups and pods that hold the most of a resource, the largest first, and the number of all that hold some."""
+    """Return the groups and pods with the most of a resource, the largest first, and the number of all holders."""
     by: dict[GroupRef | str, list[PodInfo]] = {}
     amounts: dict[GroupRef | str, int] = {}
     for row in rows.tolist():

@@ -1,8 +1,7 @@
 """Finds the nearest misses of a pod that no node can hold: nodes that few filters reject, and the changes that would make them fit.
 
 Every filter is asked about every node, not just the first that rejects it. Nodes that the fewest filters reject come first, and among nodes
-that lack resources, the nodes that lack least. A change of the pod, or of other pods, is tried out on the columns in a dry run before it
-is shown.
+that lack resources, the nodes that lack least. A change of pods is shown only if it helps in a dry run on the columns.
 """
 
 from __future__ import annotations
@@ -31,9 +30,10 @@ MOST_MISSES: Final = 5
 #: Numbers of rejecting filters that are examined, the lowest first, and combinations of filters for each number.
 _LEVELS: Final = 3
 _COMBINATIONS: Final = 8
-#: Rows of a combination of filters that are examined (the second for costly remedies), and groups of them that are told apart.
+#: Rows of a combination of filters that are examined; the second number is for costly remedies.
 _ROWS: Final = 500
 _FEW_ROWS: Final = 20
+#: Groups of such rows that are told apart.
 _TOLD_APART: Final = 2
 #: Most changes that are tried out on all nodes: each costs as much as a decision.
 _TRIALS: Final = 12
@@ -68,11 +68,6 @@ class Miss(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 def nearest_misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
     """Find the nearest misses of a pod.
 
-    Args:
-        evaluator: of the pod's profile.
-        cluster: with the nodes.
-        evaluation: of the pod.
-
     Returns:
         The misses, the nearest first; none where a node can hold the pod, or where it was rejected before any node was examined.
     """
@@ -102,7 +97,7 @@ class _Search:
         self._places: dict[str, list[tuple[int, PodInfo]]] = {}
 
     def _rejected(self) -> list[BoolColumn]:
-        """Return the rows that each filter rejects, without rows that it would accept once the remedy of another filter is carried out."""
+        """Return the rows that each filter rejects, except rows that it would accept after the remedy of another filter."""
         evaluation, cluster, pod = self._evaluation, self._cluster, self._pod
         rejects = [cluster.present & ~evaluation.columns.passes(plugin, evaluation.state, pod, cluster) for plugin in self._filters]
         settling = [(plugin, there) for plugin, there in zip(self._filters, rejects, strict=True) if _settles(plugin)]
@@ -181,7 +176,7 @@ class _Search:
             return None
 
     def _helps(self, changes: tuple[Remedy, ...], row: int) -> bool:
-        """Whether the row would fit after all changes of pods, apart from changes of the node, which cannot be tried out."""
+        """Whether the row would fit after all changes of pods. Changes of the node cannot be tried out."""
         pod = changed_pod(self._pod, changes)
         gone = {key for change in changes for key in change.pods}
         nominated = [other for other in self._evaluator.checker.nominations.pods_on(self._name(row)) if other.priority >= pod.priority]

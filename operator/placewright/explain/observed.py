@@ -32,7 +32,7 @@ class ObservedObjects:
         cluster: nodes, pods on them, and all other objects.
         profiles: all that there are.
         waiting: pods without a node.
-        notes: for the person who asks.
+        notes: remarks for the person who asks.
     """
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -46,7 +46,7 @@ def with_decision(about: Explanation, pod: PodInfo) -> Explanation:
 
     Args:
         about: the explanation so far.
-        pod: on a node.
+        pod: pod on a node.
 
     Returns:
         The explanation, with a note where the pod has no such annotation.
@@ -62,11 +62,8 @@ def with_company(about: Explanation, pod: PodInfo, seen: ObservedObjects) -> Exp
 
     Args:
         about: the explanation so far.
-        pod: of the explanation.
+        pod: pod of the explanation.
         seen: all objects.
-
-    Returns:
-        The explanation.
     """
     pod_groups, claims = seen.cluster.pod_groups, claim_facts(pod, seen.cluster.objects.devices.claims)
     group = None if pod.pod_group is None else group_facts(pod_groups, pod.pod_group, seen.waiting.members(pod.pod_group))
@@ -74,17 +71,14 @@ def with_company(about: Explanation, pod: PodInfo, seen: ObservedObjects) -> Exp
 
 
 def evaluated_once(about: Explanation, pod: PodInfo, seen: ObservedObjects) -> Explanation:
-    """Add the verdicts of the pod's profile, and the shortages of its group after its members were tried on the cluster.
+    """Add the verdicts of the pod's profile, and what its group lacks when its members are tried on the cluster.
 
     The members that fit stay placed, so the cluster cannot be used for another question afterwards.
 
     Args:
         about: the explanation so far.
-        pod: without a node.
+        pod: pod without a node.
         seen: all objects; the cluster is changed.
-
-    Returns:
-        The explanation.
 
     Raises:
         ProfileError: the pod's profile cannot be used.
@@ -111,13 +105,10 @@ def with_verdicts(about: Explanation, pod: PodInfo, evaluator: Evaluator, seen: 
 
     Args:
         about: the explanation so far.
-        pod: without a node.
-        evaluator: of the pod's profile.
+        pod: pod without a node.
+        evaluator: evaluator of the pod's profile.
         seen: all objects.
         top: most nodes that are told with their scores.
-
-    Returns:
-        The explanation.
     """
     now, group, profile = evaluated(evaluator, seen.cluster, pod, top=top), about.group, evaluator.runtime.profile
     pod_group = None if pod.pod_group is None else seen.cluster.pod_groups.get(pod.pod_group)
@@ -131,11 +122,8 @@ def without_profile(about: Explanation, pod: PodInfo, seen: ObservedObjects) -> 
 
     Args:
         about: the explanation so far.
-        pod: without a node.
-        seen: with all profiles.
-
-    Returns:
-        The explanation.
+        pod: pod without a node.
+        seen: all objects, with all profiles.
     """
     meant = did_you_mean(pod.scheduler_name, (each.spec.scheduler_name for each in seen.profiles))
     unclaimed = f"no SchedulingProfile has schedulerName {pod.scheduler_name!r}{meant}: Placewright does not place the pod"
@@ -147,7 +135,7 @@ def oldest_of(profiles: list[SchedulingProfile], scheduler_name: str) -> Schedul
 
     Args:
         profiles: all that there are.
-        scheduler_name: of a pod.
+        scheduler_name: schedulerName of a pod.
 
     Returns:
         None where no profile has that schedulerName.

@@ -1,7 +1,7 @@
 """Decision records: the last attempts of each pod and of all pods, for explanations.
 
-They are in memory and bounded three ways: by attempts of a pod, by pods, and by bytes. Pods without a node, and pods that took several
-attempts to get one, are kept apart, so that a burst of placements does not push out the reasons why other pods wait.
+They are in memory and bounded three ways: by attempts of a pod, by pods, and by bytes. Pods without a node are kept apart, and so are pods
+that took several attempts to get one. So a burst of placements does not push out the reasons why other pods wait.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from placewright.scheduler.decisiondetail import NodeRefusal, cut
 
 #: Attempts that are kept of one pod.
 PER_POD: Final = 5
-#: Last attempts of all pods that are kept, and pods of each of the two kinds whose own attempts are kept.
+#: Last attempts of all pods that are kept, and pods of either kind whose own attempts are kept.
 OVERALL: Final = 2_000
-#: Bytes of the attempts that are kept by pod, and of the last attempts of all; beyond it the oldest are dropped.
+#: Bytes of the attempts that are kept by pod, and of the last attempts of all. The oldest are dropped beyond it.
 MOST_BYTES: Final = 16 * 2**20
 #: Bytes of an attempt without messages and reasons: mostly its steps.
 _RECORD_BYTES: Final = 2048
@@ -140,7 +140,7 @@ class Records:
             self._keep(self._pending, before, record)
         elif before:
             self._keep(self._placed, before, record)
-        # A pod that was placed at once, as most are, is kept among the last attempts of all and nowhere else, which costs least.
+        # Most pods are placed at once. They are kept only among the last attempts of all, because that costs least.
 
     def pod_entered(self, place: str, event: str) -> None:
         """Do nothing, because the queue itself knows the place of a pod."""
@@ -197,10 +197,6 @@ class Records:
     def named(self, namespace: str, name: str) -> tuple[AttemptRecord, ...]:
         """Find the last attempts of the pod that had a name last. O(attempts).
 
-        Args:
-            namespace: of the pod.
-            name: of the pod.
-
         Returns:
             The attempts, the latest last.
         """
@@ -210,15 +206,7 @@ class Records:
 
 
 def recorded(attempt: Attempt, now: float) -> AttemptRecord:
-    """Make the record of an attempt that has ended.
-
-    Args:
-        attempt: with its steps, placement or failure.
-        now: seconds since 1970.
-
-    Returns:
-        The record.
-    """
+    """Make the record of an attempt that has ended."""
     pod, profile, result, failure = attempt.pod, attempt.profile, attempt.schedule_result, attempt.failure
     seconds = (attempt.ended or attempt.started) - attempt.started
     who = (pod.namespace, pod.name, pod.uid, profile.name, profile.generation, attempt.number, now, attempt.result or "", seconds)

@@ -12,7 +12,7 @@ from placewright.explain.groupshortage import Holder, Shortage
 from placewright.explain.nearestmiss import Miss
 
 _MILLISECOND: Final = 1e-3
-#: From this value on, three digits of milliseconds would read `1e+03 ms`.
+#: Seconds from which three digits of milliseconds would read `1e+03 ms`.
 _LARGEST_IN_MILLISECONDS: Final = 0.9995
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
@@ -27,9 +27,6 @@ def headline(found: Explanation) -> str:
 def standing(found: Explanation) -> Iterable[str]:
     """Say where the pod is, where its group is, and which devices its claims have.
 
-    Args:
-        found: the explanation.
-
     Yields:
         Lines; a line that belongs to the one before it is indented.
     """
@@ -39,15 +36,7 @@ def standing(found: Explanation) -> Iterable[str]:
 
 
 def verdict(found: Explanation, now: CurrentVerdict) -> str:
-    """Say how many nodes can hold the pod now, or why it would not be tried.
-
-    Args:
-        found: the explanation.
-        now: its verdicts.
-
-    Returns:
-        One line.
-    """
+    """Say how many nodes can hold the pod now, or why it would not be tried."""
     if now.gated:
         return f"now: it would not be tried: {now.gated}"
     if now.error:
@@ -58,9 +47,6 @@ def verdict(found: Explanation, now: CurrentVerdict) -> str:
 
 def beyond_line(misses: Iterable[Miss]) -> str:
     """Say what the pod asks for that no node offers, however many pods left it.
-
-    Args:
-        misses: of the pod.
 
     Returns:
         One line; empty where some node is large enough.
@@ -74,9 +60,6 @@ def miss_line(miss: Miss) -> str:
 
     Args:
         miss: nodes, and the changes that they need.
-
-    Returns:
-        One line.
     """
     needed = " and ".join(change.text for change in miss.changes)
     more = "at least " if miss.at_least else ""
@@ -131,9 +114,6 @@ def _group(found: Explanation) -> Iterable[str]:
 def group_lines(group: GroupFacts) -> Iterable[str]:
     """Say where a group stands, what it lacks and what is kept for it.
 
-    Args:
-        group: the facts.
-
     Yields:
         Lines; all but the first are indented.
     """
@@ -177,14 +157,7 @@ def _holder(each: Holder) -> str:
 
 
 def claim_line(fact: ClaimFact) -> str:
-    """Say what a claim asks for, and which devices it has.
-
-    Args:
-        fact: of the claim.
-
-    Returns:
-        One line.
-    """
+    """Say what a claim asks for, and which devices it has."""
     name = " ".join(filter(None, ("claim", fact.claim, f"({fact.entry})" if fact.entry else "(for its extended resources)")))
     if fact.problem:
         return f"{name}: {fact.problem}"
@@ -196,15 +169,7 @@ def claim_line(fact: ClaimFact) -> str:
 
 
 def queue_line(queue: Queued, scheduler_name: str) -> str:
-    """Say where in the queue a pod is, and why.
-
-    Args:
-        queue: its place.
-        scheduler_name: of the pod.
-
-    Returns:
-        One line.
-    """
+    """Say where in the queue a pod is, and why."""
     said = [f"{queue.place} for {time_span(queue.waiting_seconds)}"]
     if queue.attempts:
         said.append(f"{queue.attempts:,} attempt{'s' if queue.attempts > 1 else ''}")

@@ -1,4 +1,4 @@
-"""Logs a line for each decision, with its pod, node, reason and times, and a warning for each slow decision or binding.
+"""Logs a line for each decision, and a warning for each slow decision or binding.
 
 docs/logs.md lists the fields.
 """

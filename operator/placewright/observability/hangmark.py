@@ -1,12 +1,12 @@
 """Marks a pod or a profile while the event loop hangs in a decision.
 
 Python cannot interrupt a plugin that blocks. A hang that outlasts the lead costs it; a longer one ends the process. Without a mark the next
-process would take the same pod first and hang again, and no profile would place pods any more. Marks are written from the watchdog's
-thread, with an event loop and a connection of its own, because the engine's loop hangs.
+process would take the same pod first and hang again. No profile would place pods any more. The watchdog's thread writes marks with
+an event loop and a connection of its own, because the engine's loop hangs.
 
-Where an out-of-tree plugin hangs, its profile is marked, because all pods of the profile need the plugin. In any other decision the pod is
+If an out-of-tree plugin hangs, its profile is marked, because all pods of the profile need the plugin. In any other decision the pod is
 marked. Both are done as soon as the hang is noticed: another replica takes over, or a kubelet kills this process, before the watchdog ends
-it. A plugin that returns after all leaves its profile held, or it would be asked again at once and hold up all profiles again.
+it. A plugin that returns after all leaves its profile held. Otherwise it would be asked again at once and hold up all profiles again.
 """
 
 from __future__ import annotations
@@ -62,10 +62,6 @@ class HangMark:
     def mark_profile(self, frame: FrameType | None, seconds: float) -> bool:
         """Mark the profile whose plugin runs in a frame. An error is logged, not raised.
 
-        Args:
-            frame: in which the loop hangs.
-            seconds: for which it has hung.
-
         Returns:
             Whether a plugin of another package runs there.
         """
@@ -88,12 +84,7 @@ class HangMark:
         return True
 
     def mark_decision(self, frame: FrameType | None, seconds: float) -> None:
-        """Mark the profile whose plugin runs in a frame, else the pod that is decided there. An error is logged, not raised.
-
-        Args:
-            frame: in which the loop hangs.
-            seconds: for which it has hung.
-        """
+        """Mark the profile whose plugin runs in a frame, else the pod that is decided there. An error is logged, not raised."""
         found = pod_under_decision(frame)
         if (self.mark_profile(frame, seconds) and not self._from_file) or found is None:
             return

@@ -1,7 +1,7 @@
 """Formats a log record as a line for a person, or as a JSON object. No content of a record can make it look like two records.
 
-Pods' names, labels and messages are text of any user. Characters that could begin a line, move a terminal's cursor or turn the direction
-of reading are written as escapes, and huge text is cut.
+Pods' names, labels and messages are text of any user. Huge text is cut. A character is escaped if it could begin a line, move a cursor or
+turn the direction of reading.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from placewright.api.bad_input import printable
 
-#: Most characters of a message, of a field, and of an exception's traceback, whose end is kept, as it has the error.
+#: Most characters of a message, a field, and an exception's traceback. The traceback's end is kept, because it has the error.
 LONGEST_MESSAGE: Final = 8192
 LONGEST_FIELD: Final = 2048
 LONGEST_EXCEPTION: Final = 16384
@@ -45,7 +45,7 @@ def cut(text: str, longest: int) -> str:
     """Cut a text.
 
     Args:
-        text: of any length.
+        text: text of any length.
         longest: characters that are kept.
 
     Returns:

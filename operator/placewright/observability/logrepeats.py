@@ -49,9 +49,9 @@ class _Kind:
 class Repeats(logging.Filter):
     """Lets the first few lines of a kind pass, then one a minute.
 
-    Lines are of one kind when logger, level and text are the same. A line may say what it is about instead, with
-    `extra={"about": ...}`: then its text is the same when it is before the arguments are put in, and `None` means that it is no repeat of
-    anything. Two exceptions that were raised in different places are of different kinds.
+    Lines are of one kind when logger, level and text are the same. A line may say what it is about instead, with `extra={"about": ...}`.
+    Then its text is compared without its arguments. With `None` it is no repeat of any line. Two exceptions that were raised in different
+    places are of different kinds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST_KINDS) -> None:
@@ -83,9 +83,6 @@ class Repeats(logging.Filter):
 
     def summaries(self, *, everything: bool = False) -> list[logging.LogRecord]:
         """Make the records that say how many lines were left out, of kinds without a written line for a minute.
-
-        Args:
-            everything: of all kinds, as at the end.
 
         Returns:
             Records to be written.

@@ -1,7 +1,7 @@
-"""Sends the lines of every logger of the process, also Kopf's, aiohttp's and Python's warnings, through one handler to standard error.
+"""Sends the lines of all loggers, and Python's warnings, through one handler to standard error.
 
-A thread of the standard library's `QueueListener` writes, so that a slow or stuck reader of the lines delays no caller of a logger. The
-queue is bounded: lines beyond are dropped and counted, and a line says how many once there is room.
+A thread of the standard library's `QueueListener` writes, so that a slow reader delays no caller of a logger. The queue is bounded. Lines
+beyond are dropped and counted. Once there is room, a line says how many.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ from placewright.observability.logrepeats import Repeats
 
 #: Most records that wait to be written.
 MOST_WAITING: Final = 10_000
-#: Seconds for which the end waits for queued lines, and for which a critical line, perhaps the last, waits to be written.
+#: Seconds for which the end waits for queued lines, and for which a critical line waits to be written.
 END_SECONDS: Final = 2.0
 LAST_WORDS_SECONDS: Final = 1.0
 #: Seconds between two looks at the lines that were left out.
 _BEAT_SECONDS: Final = 5.0
-#: Seconds for which lines gather after a write. A thread that is woken for each of a thousand lines a second takes the interpreter from
-#: the event loop a thousand times.
+#: Seconds for which lines gather after a write. A thread that wakes for each line takes the interpreter from the event loop each time.
 _GATHER_SECONDS: Final = 0.05
 #: Most records in one write.
 _BATCH: Final = 256
@@ -56,8 +55,8 @@ class LogOptions:
     """The options of the log.
 
     Attributes:
-        format: of a line.
-        level: of Python's logging.
+        format: format of a line.
+        level: level of Python's logging.
     """
 
     format: LogFormat = LogFormat.TEXT
@@ -66,10 +65,10 @@ class LogOptions:
 
 @contextlib.contextmanager
 def logging_to_stderr(options: LogOptions = LogOptions(), descriptor: int | None = None) -> Iterator[None]:
-    """Write all log lines to a file descriptor for as long as the block runs, and the queued ones at its end.
+    """Write all log lines to a file descriptor while the block runs, and the queued ones at its end.
 
     Args:
-        options: of the log.
+        options: options of the log.
         descriptor: None for standard error.
     """
     target = _stderr() if descriptor is None else descriptor

@@ -80,7 +80,7 @@ class AttemptTraces:
 
         Args:
             sampler: chooses attempts.
-            exporter: of spans.
+            exporter: exporter of spans.
             resource: describes this process.
             target: host and port of the collector, for log lines.
         """
@@ -96,10 +96,6 @@ class AttemptTraces:
     @classmethod
     def exporting(cls, rate_per_million: int | None, identity: str) -> Self:
         """Make traces that are exported by OTLP, set up by the flag and OpenTelemetry's environment variables.
-
-        Args:
-            rate_per_million: as of `tracing`.
-            identity: of this replica.
 
         Returns:
             Traces that are not open yet.

@@ -26,7 +26,7 @@ def export_spans(tracer: Tracer, attempt: Attempt, offset: int) -> None:
 
     Args:
         tracer: makes the spans.
-        attempt: with its steps.
+        attempt: attempt with its steps.
         offset: nanoseconds from the attempt's clock to the wall's.
     """
 

@@ -1,8 +1,7 @@
 """Watches the event loop from a thread: logs where it hangs, and ends the process when it hangs for long.
 
 Binding, leadership and health run in one event loop, so a plugin that computes for ever stops all of them. The probes fail then, because
-the loop itself answers them. This thread logs the stack, has a mark written for the next leader, and ends the process where no kubelet
-does.
+the loop itself answers them. This thread logs the stack and has a mark written for the next leader. It ends the process if no kubelet does.
 """
 
 from __future__ import annotations
@@ -72,8 +71,8 @@ class LoopWatchdog:
             patience: the limits of a hang.
             end: called after `patience.end`, in the watching thread.
             clock: seconds, monotonic, read in that thread.
-            leave_word: called before `end`, in that thread, with the frame in which the loop hangs and the seconds for which it has. It
-                must return within seconds.
+            leave_word: called before `end`, in that thread, with the hanging frame and the seconds of the hang. It must return within
+                seconds.
             warn_others: called with the same after `patience.warn`, in a thread of its own: the process may be killed before it ends.
         """
         self._warn_others = warn_others

@@ -49,9 +49,6 @@ class Members:
         Args:
             ref: the group.
             beside: a pod that counts as a member, too.
-
-        Returns:
-            The counts.
         """
         ready = {pod.uid: pod.scheduler_name for pod in (*self.members(ref), beside) if pod.may_be_tried}
         return Counter(ready.values())
@@ -61,12 +58,6 @@ def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: 
     """Find the shortage of a group by placing its members.
 
     The members stay placed, so the cluster cannot be used for another question afterwards.
-
-    Args:
-        evaluator: of the members' profile.
-        cluster: is changed.
-        ref: the group.
-        members: without a node.
 
     Returns:
         The shortage in words; empty where enough members fit, or where the group is not decided in one go or must fit one domain.

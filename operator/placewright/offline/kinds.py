@@ -42,7 +42,7 @@ class Kind(NamedTuple):
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
 _DEVICES: Final = "resource.k8s.io/v1"
 
-#: In create order. Workloads stand before ReplicaSets and Jobs, which they own, and these before Pods.
+#: Kinds in create order. Workloads stand before ReplicaSets and Jobs, which they own, and these before Pods.
 KINDS: Final = (
     Kind("Namespace", "v1", "namespaces", namespaced=False),
     Kind("CustomResourceDefinition", "apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False),

@@ -59,7 +59,7 @@ class OfflineCluster:
         """Add an object. A kind that placement does not read is passed over.
 
         Args:
-            manifest: of the object.
+            manifest: manifest of the object.
             where: names the file in errors.
 
         Raises:
@@ -81,7 +81,7 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
     """Read an object as an API server would serve it.
 
     Args:
-        manifest: of the object.
+        manifest: manifest of the object.
         where: names the file in errors.
 
     Returns:
@@ -110,7 +110,7 @@ def as_served(item: Any, like: PodInfo | None = None) -> Node | PodInfo | Cluste
 
     Args:
         item: a struct of a kind that placement reads, decoded from a manifest.
-        like: for a pod, another one that may ask for the same, whose derived values are shared then.
+        like: another pod that may ask for the same; if it does, its derived values are shared.
 
     Returns:
         The object for the cluster.
@@ -126,10 +126,6 @@ def as_served(item: Any, like: PodInfo | None = None) -> Node | PodInfo | Cluste
 
 def struct_of(api_version: object, kind: object) -> type[Any] | None:
     """Find the struct of a kind, in any version of its group.
-
-    Args:
-        api_version: of the manifest.
-        kind: of the manifest.
 
     Returns:
         None for a kind that neither placement nor an installed plugin reads.
@@ -178,11 +174,8 @@ def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> OfflineClu
     """Make a cluster from manifests.
 
     Args:
-        manifests: in any order.
+        manifests: manifests in any order.
         where: names the file in errors.
-
-    Returns:
-        The cluster.
     """
     world = OfflineCluster()
     for manifest in manifests:
@@ -202,10 +195,10 @@ def offline_evaluator(
 
     Args:
         profile: resolved.
-        registry: of plugins.
+        registry: registry of plugins.
         cluster: only the caller changes it.
         members: the members of groups without a node.
-        guarding: of out-of-tree plugins.
+        guarding: guard of out-of-tree plugins.
         now: seconds since 1970, for a cluster that lives on; None for the latest Binding that its pods tell of.
 
     Returns:
@@ -218,15 +211,7 @@ def offline_evaluator(
 
 
 def offline_cycle(cluster: Cluster, seed: int = 0) -> SchedulingCycle:
-    """Make the scheduler's own cycle for a cluster without nominated pods.
-
-    Args:
-        cluster: of the cycle.
-        seed: of the choices among nodes of equal totals.
-
-    Returns:
-        The cycle.
-    """
+    """Make the scheduler's own cycle for a cluster without nominated pods."""
     return SchedulingCycle(cluster, Nominator(), random.Random(seed))
 
 

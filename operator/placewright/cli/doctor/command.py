@@ -26,7 +26,7 @@ from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 
-#: In this order, because later checks use results of earlier ones.
+#: Checks in order, because later ones use results of earlier ones.
 _CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("clock", clock),
     ("openapi", openapi),
@@ -54,9 +54,6 @@ def register(subparsers: Subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print a line for each check.
-
-    Args:
-        args: as parsed.
 
     Returns:
         1 when a check failed, else 0.

@@ -20,9 +20,6 @@ _SINCE_RULES: Final = 23
 async def definitions(patient: Patient) -> list[CheckResult]:
     """Check both definitions.
 
-    Args:
-        patient: the cluster.
-
     Returns:
         A result for each problem.
     """

@@ -31,9 +31,6 @@ async def operator(patient: Patient) -> list[CheckResult]:
 
     Args:
         patient: the cluster; its `deployment` is set.
-
-    Returns:
-        The result.
     """
     found = patient.deployment = await patient.read(f"/apis/apps/v1/namespaces/{patient.namespace}/deployments/{DEPLOYMENT}")
     if found is None:
@@ -49,14 +46,7 @@ async def operator(patient: Patient) -> list[CheckResult]:
 
 
 async def pods(patient: Patient) -> list[CheckResult]:
-    """Check that the Deployment's pods run, and that their image can be pulled.
-
-    Args:
-        patient: the cluster.
-
-    Returns:
-        The results.
-    """
+    """Check that the Deployment's pods run, and that their image can be pulled."""
     if patient.deployment is None:
         return []
     wanted = int(patient.deployment["spec"].get("replicas", 1))
@@ -111,14 +101,7 @@ def _problems(namespace: str, pod: Object) -> Iterator[CheckResult]:
 
 
 async def leader(patient: Patient) -> list[CheckResult]:
-    """Check which replica holds the Lease, and that it renews it.
-
-    Args:
-        patient: the cluster.
-
-    Returns:
-        The results.
-    """
+    """Check which replica holds the Lease, and that it renews it."""
     if patient.deployment is not None and "--leader-elect=false" in _arguments(patient.deployment):
         return [ok("leader", "the only replica, by --leader-elect=false")]
     found: list[CheckResult] = []

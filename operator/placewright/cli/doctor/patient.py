@@ -35,7 +35,7 @@ class CheckResult:
         check: name of the check; stable, for programs.
         level: its severity.
         says: the finding.
-        do: what to do about it; empty where there is nothing to do.
+        do: remedy; empty if there is nothing to do.
     """
 
     check: str
@@ -45,15 +45,7 @@ class CheckResult:
 
 
 def ok(check: str, says: str) -> CheckResult:
-    """Build the result of a check without a problem.
-
-    Args:
-        check: its name.
-        says: the finding.
-
-    Returns:
-        The result.
-    """
+    """Build the result of a check without a problem."""
     return CheckResult(check, Level.OK, says)
 
 
@@ -63,10 +55,7 @@ def warn(check: str, says: str, do: str) -> CheckResult:
     Args:
         check: its name.
         says: the finding.
-        do: what to do.
-
-    Returns:
-        The result.
+        do: remedy.
     """
     return CheckResult(check, Level.WARN, says, do)
 
@@ -77,10 +66,7 @@ def fail(check: str, says: str, do: str) -> CheckResult:
     Args:
         check: its name.
         says: the finding.
-        do: what to do.
-
-    Returns:
-        The result.
+        do: remedy.
     """
     return CheckResult(check, Level.FAIL, says, do)
 
@@ -90,14 +76,14 @@ class Patient:
     """The cluster, and the facts that checks share.
 
     Attributes:
-        client: of the API server.
+        client: client of the API server.
         namespace: the operator's.
-        version: of this placewright.
+        version: version of this placewright.
         now: this machine's clock.
-        ahead: how far that clock is before the API server's, as far as is known.
-        minor: of Kubernetes 1; None where the server does not tell.
+        ahead: time by which that clock is ahead of the API server's; zero until it is known.
+        minor: minor version of Kubernetes 1; None if the server does not tell it.
         deployment: the operator's; None where there is none, or it may not be read.
-        profiles: as the API server shows them; filled by the check of profiles.
+        profiles: profiles of the API server; the check of profiles fills it.
     """
 
     client: ApiClient
@@ -115,10 +101,6 @@ class Patient:
 
     async def read(self, path: str, params: Params = NO_PARAMS) -> Object | None:
         """Read an object or a list.
-
-        Args:
-            path: of the object.
-            params: the query.
 
         Returns:
             The object; None where there is none.
@@ -139,16 +121,7 @@ Check = Callable[[Patient], Awaitable[list[CheckResult]]]
 
 
 async def examined(name: str, check: Check, patient: Patient) -> list[CheckResult]:
-    """Run a check. A check that could not look becomes a warning.
-
-    Args:
-        name: of the check.
-        check: the check.
-        patient: the cluster.
-
-    Returns:
-        Its results.
-    """
+    """Run a check. A check that could not look becomes a warning."""
     try:
         return await check(patient)
     except (RequestError, Malformed) as problem:
@@ -160,9 +133,6 @@ async def examined(name: str, check: Check, patient: Patient) -> list[CheckResul
 
 def moment(text: object) -> datetime | None:
     """Parse a time of an object.
-
-    Args:
-        text: RFC 3339.
 
     Returns:
         The time; None for any other text.

@@ -32,9 +32,6 @@ async def profiles(patient: Patient) -> list[CheckResult]:
 
     Args:
         patient: the cluster; its `profiles` are set.
-
-    Returns:
-        The results.
     """
     listed = await if_found(list_profiles(patient.client))
     if listed is None:
@@ -71,14 +68,7 @@ async def _was_good(name: str, histories: HistoryStore) -> bool:
 
 
 async def unclaimed(patient: Patient) -> list[CheckResult]:
-    """Check for waiting pods that no profile takes.
-
-    Args:
-        patient: the cluster.
-
-    Returns:
-        The results.
-    """
+    """Check for waiting pods that no profile takes."""
     found = await unclaimed_pods(patient.client, patient.profiles, HistoryStore(patient.client, patient.namespace))
     return [
         # A similar name may be another scheduler's own; a name that a profile had is not.
@@ -90,11 +80,7 @@ async def unclaimed(patient: Patient) -> list[CheckResult]:
 
 
 async def packages(_: Patient) -> list[CheckResult]:
-    """Check that the plugins of packages installed here can be used. They should be the same as where the operator runs.
-
-    Returns:
-        The results.
-    """
+    """Check that the plugins of packages installed here can be used. They should be the same as where the operator runs."""
     broken = catalogue().broken
     do = "mend or remove the package, here and in the operator's image; only profiles that name the plugin are refused"
     return [warn("packages", f"plugin {name} {problem}", do) for name, problem in broken.items()] or [
@@ -103,14 +89,7 @@ async def packages(_: Patient) -> list[CheckResult]:
 
 
 async def second_scheduler(patient: Patient) -> list[CheckResult]:
-    """Check that kube-scheduler does not run while a profile takes pods of its schedulerName.
-
-    Args:
-        patient: the cluster.
-
-    Returns:
-        The result.
-    """
+    """Check that kube-scheduler does not run while a profile takes pods of its schedulerName."""
     takers = [each for each in patient.profiles if _takes_default(each)]
     lease = await patient.read(_LEASE)
     spec = (lease or {}).get("spec") or {}

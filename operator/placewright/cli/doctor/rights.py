@@ -42,14 +42,7 @@ class _Right(NamedTuple):
 
 
 async def rights(patient: Patient) -> list[CheckResult]:
-    """Check each right that the operator needs.
-
-    Args:
-        patient: the cluster.
-
-    Returns:
-        The results.
-    """
+    """Check each right that the operator needs."""
     account = _account(patient)
     if patient.deployment is None and await patient.read(f"/api/v1/namespaces/{patient.namespace}/serviceaccounts/{account}") is None:
         said = f"there is no service account {account} in namespace {patient.namespace}: it has no rights to check"

@@ -25,9 +25,6 @@ async def api_server(patient: Patient) -> list[CheckResult]:
 
     Args:
         patient: the cluster; its `minor` is set.
-
-    Returns:
-        The result.
     """
     version = await server_version(patient.client)
     where = patient.client.access.server
@@ -44,9 +41,6 @@ async def clock(patient: Patient) -> list[CheckResult]:
 
     Args:
         patient: the cluster; its `ahead` is set.
-
-    Returns:
-        The result.
     """
     before = patient.now()
     try:
@@ -66,14 +60,7 @@ async def clock(patient: Patient) -> list[CheckResult]:
 
 
 async def openapi(patient: Patient) -> list[CheckResult]:
-    """Check for the OpenAPI documents with which kubectl checks manifests and explains fields.
-
-    Args:
-        patient: the cluster.
-
-    Returns:
-        The result.
-    """
+    """Check for the OpenAPI documents with which kubectl checks manifests and explains fields."""
     problems = []
     for path in ("/openapi/v2", "/openapi/v3"):
         try:

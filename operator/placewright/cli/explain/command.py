@@ -39,14 +39,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the explanation.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        0.
-    """
+    """Print the explanation."""
     pod = _subject(args)
     found = _explained_at(args, pod) if args.server else ask(args, lambda client: _explained(args, client, pod))
     for note in found.notes:

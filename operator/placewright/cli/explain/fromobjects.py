@@ -24,13 +24,10 @@ async def explained_here(client: ApiClient, subject: Subject, why: str, leader: 
     """Explain a pod without an operator.
 
     Args:
-        client: of the API server.
+        client: client of the API server.
         subject: the pod.
         why: why no operator was asked; goes into the notes.
         leader: the replica that leads and could not be asked.
-
-    Returns:
-        The explanation.
 
     Raises:
         InputError: the pod does not exist, or its profile cannot be used.

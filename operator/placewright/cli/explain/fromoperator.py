@@ -47,7 +47,7 @@ async def ask_forwarded(place: OperatorPlace, pod: Subject, token: str | None) -
     """Ask the replica that holds the Lease, through `kubectl port-forward`.
 
     Args:
-        place: of the operator.
+        place: the place of the operator.
         pod: to explain.
         token: bearer token; None for the kubeconfig's.
 
@@ -107,9 +107,6 @@ def current_namespace(kubeconfig: str | None, context: str | None) -> str:
     Args:
         kubeconfig: a file; None for the environment's.
         context: name of a context; None for the current one.
-
-    Returns:
-        The namespace.
     """
     try:
         contexts, active = list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]

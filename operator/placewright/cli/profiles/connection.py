@@ -20,11 +20,7 @@ T = TypeVar("T")
 
 
 def add_operator_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--kubeconfig`, `--context` and `--operator-namespace`; also `-n`, its old name, which elsewhere is a pod's namespace.
-
-    Args:
-        parser: of a command.
-    """
+    """Add `--kubeconfig`, `--context` and `--operator-namespace`; also `-n`, its old name, which elsewhere is a pod's namespace."""
     group = add_cluster_options(parser)
     group.add_argument(
         "--operator-namespace",
@@ -40,7 +36,7 @@ def ask(args: argparse.Namespace, work: Callable[[ApiClient], Awaitable[T]]) -> 
     """Do work with a client of the cluster that the options name.
 
     Args:
-        args: as parsed.
+        args: parsed options.
         work: gets the client.
 
     Returns:
@@ -62,27 +58,12 @@ def ask(args: argparse.Namespace, work: Callable[[ApiClient], Awaitable[T]]) -> 
 
 
 def in_words(problem: RequestError) -> str:
-    """Write an error in one line.
-
-    Args:
-        problem: of a request.
-
-    Returns:
-        The line.
-    """
+    """Write an error in one line."""
     return " ".join(str(problem).split())
 
 
 def history_of(client: ApiClient, args: argparse.Namespace) -> HistoryStore:
-    """Open the history in the operator's namespace.
-
-    Args:
-        client: of the API server.
-        args: as parsed.
-
-    Returns:
-        The history.
-    """
+    """Open the history in the operator's namespace."""
     return HistoryStore(client, args.namespace)
 
 

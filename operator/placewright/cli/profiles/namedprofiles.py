@@ -25,7 +25,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.profiles.profilestate import TOOK_EFFECT, Reason
 from placewright.profiles.resolve import resolve
 
-#: Up to 18 digits: every such number fits into 64 bits.
+#: NAME@REVISION. Every number of up to 18 digits fits into 64 bits.
 _REVISION: Final = re.compile(r"(?P<name>[^@]+)@(?P<number>[0-9]{1,18})")
 _FILES: Final = (".yaml", ".yml", ".json")
 NAMED: Final = "NAME, NAME@REVISION, or a file"
@@ -44,9 +44,6 @@ class NamedProfile:
         Args:
             catalogue: the plugins that exist here.
 
-        Returns:
-            The effective profile.
-
         Raises:
             ProfileError: it does not resolve; the message names it.
         """
@@ -57,19 +54,12 @@ class NamedProfile:
 
 
 def catalogue() -> Registry:
-    """List the plugins that are installed here; the operator may have others.
-
-    Returns:
-        The plugins.
-    """
+    """List the plugins that are installed here; the operator may have others."""
     return in_tree().with_installed(installed_plugins())
 
 
 def names_file(text: str) -> bool:
     """Whether a text names a file: no profile could have such a name.
-
-    Args:
-        text: of the command line.
 
     Returns:
         True for `-`, a path, and the endings of YAML and JSON.
@@ -92,9 +82,6 @@ def from_file(text: str, wanted: str = "") -> NamedProfile:
         text: its name; `-` for standard input.
         wanted: name of one of several profiles; empty for the only one.
 
-    Returns:
-        The profile.
-
     Raises:
         InputError: it cannot be read, or the file has no or several such profiles.
     """
@@ -108,12 +95,9 @@ async def from_cluster(client: ApiClient, history: HistoryStore, text: str) -> N
     """Read a profile or a revision.
 
     Args:
-        client: of the API server.
-        history: of the profiles.
+        client: client of the API server.
+        history: history of the profiles.
         text: NAME or NAME@REVISION.
-
-    Returns:
-        The profile.
 
     Raises:
         InputError: there is none.
@@ -127,10 +111,6 @@ async def from_cluster(client: ApiClient, history: HistoryStore, text: str) -> N
 
 async def existing(client: ApiClient, name: str) -> Object:
     """Read a profile.
-
-    Args:
-        client: of the API server.
-        name: of the profile.
 
     Returns:
         The profile as the API server shows it.
@@ -151,12 +131,6 @@ async def existing(client: ApiClient, name: str) -> Object:
 def profile_of(body: Object) -> SchedulingProfile:
     """Decode a profile.
 
-    Args:
-        body: as the API server shows it.
-
-    Returns:
-        The profile.
-
     Raises:
         InputError: it has another shape.
     """
@@ -168,14 +142,6 @@ def profile_of(body: Object) -> SchedulingProfile:
 
 def find(revisions: list[Revision], name: str, number: int) -> Revision:
     """Find a revision by its number.
-
-    Args:
-        revisions: of the profile.
-        name: of the profile, for messages.
-        number: of the revision.
-
-    Returns:
-        The revision.
 
     Raises:
         InputError: there is none; the message lists the numbers.
@@ -190,12 +156,6 @@ def find(revisions: list[Revision], name: str, number: int) -> Revision:
 def of_revision(revision: Revision) -> NamedProfile:
     """Decode the profile of a revision.
 
-    Args:
-        revision: as recorded.
-
-    Returns:
-        The profile.
-
     Raises:
         InputError: it has another shape.
     """
@@ -204,12 +164,6 @@ def of_revision(revision: Revision) -> NamedProfile:
 
 def recorded_profile(recorded: RecordedGeneration) -> SchedulingProfile:
     """Decode a recorded profile.
-
-    Args:
-        recorded: the generation.
-
-    Returns:
-        The profile.
 
     Raises:
         InputError: it has another shape.
@@ -220,9 +174,6 @@ def recorded_profile(recorded: RecordedGeneration) -> SchedulingProfile:
 
 def took(revision: Revision) -> bool:
     """Whether a generation took effect, as far as the history tells.
-
-    Args:
-        revision: as recorded.
 
     Returns:
         True when it did.
@@ -239,9 +190,6 @@ def condition(body: Object, kind: str) -> Object:
 def active_generation(body: Object) -> int:
     """Read the generation that decisions use.
 
-    Args:
-        body: of the profile.
-
     Returns:
         The generation; 0 for none.
     """
@@ -250,10 +198,6 @@ def active_generation(body: Object) -> int:
 
 async def in_effect(history: HistoryStore, body: Object) -> NamedProfile | None:
     """Find the generation that decisions use in the history.
-
-    Args:
-        history: of the profiles.
-        body: of the profile.
 
     Returns:
         The profile; None where the history does not have it, or may not be read.

@@ -29,9 +29,6 @@ def console(*, unfolded: bool = False) -> Console:
 
     Args:
         unfolded: do not fold lines, however narrow the terminal is.
-
-    Returns:
-        The console.
     """
     narrow = not unfolded and (sys.stdout.isatty() or os.environ.get("COLUMNS"))
     return Console(width=None if narrow else _NO_TERMINAL, highlight=False)
@@ -44,9 +41,6 @@ def table(*columns: str, numbers: Sequence[str] = (), rows: Iterable[Iterable[ob
         columns: titles.
         numbers: titles of columns that are aligned on the right.
         rows: cells of each row; each that is no `Text` becomes one printable line.
-
-    Returns:
-        The table.
     """
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
@@ -57,23 +51,13 @@ def table(*columns: str, numbers: Sequence[str] = (), rows: Iterable[Iterable[ob
 
 
 def say(to: Console, *lines: str) -> None:
-    """Print lines of text as they are.
-
-    Args:
-        to: the console.
-        lines: of text.
-    """
+    """Print lines of text as they are."""
     for line in lines:
         to.print(plain(line), soft_wrap=True)
 
 
 def print_table(to: Console, made: Table) -> None:
-    """Print a table without the blanks that fill its last column: a narrow terminal would make lines of them.
-
-    Args:
-        to: the console.
-        made: the table.
-    """
+    """Print a table without the blanks that fill its last column: a narrow terminal would make lines of them."""
     with to.capture() as captured:
         to.print(made)
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
@@ -94,9 +78,6 @@ def print_data(data: object, output: str) -> None:
 
 def compact(value: Any) -> str:
     """Write a value in one line of YAML.
-
-    Args:
-        value: plain data.
 
     Returns:
         The line; `none` for None.

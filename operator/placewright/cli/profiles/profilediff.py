@@ -15,11 +15,7 @@ from placewright.profiles.difference import Difference, differences
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options.
-
-    Args:
-        parser: of the command.
-    """
+    """Add the command's options."""
     parser.add_argument("before", metavar="BEFORE", help=NAMED)
     parser.add_argument("after", metavar="AFTER", help="the same; of a file with several profiles, the one that has BEFORE's name")
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
@@ -28,9 +24,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print a line for each difference.
-
-    Args:
-        args: as parsed.
 
     Returns:
         1 when there are differences, as with diff, else 0.

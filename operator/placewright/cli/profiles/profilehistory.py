@@ -28,9 +28,9 @@ class Entry:
     """A revision, and its differences in effect from the revision that was in effect before it.
 
     Attributes:
-        revision: as recorded.
+        revision: the recorded revision.
         changes: empty for the first, for a refused one, and where nothing changed in effect.
-        note: in place of changes: why there are none.
+        note: reason why there are no changes.
         in_effect: decisions use it now.
     """
 
@@ -41,25 +41,14 @@ class Entry:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options.
-
-    Args:
-        parser: of the command.
-    """
+    """Add the command's options."""
     parser.add_argument("name", metavar="NAME", help="of the profile; one that was deleted has its history still")
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
     add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print a line for each revision, the newest last.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        0.
-    """
+    """Print a line for each revision, the newest last."""
     revisions, active = ask(args, lambda client: _read(client, args))
     entries = list(told(revisions, active, catalogue()))
     if args.output != "table":

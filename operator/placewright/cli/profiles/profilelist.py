@@ -27,24 +27,13 @@ UNKNOWN: Final = "Unknown"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options.
-
-    Args:
-        parser: of the command.
-    """
+    """Add the command's options."""
     parser.add_argument("-o", "--output", choices=("table", "wide", "yaml", "json"), default="table", help="default: table")
     add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print a line for each profile, and the number of pods that no profile takes.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        0.
-    """
+    """Print a line for each profile, and the number of pods that no profile takes."""
     if args.output in ("yaml", "json"):
         print_data([_without_bookkeeping(profile) for profile in ask(args, list_profiles)], args.output)
         return 0
@@ -100,9 +89,6 @@ def _more(profile: Object) -> Sequence[str]:
 
 def state(profile: Object) -> tuple[str, str, str]:
     """Read the condition Ready.
-
-    Args:
-        profile: as the API server shows it.
 
     Returns:
         (reason, status, message); `Unknown` where no operator has judged this generation.

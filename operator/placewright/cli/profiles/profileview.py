@@ -44,14 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the profile; where the newest generation was refused, the one that is in effect.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        0.
-    """
+    """Print the profile; where the newest generation was refused, the one that is in effect."""
     plugins = catalogue()
     note = ""
     if names_file(args.profile):

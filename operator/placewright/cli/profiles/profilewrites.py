@@ -46,7 +46,7 @@ from placewright.profiles.validation import check_object
 _LOOK_SECONDS: Final = 0.2
 _PATIENCE: Final = 5
 _MOST_PATIENCE: Final = 3600
-#: How often a change is sent while only the profile's status changes in between.
+#: Times that a change is sent while only the profile's status changes in between.
 _TRIES: Final = 10
 _SAME: Final = ("uid", "generation")
 #: Managers of fields that a person wrote with kubectl; `before-first-apply` stands for older writes.
@@ -90,7 +90,7 @@ class ProfileWrite:
         """Write to the object that was read, and to no other one of its name.
 
         Args:
-            client: of the API server.
+            client: client of the API server.
             change: the change.
             dry_run: have the server check everything and store nothing.
 
@@ -117,15 +117,7 @@ class ProfileWrite:
         raise refused
 
     def command(self, change: ProfileChange, args: argparse.Namespace) -> str:
-        """Write the kubectl line, for a shell. Private keys are left out: they belong on no terminal, and a person fills them in.
-
-        Args:
-            change: the change.
-            args: as parsed.
-
-        Returns:
-            The line.
-        """
+        """Write the kubectl line, for a shell. Private keys are left out: they belong on no terminal, and a person fills them in."""
         cluster = [f"--{option}={value}" for option in ("kubeconfig", "context") if (value := getattr(args, option))]
         manager, body = f"--field-manager={FIELD_MANAGER}", json.dumps(self._shown(), ensure_ascii=False)
         if self.merge:
@@ -138,11 +130,7 @@ class ProfileWrite:
 
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of commands that change a profile.
-
-    Args:
-        parser: of a command.
-    """
+    """Add the options of commands that change a profile."""
     parser.add_argument(
         "--dry-run", choices=("none", "client", "server"), default="none", help="write nothing; server: have the API server try it"
     )
@@ -158,14 +146,6 @@ def add_change_options(parser: argparse.ArgumentParser) -> None:
 
 async def write(client: ApiClient, change: ProfileChange, args: argparse.Namespace) -> int:
     """Check a change, write it, print its effect, and wait until the operator has judged it.
-
-    Args:
-        client: of the API server.
-        change: the change.
-        args: as parsed.
-
-    Returns:
-        The exit code.
 
     Raises:
         InputError: the change has a problem, or would take fields of other managers.
@@ -257,9 +237,6 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
     Args:
         before: the value now.
         after: the value to be.
-
-    Returns:
-        The patch.
     """
     patch: Object = {key: None for key in before if key not in after}
     for key, value in after.items():
@@ -280,9 +257,6 @@ def to_apply(current: Object, wanted: Mapping[str, Any]) -> Object:
     Args:
         current: the profile as the API server shows it.
         wanted: the whole `spec` afterwards.
-
-    Returns:
-        The part.
     """
     part: Object = _part(current.get("spec") or {}, owned_spec(current), wanted)
     return part

@@ -1,8 +1,8 @@
 """`placewright profiles promote`: the live profile gets the settings of its shadow.
 
-Only what a shadow decides with is taken over (`api.profile.DECIDING`). All other fields were not tried, so those of the live profile stay;
-`STAYS` says why, and so does the command where the shadow states one otherwise. The shadow is paused afterwards and not removed: beside
-a live profile with the same settings it would tell nothing, and it may be managed in Git, which would only bring it back.
+Only the fields with which a shadow decides are taken over (`api.profile.DECIDING`). All other fields were not tried, so those of the live
+profile stay. `STAYS` says why, and so does the command if the shadow states one otherwise. The shadow is paused afterwards, because it
+would tell nothing beside a live profile with the same settings. It is not removed, because Git may manage it and would bring it back.
 """
 
 from __future__ import annotations
@@ -52,14 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the live profile, and pause the shadow once that took effect.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        The exit code.
-    """
+    """Write the live profile, and pause the shadow once that took effect."""
 
     async def promote(client: ApiClient) -> int:
         shadow = await existing(client, args.name)
@@ -108,7 +101,7 @@ def not_taken_over(live: Object, shadow: Object) -> Iterator[str]:
 
     Args:
         live: the profile that is promoted to.
-        shadow: as the API server shows it.
+        shadow: the shadow of the API server.
 
     Yields:
         A line for each field.

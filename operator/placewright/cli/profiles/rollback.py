@@ -16,11 +16,7 @@ from placewright.kube.profileapi import Object
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options.
-
-    Args:
-        parser: of the command.
-    """
+    """Add the command's options."""
     parser.add_argument("name", metavar="NAME", help="of the profile")
     parser.add_argument(
         "--to-revision", type=whole_number(0, 2**53), default=0, metavar="N", help="default: the last revision that took effect and differs"
@@ -30,14 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the fields in which the profile differs from a revision that took effect.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        The exit code.
-    """
+    """Write the fields in which the profile differs from a revision that took effect."""
 
     async def change(client: ApiClient) -> int:
         body = await existing(client, args.name)

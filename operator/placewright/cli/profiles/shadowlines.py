@@ -10,9 +10,6 @@ from placewright.api.profile import Allocation, Regret, ShadowStatus
 def in_short(status: ShadowStatus | None) -> str:
     """Write the agreement in a clause.
 
-    Args:
-        status: of a shadow.
-
     Returns:
         The clause; empty where nothing was decided.
     """
@@ -23,9 +20,6 @@ def in_short(status: ShadowStatus | None) -> str:
 
 def in_full(status: ShadowStatus | None) -> Iterator[str]:
     """Write every figure that is known.
-
-    Args:
-        status: of a shadow.
 
     Yields:
         Lines.

@@ -27,11 +27,6 @@ _SAMPLE: Final = 500
 async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history: HistoryStore) -> list[tuple[Unclaimed, int]]:
     """Count the waiting pods that no profile takes.
 
-    Args:
-        client: of the API server.
-        profiles: as the API server shows them.
-        history: of the profiles, for names of deleted ones.
-
     Returns:
         (the schedulerName and the reason, number of pods).
 

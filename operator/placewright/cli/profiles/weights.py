@@ -29,14 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write `spec.weights`, and no other field of the profile.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        The exit code.
-    """
+    """Write `spec.weights`, and no other field of the profile."""
     weights = dict(_read(args.changes))
 
     async def change(client: ApiClient) -> int:

@@ -41,11 +41,7 @@ class _Subject(NamedTuple):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options.
-
-    Args:
-        parser: of the command.
-    """
+    """Add the command's options."""
     parser.add_argument("pod", metavar="POD", help="NAMESPACE/NAME of a pod in the cluster, a file of manifests, or - for standard input")
     parser.add_argument(
         "--pod-namespace", default=_DEFAULT_NAMESPACE, metavar="NAME", help="of manifests that name none (default: %(default)s)"
@@ -55,14 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print for each pod the profile that it gets, and a line for each profile.
-
-    Args:
-        args: as parsed.
-
-    Returns:
-        0.
-    """
+    """Print for each pod the profile that it gets, and a line for each profile."""
     subjects = _from_manifests(args.pod, args.pod_namespace) if _names_manifests(args.pod) else None
     answers, note = ask(args, lambda client: _answers(client, args, subjects))
     if args.output != "table":

@@ -20,7 +20,7 @@ from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.series import CounterSeries, Floats, Histogram, Histograms, Series
 from placewright.scheduler.attempts import Attempt, Result
 
-#: What upstream calls the label of pods that took more attempts than it counts one by one.
+#: Upstream's label of pods that took more attempts than it counts one by one.
 _MANY: Final = "15+"
 _COUNTED_SINGLY: Final = 14
 #: Steps of ours begin so where extenders are asked; upstream has no such extension point.
@@ -36,7 +36,7 @@ _ASKED: Final = {
     SCORE: ExtensionPoint.SCORE,
 }
 
-#: A placement's attempts, its seconds altogether, those until a node was chosen, and those since it was ready to be tried.
+#: Numbers of every placement: attempts, and seconds in all, until a node was chosen, and since it was first tried.
 _OF_ALL: Final = 4
 
 
@@ -48,18 +48,13 @@ class CountReader(Protocol):
 
         Args:
             profile: its schedulerName.
-            generation: of the profile.
+            generation: generation of the profile.
             deciding: seconds to the choice of a node, shape (pods,).
             binding: seconds from the first attempt to the end, shape (pods,).
         """
 
     def failed(self, profile: str, generation: int) -> None:
-        """Count an attempt that bound nothing.
-
-        Args:
-            profile: its schedulerName.
-            generation: of the profile.
-        """
+        """Count an attempt that bound nothing."""
 
 
 class AttemptSeries:
@@ -110,7 +105,7 @@ class AttemptSeries:
         """Count a move of a pod into a place of the queue.
 
         Args:
-            place: of the queue.
+            place: part of the queue.
             event: that moved the pod.
         """
         self._incoming.at(place, event).value += 1
@@ -150,11 +145,6 @@ class AttemptSeries:
     def step(self, name: str, outcome: Code, profile: str) -> Histogram:
         """Find the histogram of a step's times.
 
-        Args:
-            name: of the step.
-            outcome: of the step.
-            profile: its schedulerName.
-
         Returns:
             A histogram that may be kept.
         """
@@ -164,11 +154,7 @@ class AttemptSeries:
         return family.at(name.removeprefix(_EXTENDER), outcome.value, profile)
 
     def keep_only(self, profiles: Mapping[str, ResolvedProfile]) -> None:
-        """Drop the series of profiles that are in effect no more, and begin those of the others.
-
-        Args:
-            profiles: in effect, by schedulerName.
-        """
+        """Drop the series of profiles that are in effect no more, and begin those of the others."""
         for name in self._profiles.keys() - profiles.keys():
             self._profiles.pop(name).settle()
         for each in (self.attempts, self.durations, self.steps, self.extenders, self.evaluations):
@@ -195,8 +181,8 @@ class AttemptSeries:
         )  # fmt: skip
 
 
-#: What placements that are counted in the same series have in common: the names of their steps, which were all successes; the plugins that
-#: skipped Filter, and plugins that skipped Score; the plugins whose points make up the score of the chosen node.
+#: Facts that placements share if they are counted in the same series. First come the names of the steps, which all succeeded. Then come
+#: plugins that skipped Filter, plugins that skipped Score, and plugins with points in the score.
 _Shape = tuple[tuple[str, ...], frozenset[str], frozenset[str], tuple[str, ...]]
 
 
@@ -204,8 +190,7 @@ class ProfileSeries:
     """The series of one profile.
 
     Nearly all attempts at high rates are placements that differ in numbers alone. Such placements are noted as rows of numbers, and counted
-    hundreds at once. To visit twenty histograms between two decisions would cost more than the counting, because they have left the
-    processor's cache by then.
+    hundreds at once. A visit to twenty histograms between two decisions costs more than counting, because they left the processor's cache.
 
     Attributes:
         profile: the generation in effect.

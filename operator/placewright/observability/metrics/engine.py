@@ -55,12 +55,7 @@ class EngineMetrics(Collector):
     """
 
     def __init__(self, engine: Engine, series: EngineSeries) -> None:
-        """Read nothing yet.
-
-        Args:
-            engine: whose figures are read.
-            series: whose listeners the engine was built with.
-        """
+        """Read nothing yet."""
         self._engine: Final = engine
         self._series: Final = series
         self._object_sizes = ObjectSizes(engine.deciding, engine.reading)

@@ -20,8 +20,8 @@ class MetricFamily:
     """One metric.
 
     Attributes:
-        name: as it is exported, `_total` of counters and `_info` of infos included.
-        kind: of its values.
+        name: name in the export, with `_total` of counters and `_info` of infos.
+        kind: kind of its values.
         help: one line for a person.
         labels: their names, in the order in which values are given.
         buckets: upper bounds, ascending, without +Inf; of histograms alone.
@@ -41,9 +41,6 @@ def counter(name: str, help_: str, *labels: str) -> MetricFamily:
         name: ends with `_total`.
         help_: one line for a person.
         labels: names, in order.
-
-    Returns:
-        The family.
     """
     return MetricFamily(name, MetricKind.COUNTER, help_, labels)
 
@@ -52,12 +49,9 @@ def gauge(name: str, help_: str, *labels: str) -> MetricFamily:
     """Declare a gauge.
 
     Args:
-        name: as exported.
+        name: name in the export.
         help_: one line for a person.
         labels: names, in order.
-
-    Returns:
-        The family.
     """
     return MetricFamily(name, MetricKind.GAUGE, help_, labels)
 
@@ -66,13 +60,10 @@ def histogram(name: str, help_: str, buckets: tuple[float, ...], *labels: str) -
     """Declare a histogram.
 
     Args:
-        name: as exported.
+        name: name in the export.
         help_: one line for a person.
         buckets: upper bounds, ascending, without +Inf.
         labels: names, in order.
-
-    Returns:
-        The family.
     """
     return MetricFamily(name, MetricKind.HISTOGRAM, help_, labels, buckets)
 
@@ -84,9 +75,6 @@ def info(name: str, help_: str, *labels: str) -> MetricFamily:
         name: ends with `_info`.
         help_: one line for a person.
         labels: names, in order.
-
-    Returns:
-        The family.
     """
     return MetricFamily(name, MetricKind.INFO, help_, labels)
 
@@ -94,15 +82,12 @@ def info(name: str, help_: str, *labels: str) -> MetricFamily:
 def exponential(first: float, factor: float, count: int) -> tuple[float, ...]:
     """Make upper bounds, each `factor` times the one before.
 
-    They are multiplied one after the other, as by the Prometheus library for Go, so that the text of `le` is equal to the last digit.
+    They are multiplied in turn, as in the Prometheus library for Go. So the texts of `le` are equal to the last digit.
 
     Args:
         first: the first bound.
         factor: above 1.
-        count: of bounds.
-
-    Returns:
-        The bounds, ascending.
+        count: number of bounds.
     """
     bounds = [first]
     while len(bounds) < count:

@@ -33,11 +33,7 @@ class GroupSeries:
             self._searched.observe(attempt.decided - attempt.started)
 
     def keep_only(self, profiles: Collection[str]) -> None:
-        """Drop the series of profiles that are in effect no more.
-
-        Args:
-            profiles: in effect, by schedulerName.
-        """
+        """Drop the series of profiles that are in effect no more."""
         self._attempts.forget(lambda labels: labels[1] not in profiles)
         self._durations.forget(lambda labels: labels[1] not in profiles)
 
@@ -63,9 +59,9 @@ class ClaimSeries:
 
         Args:
             profile: the pod's schedulerName.
-            drivers: of the devices.
-            status: with which the wait ended.
-            seconds: of the wait.
+            drivers: drivers of the devices.
+            status: outcome of the wait.
+            seconds: length of the wait.
         """
         for driver in drivers:
             self._readied.at(profile, driver, status).value += 1

@@ -1,4 +1,4 @@
-"""The bytes that objects take, estimated from a sample of each store once a minute at most, and only while metrics are scraped.
+"""Estimates the bytes of objects from a sample of each store, at most once a minute, while metrics are scraped.
 
 One walk over the sizes of all pods finds the large ones. The loop has a turn whenever the count has taken a few milliseconds.
 """
@@ -33,12 +33,7 @@ class ObjectSizes:
     """
 
     def __init__(self, deciding: DecidingPart, reading: ReadingPart) -> None:
-        """Estimate nothing yet.
-
-        Args:
-            deciding: whose pods are counted.
-            reading: whose other objects are counted.
-        """
+        """Estimate nothing yet."""
         self.by_resource: dict[str, int] = {}
         self._deciding = deciding
         self._reading = reading

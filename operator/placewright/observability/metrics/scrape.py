@@ -50,11 +50,7 @@ def gauges(engine: Engine) -> Iterator[Metric]:
 
 
 def of_plugins(runtimes: Iterable[tuple[str, ProfileRuntime]]) -> Iterator[Metric]:
-    """Read the metrics of plugins' own. Two profiles that run one plugin share a metric, and differ in the label `profile`.
-
-    Args:
-        runtimes: of the profiles in effect, by schedulerName.
-    """
+    """Read the metrics of plugins' own. Two profiles that run one plugin share a metric, and differ in the label `profile`."""
     families: dict[str, MetricFamily] = {}
     values: dict[str, dict[Labels, float]] = {}
     for profile, runtime in runtimes:

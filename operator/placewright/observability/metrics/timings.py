@@ -25,11 +25,7 @@ class EventTimes(Stopwatch):
     """The times of handling events of watches. It is the `Stopwatch` of the event handlers."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Count nothing yet.
-
-        Args:
-            clock: seconds.
-        """
+        """Count nothing yet."""
         self._events = Histograms(upstream.EVENT_DURATION)
         self._clock = clock
         self._began = 0.0
@@ -91,8 +87,8 @@ class RequestTimes:
         """Count a request when its answer begins, or when it fails.
 
         Args:
-            method: of HTTP.
-            status: of the answer; None where there is none.
+            method: HTTP method.
+            status: status of the answer; None without an answer.
         """
         self._requests.at(_NO_ANSWER if status is None else str(status), method, self._host).value += 1
 
@@ -100,7 +96,7 @@ class RequestTimes:
         """Count the times of a request that has ended.
 
         Args:
-            method: of HTTP.
+            method: HTTP method.
             waited: seconds for its turn by the rate limit.
             took: seconds after that, to the end of its answer.
         """
