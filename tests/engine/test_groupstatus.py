@@ -10,7 +10,7 @@ import pytest
 from handlers.stage import CRDS, WITH_GROUPS, Object, Stage, new_stage, operator
 from kubesandbox.definitions.definitions import read_definitions
 from kubesandbox.storage.writes import DeleteOptions
-from placewright.engine import podgroupstatus
+from placewright.engine import decidingpart, podgroupstatus
 from placewright.engine.discovery import survey
 
 
@@ -24,7 +24,7 @@ async def stage() -> AsyncIterator[Stage]:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long before he is told."""
-    monkeypatch.setattr(podgroupstatus, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(decidingpart, "GROUPS_BEAT_SECONDS", 0.05)
     monkeypatch.setattr(podgroupstatus, "PATIENCE_SECONDS", 0.0)
 
 

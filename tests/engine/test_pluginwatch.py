@@ -52,15 +52,15 @@ def test_only_so_many_generations_are_remembered() -> None:
 
 
 def test_a_pod_that_a_failing_preenqueue_keeps_out_is_told_once_for_each_reason() -> None:
-    watch, told = PluginWatch(), dict[str, str]()
+    watch = PluginWatch()
     world = World(Boom, guarding=watch.guarding(a_profile(1))).nodes(node("a"))
     world.pods(pod("fine"), pod("kept").labels(boom="eh"))
     for _ in range(3):
-        watch.tell(world.queue, world.events, world.status, told)
+        watch.tell(world.queue, world.events, world.status)
         world.pods(pod("kept").labels(boom="eh"))
     said = 'running PreEnqueue plugin "Boom": ValueError: eh'
     assert [(name, reason, note) for name, _, reason, _, note in world.events.recorded] == [("kept", "FailedScheduling", said)]
     assert world.status.written == [("kept", "SchedulerError", said, None)]
     world.pods(pod("kept").labels(boom="oh"))
-    watch.tell(world.queue, world.events, world.status, told)
+    watch.tell(world.queue, world.events, world.status)
     assert len(world.events.recorded) == 2

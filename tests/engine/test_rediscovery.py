@@ -39,6 +39,9 @@ class Heard:
         self.names: list[str] = []
         self._news = asyncio.Event()
 
+    def cluster_object_gone(self, item: PodDisruptionBudget) -> None:
+        """Nothing goes here."""
+
     def cluster_object(self, item: PodDisruptionBudget) -> None:
         self.names.append(item.metadata.name)
         self._news.set()

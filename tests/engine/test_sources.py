@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,7 +23,7 @@ NONE = {key: versions for key, versions in EVERYTHING.items() if key[0] != "poli
 
 def sources(served: dict[tuple[str, str], list[str]]) -> list[Source[Any]]:
     """What is reflected on a server that serves this; nothing is asked."""
-    nobody = cast(Any, None)
+    nobody: Any = Mock()
     reflectors = reflected_core(nobody, nobody, lambda: None)
     Discovery(nobody, nobody, reflectors, 3600.0).adopt(Shortfall(None, ServedResources(served)))
     return [each.source for each in reflectors.members]

@@ -13,7 +13,6 @@ from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.engine.unclaimedpods import (
-    BEAT_SECONDS,
     BURST,
     EVENTS_A_SECOND,
     PATIENCE_SECONDS,
@@ -104,8 +103,8 @@ class Scene:
     async def beats(self, seconds: float) -> list[str]:
         """Who is told within so many seconds; a beat each."""
         self.told.clear()
-        for _ in range(round(seconds / BEAT_SECONDS)):
-            self.now += BEAT_SECONDS
+        for _ in range(round(seconds)):
+            self.now += 1.0
             await self.unclaimed.look()
         return [name for name, _ in self.told]
 

@@ -13,7 +13,7 @@ from placewright.api.objects import Condition, NodeName, Pod
 from placewright.api.podgroups import CoschedulingPodGroup, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.engine import podgroupstatus
+from placewright.engine.children import while_leading
 from placewright.engine.podgroupstatus import PATIENCE_SECONDS, WaitingMembers
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unresolvable
@@ -75,7 +75,7 @@ class Scene:
         """What is said so many seconds later."""
         self.now += after
         self.told.clear()
-        list(self.gated.look())
+        asyncio.run(self.gated.look())
         return self.told
 
     def record(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
@@ -162,15 +162,12 @@ def test_what_was_told_is_forgotten_with_the_last_member(scene: Scene) -> None:
     scene.member("a")
     scene.look()
     scene.queue.delete("a")
-    assert scene.look() == [] and scene.gated._told == {}
+    assert scene.look() == [] and scene.gated.told == {}
     scene.member("a")
     assert scene.look() == [("a", "too few")]
 
 
-async def test_a_replica_tells_nobody_while_it_does_not_lead_and_all_of_it_whenever_it_begins_to(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(podgroupstatus, "BEAT_SECONDS", 0.0)
+async def test_a_replica_tells_nobody_while_it_does_not_lead_and_all_of_it_whenever_it_begins_to(scene: Scene) -> None:
     scene.member("a")
     scene.now = 100.0
     leads = [False, False, True, True, False, True, True]
@@ -182,7 +179,7 @@ async def test_a_replica_tells_nobody_while_it_does_not_lead_and_all_of_it_whene
             scene.done.set()
         return leads[min(len(told_by), len(leads)) - 1]
 
-    running = asyncio.create_task(scene.gated.run(active))
+    running = asyncio.create_task(while_leading(0.0, active, scene.gated.look, scene.gated.told.clear))
     async with asyncio.timeout(10):
         await scene.done.wait()
     running.cancel()

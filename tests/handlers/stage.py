@@ -21,8 +21,7 @@ from kubesandbox.storage.store import Change
 from kubesandbox.storage.writes import DeleteOptions, WriteOptions
 from placewright.api.annotations import Decision, read_decision
 from placewright.engine import (
-    decisionmarks,
-    pluginwatch,
+    decidingpart,
     podgroupstatus,
     profilehistory,
     profilekeeper,
@@ -52,18 +51,15 @@ FAST = EngineOptions(seed=1, reconcile_seconds=3600.0, peering_lifetime=2)
 #: What an operator on stage does in place of seconds, as nobody's API server has to be spared: beats, pauses between writes, patience.
 #: The comparison after a list keeps its own: it is not to meet pods that are only on their way to the queue.
 BRISK: Final[tuple[tuple[ModuleType, str, float], ...]] = (
-    (podgroupstatus, "BEAT_SECONDS", 0.05),
+    (decidingpart, "BEAT_SECONDS", 0.05),
+    (decidingpart, "GROUPS_BEAT_SECONDS", 0.05),
     (podgroupstatus, "PATIENCE_SECONDS", 0.2),
-    (podgroupstatus, "RUNNING_BEAT_SECONDS", 0.05),
     (profilehistory, "_BEAT_SECONDS", 0.05),
-    (decisionmarks, "BEAT_SECONDS", 0.05),
-    (pluginwatch, "BEAT_SECONDS", 0.05),
     (groupwriter, "PAUSE_SECONDS", 0.05),
     (profilekeeper, "_BEAT_SECONDS", 0.05),
     (profilestatus, "WRITE_SECONDS", 0.05),
     (giveupreports, "BEAT_SECONDS", 0.05),
     (takeover, "QUIET_SECONDS", 0.03),
-    (unclaimedpods, "BEAT_SECONDS", 0.05),
     (unclaimedpods, "PATIENCE_SECONDS", 0.3),
     (unclaimedpods, "SETTLE_SECONDS", 0.3),
     (unclaimedpods, "_SURVEY_SECONDS", 0.5),

@@ -69,7 +69,7 @@ async def test_the_comparison_after_a_relist_misses_no_profile(stage: Stage) -> 
     async with operator(stage, WITH_FILE) as running:
         await stage.until(lambda: running.engine.leading.leadership.active)
         known = running.engine.deciding.profiles.standings()
-        await running.engine.deciding.profiles.compare()
+        await running.engine.deciding.profiles.refresh()
         assert running.engine.deciding.profiles.standings() == known != {}
         names = stage.pods(2)
         await stage.until(lambda: stage.placed(*names))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -125,7 +126,7 @@ class Everything(dict[tuple[str, str], list[str]]):
 
 
 def test_the_role_lets_the_scheduler_read_what_it_reflects_and_nothing_else(manifests: dict[tuple[str, str], Manifest]) -> None:
-    nobody = cast(Any, None)
+    nobody: Any = Mock()
     reflectors = reflected_core(nobody, nobody, lambda: None)
     Discovery(nobody, nobody, reflectors, 3600.0).adopt(Shortfall(None, ServedResources(Everything())))
     reflected = {(path[2] if path[1] == "apis" else "", path[-1]) for each in reflectors.members for path in [each.source.path.split("/")]}

@@ -6,43 +6,16 @@ Such a watch costs an event for each object that comes into the selection; witho
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
 from placewright.cluster.cluster import Cluster
-from placewright.framework.sources import AnySource, ObjectFollower
+from placewright.engine.children import first_of
+from placewright.engine.reflectors import CallingSink
+from placewright.framework.sources import AnySource
 from placewright.kube.arrivals import Arrivals
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Source
-
-
-class ArrivalSink:
-    """Tells a follower of objects.
-
-    Args:
-        follower: of the cluster.
-        now: seconds since 1970.
-    """
-
-    def __init__(self, follower: ObjectFollower[Any], now: Callable[[], float]) -> None:
-        self._follower = follower
-        self._now = now
-
-    def changed(self, old: Any, new: Any) -> None:
-        """Take an object that appeared in the selection.
-
-        Args:
-            old: not read.
-            new: the object.
-        """
-        self._follower.object_arrives(new, self._now())
-
-    def deleted(self, old: Any) -> None:
-        """Do nothing: an object that is deleted did appear."""
-
-    def synced(self) -> None:
-        """Do nothing: there is no list to be complete."""
 
 
 class ArrivalsWatch:
@@ -61,7 +34,7 @@ class ArrivalsWatch:
         self._cluster = cluster
         self._source = Source(source.path, source.kind, field_selector=source.field_selector, label_selector=source.selector.query)
         self._follower = source.follower(cluster)
-        self._sink = ArrivalSink(self._follower, now)
+        self._sink = CallingSink[Any](lambda _, new: self._follower.object_arrives(new, now()))
         self._wanted = False
         self._turned = asyncio.Event()
         self._arrivals: Arrivals[Any] | None = None
@@ -92,15 +65,7 @@ class ArrivalsWatch:
                 await self._turned.wait()
                 continue
             self._arrivals = Arrivals(self._client, self._source, self._sink)
-            watching = asyncio.create_task(self._arrivals.run(), name=f"arrivals at {self._source}")
-            turned = asyncio.create_task(self._turned.wait())
             try:
-                await asyncio.wait([watching, turned], return_when=asyncio.FIRST_COMPLETED)
-                if watching.done():
-                    watching.result()  # no answer of the server ends it, so this raises
+                await first_of(self._arrivals.run(), self._turned.wait())  # no answer of the server ends the first
             finally:
                 self._arrivals = None
-                for task in (watching, turned):
-                    task.cancel()
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await task

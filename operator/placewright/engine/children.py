@@ -1,11 +1,14 @@
-"""The tasks that a part of the engine runs for as long as it works."""
+"""The tasks that a part of the engine runs for as long as it works, and how they wait."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 #: Makes the coroutine of a task.
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -22,7 +25,7 @@ class Children:
         """Start nothing yet.
 
         Args:
-            work: what runs, by the name of its task.
+            work: coroutines to run, by the names of their tasks.
         """
         self._work = work
         self.tasks: list[asyncio.Task[None]] = []
@@ -33,19 +36,66 @@ class Children:
 
     async def stop(self) -> None:
         """Cancel all tasks and wait for their end."""
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await cancelled(*self.tasks)
         self.tasks = []
+
+
+async def cancelled(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait for their end. Their errors are dropped."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def first_of(*work: Coroutine[Any, Any, T]) -> T:
+    """Run coroutines until one of them ends, and cancel the others.
+
+    Args:
+        work: the coroutines. If several end at once, the first of them counts.
+
+    Returns:
+        The result of the coroutine that ended; its error is raised.
+    """
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(task for task in tasks if task.done()).result()
+    finally:
+        await cancelled(*tasks)
 
 
 async def every(seconds: float, act: Callable[[], object]) -> None:
     """Call a function at whole multiples of a time, until cancelled.
 
     Args:
-        seconds: on the monotonic clock. Backoff ends in windows of a second, which begin at whole seconds.
+        seconds: length of a beat on the monotonic clock. Backoff ends in windows of a second, which begin at whole seconds.
         act: the function.
     """
     while True:
         await asyncio.sleep(seconds - time.monotonic() % seconds)
         act()
+
+
+async def while_leading(
+    seconds: float, leads: Callable[[], bool], look: Callable[[], Awaitable[None] | None], forget: Callable[[], object]
+) -> None:
+    """Call a function at every beat, until cancelled.
+
+    Args:
+        seconds: length of a beat.
+        leads: tells whether this replica leads.
+        look: called if it does.
+        forget: called if it does not, because another replica goes on.
+    """
+    while True:
+        await asyncio.sleep(seconds)
+        if not leads():
+            forget()
+        elif (looking := look()) is not None:
+            await looking
+
+
+def in_turns(groups: Iterable[Iterable[T]]) -> Iterator[T]:
+    """Yield an item of each group in turn, so that a large group does not delay the others."""
+    over: Any = object()
+    return (item for turn in zip_longest(*groups, fillvalue=over) for item in turn if item is not over)

@@ -51,7 +51,7 @@ class Listeners:
         requests: called at each request to the API server.
         watch_events: measures the handling of watch events.
         hints: measures queueing hints.
-        details: whether decisions record the next best nodes and the number of nodes that each plugin rejected, which costs a share of
+        details: whether decisions record the next best nodes, and the number of nodes that each plugin rejected. That costs a share of
             their time.
     """
 

@@ -52,7 +52,7 @@ def profile_lines(standings: Iterable[ProfileStanding]) -> Iterator[str]:
 
 
 def cache_lines(cluster: Cluster, nominator: Nominator, most: int = MOST) -> Iterator[str]:
-    """Write the totals, a line for each node, and a line for each column that differs from the sum of the node's pods.
+    """Write the totals, a line for each node, and a line for each column that contradicts the node's pods.
 
     O(pods on the written nodes).
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observedcluster import ObservedCluster
-from placewright.engine.children import Children, every
+from placewright.engine.children import Children, every, while_leading
 from placewright.engine.companions import Listeners, ReplicaInfo
 from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.extenders import Extenders
@@ -58,6 +58,9 @@ from placewright.shadow.shadows import Shadows
 
 _logger = logging.getLogger(__name__)
 
+#: Seconds between two looks at pods and groups that wait.
+BEAT_SECONDS: Final = 1.0
+GROUPS_BEAT_SECONDS: Final = 2.0
 #: Seconds between two flushes of the queue's backoff and of pods that have waited too long, as in kube-scheduler.
 BACKOFF_FLUSH_SECONDS: Final = 1.0
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
@@ -105,7 +108,7 @@ class DecidingPart:
 
         Args:
             info: this replica.
-            options: of the engine.
+            options: options of the engine.
             heard: called at attempts, and at queueing hints.
             takeover: says whether this replica may decide.
             writing: the scheduler's ports.
@@ -145,7 +148,9 @@ class DecidingPart:
         remembered = remembered_by(store) if options.profiles is None else nothing_remembered
         self.unclaimed = UnclaimedPods(self.queue, self.cluster, lambda: self.live.active, self.profiles.standings, events, remembered)
         # --- what runs
-        waiting_members = WaitingMembers(self.queue, self.cluster.pod_groups, self._policy, StatusChannels(events, status, groups))
+        members = WaitingMembers(self.queue, self.cluster.pod_groups, self._policy, StatusChannels(events, status, groups))
+        kept_out = KeptOutPods(self.queue, events, status)
+        at_beats = partial(while_leading, BEAT_SECONDS)
         self._scheduling = Children({"scheduler": self._schedule_when_synced})
         self._keepers = Children(
             {
@@ -153,15 +158,19 @@ class DecidingPart:
                 "backoff flush": partial(every, BACKOFF_FLUSH_SECONDS, self._flush_backoff),
                 "unschedulable flush": partial(every, UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable),
                 "giving up": self.scheduler.given_up.run,
-                "decision marks": partial(self.marks.run, leads, events, status),
+                "decision marks": partial(at_beats, leads, partial(self.marks.beat, events, status), int),
                 "profile status": self.profiles.run,
                 "profile history": history.run,
-                "group status": groups.run,
-                "gated groups": partial(waiting_members.run, leads),
-                "pods whose namespace may not use their profile": partial(KeptOutPods(self.queue, events, status).run, leads),
-                "pods that no profile takes": partial(self.unclaimed.run, lambda: takeover.active and self.profiles.loaded),
+                "group status": partial(every, BEAT_SECONDS, groups.tell_running),
+                "gated groups": partial(while_leading, GROUPS_BEAT_SECONDS, leads, members.look, members.told.clear),
+                "pods whose namespace may not use their profile": partial(at_beats, leads, kept_out.look, kept_out.told.clear),
+                "pods that no profile takes": partial(
+                    at_beats, lambda: leads() and self.profiles.loaded, self.unclaimed.look, self.unclaimed.reset
+                ),
                 "shadows": self.shadows.run,
-                "plugin watch": partial(self.plugin_watch.run, self.queue, events, status, leads),
+                "plugin watch": partial(
+                    at_beats, leads, partial(self.plugin_watch.tell, self.queue, events, status), self.plugin_watch.told.clear
+                ),
             }
         )
 

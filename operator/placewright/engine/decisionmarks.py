@@ -4,9 +4,9 @@ A mark is written before such a decision and removed after it. If the process en
 death for it. A decision is marked when much work is expected, or when its pod is a suspect that is tried again. An ordinary pod costs one
 comparison and no write. A spec that was decided in this term is not marked again, unless its work has more than doubled.
 
-If the API server does not take a mark, the pod waits with backoff and other pods go on. No mark is tried for a while then, so that a server
-that hangs delays one pod by the time of a write, and not each pod. If it refuses for good (no right, no namespace), one warning says so
-and decisions go on without marks.
+If the API server does not take a mark, the pod waits with backoff and other pods go on. No mark is tried for a while then. So a server that
+hangs delays one pod by the time of a write, and not each. If it refuses for good (no right, no namespace), one warning says so and
+decisions go on without marks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from placewright.scheduler.ports import EventRecorder, EventType, Precautions, S
 
 _logger = logging.getLogger(__name__)
 
-BEAT_SECONDS: Final = 1.0
 #: Seconds that a decision waits for its mark to be written. All decisions wait meanwhile, as the scheduler decides one at a time.
 WRITE_SECONDS: Final = 2.0
 #: Seconds after its last death at which a mark is removed: in a day its pod has been mended or deleted.
@@ -78,7 +77,7 @@ class MarkKeeper(Precautions):
     """Writes marks before decisions, removes them after, and counts deaths when a term begins: `scheduler.ports.Precautions`.
 
     Attributes:
-        counts: for metrics.
+        counts: counts for metrics.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class MarkKeeper(Precautions):
 
         Args:
             store: reads and writes marks.
-            identity: of this replica; each mark names the replica that wrote it.
+            identity: identity of this replica; each mark names the replica that wrote it.
             queue: has the suspects, and knows the pods in flight.
             cluster: knows the pods that have a node, whose decision is over.
             clock: the queue's: seconds, monotonic.
@@ -108,7 +107,7 @@ class MarkKeeper(Precautions):
         self._cluster = cluster
         self._clock = clock
         self._now = now
-        #: By uid of the pod that was handed out.
+        #: Open marks by uid of the pod that was handed out.
         self._open: dict[str, _Deciding] = {}
         #: Held while a mark is written or removed: the removal of an old mark must not remove a new one of the same name.
         self._writing = asyncio.Lock()
@@ -259,25 +258,12 @@ class MarkKeeper(Precautions):
 
     # --- what runs -----------------------------------------------------------------------------------------------------------------
 
-    async def run(self, leads: Callable[[], bool], events: EventRecorder, status: StatusWriter) -> None:
-        """Call `beat` at every beat at which this replica leads, until cancelled.
-
-        Args:
-            leads: whether this replica may write.
-            events: for suspects that wait.
-            status: for their PodScheduled condition.
-        """
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            if leads():
-                await self.beat(events, status)
-
     async def beat(self, events: EventRecorder, status: StatusWriter) -> None:
         """Remove marks that are due, let one suspect into the queue, and tell suspects why they wait.
 
         Args:
-            events: for suspects that wait.
-            status: for their PodScheduled condition.
+            events: events for suspects that wait.
+            status: status for their PodScheduled condition.
         """
         self.review()
         self._forget_old()
@@ -329,7 +315,7 @@ def why_last(suspicion: Suspicion, now: float) -> str:
 
     Args:
         suspicion: the deaths, and the time before which the suspect is not tried.
-        now: of the same clock.
+        now: the time on the same clock.
 
     Returns:
         A sentence for the pod's owner.

@@ -1,4 +1,4 @@
-"""Asks the API server which kinds it serves, at the start and at a slow beat, because it may be upgraded under a running scheduler.
+"""Asks the API server which kinds it serves, at the start and at a slow beat. It may be upgraded under a running scheduler.
 
 A kind that is served newly is reflected from then on. A kind that has moved to another version is read there, and its known objects stay.
 Objects of a kind that is served no more stay as they were last seen. The table of kinds is `placewright.kube.reflectedkinds`.
@@ -33,7 +33,7 @@ class Shortfall:
     """The kinds that the scheduler can use and an API server does not serve; `str` writes them in one line.
 
     Attributes:
-        version: of the API server; None where it did not tell.
+        version: version of the API server; None where it did not tell.
         served: the kinds with the versions in which it serves them.
         rows: the kinds that the scheduler and its plugins can use.
     """

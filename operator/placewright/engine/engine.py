@@ -26,7 +26,7 @@ class Engine:
 
     Attributes:
         access: address of the API server, and credentials for it.
-        options: of the engine.
+        options: options of the engine.
         companions: the listeners, and the servers that are open for as long as the engine exists.
         leading: whether this replica may act.
         writing: the client and the writers.
@@ -69,7 +69,7 @@ class Engine:
         return "; ".join(_how_it_ended(task) for task in ended)
 
     async def drain(self) -> None:
-        """Stop deciding, finish the bindings under way, and then give the lead back, so that the next replica begins after them."""
+        """Stop deciding, finish the bindings under way, and then give the lead back. So the next replica begins after them."""
         self.ending = True
         if self.deciding.runs:
             whole = await self.deciding.drain()
@@ -121,7 +121,7 @@ def build_engine(
 
     Args:
         access: address of the API server, and credentials for it.
-        options: of the engine.
+        options: options of the engine.
         make_companions: makes the listeners, and the servers that are open for as long as the engine exists.
 
     Returns:

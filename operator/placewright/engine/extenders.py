@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from placewright.engine.children import cancelled
 from placewright.framework.interface import Extender
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -19,7 +20,7 @@ GRACE_SECONDS: Final = 60.0
 
 
 class Extenders:
-    """Opens and closes the extenders of all profiles, and owns the cache of whole objects (pods and nodes) that they are sent."""
+    """Opens and closes the extenders of all profiles, and owns the cache of whole pods and nodes for them."""
 
     def __init__(self, client: ApiClient, nodes: Callable[[], int], grace: float = GRACE_SECONDS) -> None:
         """Open nothing yet.
@@ -60,9 +61,7 @@ class Extenders:
 
     async def close(self) -> None:
         """Close all extenders. Requests under way fail."""
-        for task in tuple(self._retiring):
-            task.cancel()
-        await asyncio.gather(*self._retiring, return_exceptions=True)
+        await cancelled(*self._retiring)
         await self._close(tuple(self._open))
         await self._objects.close()
 

@@ -1,11 +1,11 @@
-"""Returns unused memory to the system at a slow beat, so that a process that runs for months does not creep up to its limit.
+"""Returns unused memory to the system at a slow beat. Otherwise a process that runs for months creeps up to its limit.
 
 Values that were worked out from objects which are gone are dropped at the same beat (`boundedcache.forget_unasked`).
 
-Three things keep unused memory. Reference cycles (a replaced profile's plugins, a closed connection, a traceback) are freed only when
-Python's collector walks the oldest generation, and with this operator's thresholds it hardly ever does. The C library returns only
-the end of its heap: one small live object there keeps all freed memory before it. And each TLS connection has a buffer of 256 KiB and
-uses a few of its pages. A buffer cut out of the heap holds pages that others used before, and they stay resident with it.
+Three things keep unused memory. Reference cycles (a replaced profile's plugins, a closed connection, a traceback) wait for Python's
+collector to walk the oldest generation. With this operator's thresholds it hardly ever does. The C library returns only the end of its
+heap: one small live object there keeps all freed memory before it. And each TLS connection has a buffer of 256 KiB and uses a few of its
+pages. A buffer cut out of the heap holds pages that others used before, and they stay resident with it.
 """
 
 from __future__ import annotations
@@ -30,21 +30,23 @@ _PAUSE_FACTOR: Final = 500
 
 
 def map_large_pieces() -> bool:
-    """Have the C library map every large piece by itself (`mallopt`), so that only pages in use are resident, until the piece is freed.
+    """Have the C library map every large piece by itself (`mallopt`). Then only its pages in use are resident, until it is freed.
 
-    By default it does so until the first mapped piece is freed, and cuts pieces of that size out of the heap from then on. Returns whether
-    the C library took the setting; musl has no such function.
+    By default it does so until the first mapped piece is freed. From then on it cuts such pieces out of the heap. Returns whether the C
+    library took the setting; musl has no such function.
     """
-    try:
-        return bool(ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _MAPPED_FROM))
-    except (AttributeError, OSError):
-        return False
+    return _called("mallopt", _MMAP_THRESHOLD, _MAPPED_FROM)
 
 
 def trim_heap() -> bool:
     """Have the C library return free pages anywhere in its heap (`malloc_trim`). Returns whether it did; musl has no such function."""
+    return _called("malloc_trim", 0)
+
+
+def _called(function: str, *numbers: int) -> bool:
+    """Call a function of the C library. Returns whether it exists and has done something."""
     try:
-        return bool(ctypes.CDLL(None).malloc_trim(0))
+        return bool(getattr(ctypes.CDLL(None), function)(*numbers))
     except (AttributeError, OSError):
         return False
 

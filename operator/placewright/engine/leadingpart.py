@@ -47,7 +47,7 @@ class LeadingPart:
 
         Args:
             access: address of the API server, and credentials for it.
-            options: of the engine.
+            options: options of the engine.
             led: returns the parts whose work begins and ends with a term.
         """
         replica, namespace = make_replica(int(time.time() * 1000), random.Random(), os.environ), operator_namespace(os.environ)

@@ -2,7 +2,7 @@
 
 A container sees its own limit at the root of its cgroup file system, in any tree of the node; a process may have limits of its
 own besides (`ulimit -d`, `ulimit -v`). Limits are read once, when the engine is built: a container that is resized in place keeps its
-columns within its first limit until it is restarted. A pod without a limit may take all memory of its machine, and is evicted for it, so
+columns within its first limit until it is restarted. A pod without a limit may take all memory of its machine, and is evicted for it. So
 give the scheduler a limit.
 """
 
@@ -16,8 +16,7 @@ from typing import Final
 
 #: One part in so many is for kept columns. Without columns a decision is slower; without memory for nodes, pods and requests there is none.
 COLUMNS_SHARE: Final = 4
-#: One part in so many is for constraints and terms of pods that plugins keep, and at most `MOST_FOR_PLUGINS` bytes, which suffice for a
-#: cluster of any size.
+#: One part in so many is for constraints and terms of pods that plugins keep. `MOST_FOR_PLUGINS` bytes suffice for a cluster of any size.
 PLUGINS_SHARE: Final = 16
 MOST_FOR_PLUGINS: Final = 64 * 2**20
 #: Limits of a container as cgroups of version 2 and 1 show them; "max", or a number beyond any memory, where there is none.

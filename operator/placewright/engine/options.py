@@ -13,7 +13,7 @@ class AdmissionOptions:
     """The options of the validating webhook.
 
     Attributes:
-        address, port: where the webhook listens.
+        address, port: address and port of the webhook.
         certificates: folder with `tls.crt`, `tls.key` and perhaps `ca.crt`, as a mounted Secret has them; read again when they change.
             None: the webhook makes its own. That works for one replica at a time, as the configuration names one authority.
         service: (namespace, name, port) of the Service in front of the webhook; None: the API server calls the address itself.
@@ -34,14 +34,14 @@ class EngineOptions:
     """The options of the engine.
 
     Attributes:
-        seed: of the random choice among nodes of equal score; None for another one at each start.
+        seed: seed of the random choice among nodes of equal score; None for another one at each start.
         reconcile_seconds: seconds between two comparisons of cache and queue with the API server.
         peering_lifetime: seconds for which a replica that vanished keeps the lead.
         leader_elect: False: this is the only replica, and there is neither peering nor a Lease.
-        profiles: from a file; SchedulingProfile objects are then not watched. None: they are.
+        profiles: profiles from a file; SchedulingProfile objects are then not watched. None: they are.
         qps: requests a second to the API server, without watches and Kopf's requests; 0: no limit.
         burst: requests that may go at once beyond `qps`.
-        admission: of the validating webhook; None: there is none.
+        admission: options of the validating webhook; None: there is none.
         check_plugins: check after each call of an out-of-tree plugin whether it wrote into objects, which is slow.
     """
 

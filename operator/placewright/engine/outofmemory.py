@@ -2,8 +2,8 @@
 
 A `MemoryError` is no error of a plugin, a page or an object: the next allocation fails, too, and a process that goes on does half of its
 work. So no handler of broad exceptions keeps it: `except MemoryError: raise` stands before each, and a test walks all of them. It ends a
-part of the engine, or it reaches the event loop's exception handler, by itself or by `report` where a library would keep it. Either way
-the operator drains, gives the lead back and ends, to be started again.
+part of the engine, or it reaches the event loop's exception handler. If a library would keep it, `report` passes it on. Either way the
+operator drains, gives the lead back and ends, to be started again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
+
+from placewright.engine.children import first_of
 
 #: Bytes that are kept for the end: for the requests that give the lead back.
 _RESERVE: Final = 4 * 2**20
@@ -68,14 +70,7 @@ class OutOfMemory:
         Returns:
             What has happened, in words.
         """
-        waiting = [asyncio.ensure_future(broken), asyncio.ensure_future(self._out())]
-        try:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            return next(iter(done)).result()
-        finally:
-            for each in waiting:
-                each.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+        return await first_of(broken, self._out())
 
     async def _out(self) -> str:
         await self._noticed.wait()

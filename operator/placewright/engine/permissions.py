@@ -4,7 +4,7 @@
 a role for the profiles in them: one without preemption or volumes needs fewer rights. Rights to read do not depend on profiles, because a
 profile that is applied tomorrow finds its objects read already.
 
-Two tests hold the table: one removes each right and expects a failure, and one expects every right in the audit log of a real API server.
+Two tests hold the table: one removes each right and expects a failure. The other expects every right in the audit log of a real API server.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PolicyRule:
 
     Attributes:
         group: the API group; empty for the core group.
-        resources: with subresources, such as `pods/status`.
+        resources: resources with subresources, such as `pods/status`.
         verbs: such as `list`.
         names: the `resourceNames`; empty for all names.
     """
@@ -67,7 +67,7 @@ class Permission:
 
     Attributes:
         why: a comment above the rules.
-        rules: of the role.
+        rules: rules of the role.
         plugin: needed with this plugin only; empty: needed always.
     """
 
@@ -196,7 +196,7 @@ def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Permissio
 
     Args:
         kind: `ClusterRole` or `Role`.
-        metadata: of the role.
+        metadata: metadata of the role.
         wanted: the permissions, in order.
 
     Returns:

@@ -1,12 +1,10 @@
 """Records the failures of plugins: by generation of a profile, as totals for metrics, and on the pods that they hold back.
 
-A PreEnqueue plugin that fails keeps a pod out of the queue, so that no attempt is made that could write the pod's condition. That is
-written here.
+A PreEnqueue plugin that fails keeps a pod out of the queue. Then no attempt writes the pod's condition, so it is written here.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -19,7 +17,6 @@ from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.failures import FAILED_SCHEDULING, SCHEDULER_ERROR
 from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter
 
-BEAT_SECONDS: Final = 1.0
 #: Generations of a profile whose failures are kept: the one in effect, and those refused since.
 _MOST_GENERATIONS: Final = 20
 
@@ -29,6 +26,7 @@ class PluginWatch:
 
     Attributes:
         totals: failures since the start, by (profile, plugin, extension point).
+        told: the message that a gated pod was last told, by its uid.
     """
 
     def __init__(self, *, untouched: bool = False) -> None:
@@ -38,6 +36,7 @@ class PluginWatch:
             untouched: check after each call whether the plugin wrote into objects, which is slow.
         """
         self.totals: Counter[tuple[str, str, str]] = Counter()
+        self.told: dict[str, str] = {}
         self._untouched = untouched
         self._kept: dict[str, dict[int, PluginFailures]] = {}
 
@@ -54,7 +53,7 @@ class PluginWatch:
         """Find the failures under a generation of a profile.
 
         Args:
-            name: of the profile.
+            name: name of the profile.
             generation: None where none is in effect.
 
         Returns:
@@ -90,38 +89,20 @@ class PluginWatch:
 
     # --- pods without an attempt ---------------------------------------------------------------------------------------------------
 
-    async def run(self, queue: SchedulingQueue, events: EventRecorder, status: StatusWriter, active: Callable[[], bool]) -> None:
-        """Call `tell` at every beat at which this replica leads, until cancelled.
-
-        Args:
-            queue: knows the gated pods.
-            events: of these pods.
-            status: for their PodScheduled condition.
-            active: whether this replica leads.
-        """
-        told: dict[str, str] = {}
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            if active():
-                self.tell(queue, events, status, told)
-            else:
-                told.clear()
-
-    def tell(self, queue: SchedulingQueue, events: EventRecorder, status: StatusWriter, told: dict[str, str]) -> None:
+    def tell(self, queue: SchedulingQueue, events: EventRecorder, status: StatusWriter) -> None:
         """Tell the pods that a failing PreEnqueue plugin keeps out, each once for each message.
 
         Args:
             queue: knows the gated pods.
-            events: of these pods.
-            status: for their PodScheduled condition.
-            told: the last message by uid, changed in place.
+            events: events of these pods.
+            status: status for their PodScheduled condition.
         """
-        for uid in [uid for uid in told if queue.get(uid) is None]:
-            del told[uid]
+        for uid in [uid for uid in self.told if queue.get(uid) is None]:
+            del self.told[uid]
         for failures in [each for kept in self._kept.values() for each in kept.values()]:
             for pod, message in failures.to_tell():
                 queued = queue.get(pod.uid)
-                if queued is not None and queued.gated and told.get(pod.uid) != message:
-                    told[pod.uid] = message
+                if queued is not None and queued.gated and self.told.get(pod.uid) != message:
+                    self.told[pod.uid] = message
                     events.record(queued.pod, EventType.WARNING, FAILED_SCHEDULING, "Scheduling", message)
                     status.pod_unscheduled(queued.pod, SCHEDULER_ERROR, message, None)

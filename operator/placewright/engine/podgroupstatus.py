@@ -2,14 +2,14 @@
 
 `GroupStatusKeeper` implements the scheduler's `GroupStatusWriter` and writes at a beat how many members of a group run. `WaitingMembers`
 writes why members wait that no decision is made about: a group whose object is wrong or missing, or that has too few members, is never
-decided. It waits a moment before it writes, as jobs make their pods one by one, and writes again when the reason changes.
+decided. It waits a moment before it writes, because jobs make their pods one by one. It writes again when the reason changes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from placewright.api.objects import Condition
@@ -25,10 +25,7 @@ from placewright.queue.queued import QueuedPod, QueuedPodGroup
 from placewright.scheduler.giveupreports import EVENT_REASON
 from placewright.scheduler.ports import EventType, StatusChannels
 
-#: Seconds between two writes of the number of running members.
-RUNNING_BEAT_SECONDS: Final = 1.0
-#: Seconds between two looks at members that wait, and seconds for which a group may be incomplete before its members are told.
-BEAT_SECONDS: Final = 2.0
+#: Seconds for which a group may be incomplete before its members are told.
 PATIENCE_SECONDS: Final = 5.0
 #: Groups that are looked at in one go of the event loop.
 _AT_ONCE: Final = 50
@@ -45,7 +42,7 @@ class GroupStatusKeeper:
 
         Args:
             cluster: knows the groups and their placed members.
-            writer: of the status.
+            writer: writer of the status.
             events: about groups.
             native_version: the version in which PodGroups of scheduling.k8s.io are read.
         """
@@ -58,7 +55,7 @@ class GroupStatusKeeper:
         """Write that a group waits, into its status and as a warning event.
 
         Args:
-            pod_group: as its object declares it.
+            pod_group: the pod group, as its object declares it.
             placed: members that have a node.
             missing: members that it needs besides.
             message: the reason.
@@ -71,7 +68,7 @@ class GroupStatusKeeper:
         """Write that a group has as many placed members as it needs, into its status and as an event.
 
         Args:
-            pod_group: as its object declares it.
+            pod_group: the pod group, as its object declares it.
             placed: members that have a node.
         """
         message = f"{placed} members have a node, {pod_group.min_member} are needed"
@@ -82,18 +79,12 @@ class GroupStatusKeeper:
         """Write that a group is given up, into its status where it has conditions and as a warning event; or that it no longer is.
 
         Args:
-            pod_group: as its object declares it.
-            condition: as its members have it.
+            pod_group: the pod group, as its object declares it.
+            condition: the condition, as its members have it.
         """
         self._writer.tell(GroupNews(pod_group, given_up=condition))
         if condition.status == "True":
             self._events.record_about(self._regarding(pod_group), EventType.WARNING, EVENT_REASON, "Scheduling", condition.message)
-
-    async def run(self) -> None:
-        """Call `tell_running` at every beat, until cancelled."""
-        while True:
-            await asyncio.sleep(RUNNING_BEAT_SECONDS)
-            self.tell_running()
 
     def tell_running(self) -> None:
         """Write the number of running members of each group in which it changed."""
@@ -122,7 +113,11 @@ class GroupStatusKeeper:
 
 
 class WaitingMembers:
-    """Writes the PodScheduled condition of members that wait: gated members, and members whose group was last tried when it was larger."""
+    """Writes the PodScheduled condition of members that wait: gated members, and members whose group was last tried when it was larger.
+
+    Attributes:
+        told: the last message of each group, and the members that were told.
+    """
 
     def __init__(
         self,
@@ -146,39 +141,28 @@ class WaitingMembers:
         self._policies = policies
         self._channels = channels
         self._clock = clock
-        #: By group, what was said, and to which of its members.
-        self._told: dict[GroupRef, tuple[str, frozenset[str]]] = {}
+        self.told: dict[GroupRef, tuple[str, frozenset[str]]] = {}
 
-    async def run(self, active: Callable[[], bool]) -> None:
-        """Call `look` at every beat at which this replica leads, until cancelled."""
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            if not active():
-                self._told.clear()
-                continue
-            for number, _ in enumerate(self.look(), 1):
-                if number % _AT_ONCE == 0:
-                    await asyncio.sleep(0)
-
-    def look(self) -> Iterator[GroupRef]:
-        """Tell the members of each group whose reason is new. Yields each group afterwards, so that the caller can pause."""
-        for pod_group in tuple(self._queue.pod_groups):
+    async def look(self) -> None:
+        """Tell the members of each group whose reason is new. After every few groups the event loop runs other tasks."""
+        for number, pod_group in enumerate(tuple(self._queue.pod_groups), 1):
             if self._clock() - pod_group.since >= PATIENCE_SECONDS:
                 self._look_at(pod_group)
-            yield pod_group.ref
-        for ref in [ref for ref in self._told if self._queue.pod_groups.get(ref) is None]:
-            del self._told[ref]
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        for ref in [ref for ref in self.told if self._queue.pod_groups.get(ref) is None]:
+            del self.told[ref]
 
     def _look_at(self, pod_group: QueuedPodGroup) -> None:
         kept = [queued for queued in pod_group.members.values() if _is_kept(queued)]
         message = self._reason(kept)
         if not message:
-            self._told.pop(pod_group.ref, None)
+            self.told.pop(pod_group.ref, None)
             return
-        before, heard = self._told.get(pod_group.ref, ("", frozenset()))
+        before, heard = self.told.get(pod_group.ref, ("", frozenset()))
         news = [queued for queued in kept if message != before or queued.uid not in heard]
         if news:
-            self._told[pod_group.ref] = message, frozenset(queued.uid for queued in kept)
+            self.told[pod_group.ref] = message, frozenset(queued.uid for queued in kept)
             self._tell(pod_group.ref, news, message)
 
     def _reason(self, kept: list[QueuedPod]) -> str:

@@ -1,7 +1,7 @@
 """Keeps the history of profiles: every generation, its author, and its standing.
 
-Only the active replica writes. Where it has no right to, or where there is no namespace to write to, one line says so and nothing else
-changes: history is for people, and no decision waits for it.
+Only the active replica writes. If it has no right to, or no namespace to write to, one line says so. Nothing else changes, because no
+decision waits for the history.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Seen:
     """The newest generation of a profile.
 
     Attributes:
-        recorded: as it is written.
+        recorded: the recorded, as it is written.
         fields: its managedFields, to see who changes them next.
         seen_at: when it was seen first, seconds of the clock.
         told: the standing that has been written, or waits to be.
@@ -118,8 +118,8 @@ class HistoryKeeper:
         """Drop a deleted profile from memory. Its stored history stays.
 
         Args:
-            name: of the profile.
-            uid: of the deleted object; a newer object of that name is kept.
+            name: name of the profile.
+            uid: uid of the deleted object; a newer object of that name is kept.
         """
         if name in self._seen and self._seen[name].recorded.uid == uid:
             del self._seen[name]

@@ -23,7 +23,7 @@ from placewright.engine.profilestatus import StatusReporter
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, ConfigError, RequestError
-from placewright.kube.listwatch import Wire, pages
+from placewright.kube.listwatch import pages
 from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.profiles.advice import Recommendation, Surroundings, advise
@@ -111,7 +111,6 @@ class ProfileKeeper:
         self._unreadable: dict[str, ProfileStanding] = {}
         self._changed = asyncio.Event()
         self._listed = False
-        self._wire = Wire(SchedulingProfile)
 
     @property
     def loaded(self) -> bool:
@@ -162,8 +161,8 @@ class ProfileKeeper:
         """Take a deleted profile out of effect. Its pods wait.
 
         Args:
-            name: of the profile.
-            uid: of the deleted object. An object of that name with another uid is another profile, and stays.
+            name: name of the profile.
+            uid: uid of the deleted object. An object of that name with another uid is another profile, and stays.
         """
         seen = self._seen.get(name)
         if seen is None or seen.metadata.uid != uid:
@@ -207,29 +206,17 @@ class ProfileKeeper:
             level = logging.WARNING if standing.reason.stalls else logging.INFO
             _logger.log(level, "profile %s: %s", standing.name, standing.message)
 
-    async def compare(self) -> None:
-        """Remove profiles that the API server has no more: a watch that broke may have missed their deletion.
-
-        Raises:
-            RequestError: the API server did not answer.
-            DecodeError: its answer cannot be read.
-        """
-        known = self._known()
-        listed: dict[str, str] = {}
-        async for page in pages(partial(self._client.get, PROFILES_PATH), self._wire.page, {}):
-            listed |= {item.metadata.name: item.metadata.uid for item in page.items}
-        self._let_go(known, listed)
-
     async def refresh(self) -> None:
         """Take every profile as it is now, and remove the deleted ones.
 
         A replica that takes over needs this: Kopf shows no profile to a replica that stands by, and takes a while to list them afterwards.
+        The reconciler needs it, because a watch that broke may have missed the deletion of a profile.
 
         Raises:
             RequestError: the API server did not answer.
             DecodeError: its answer cannot be read.
         """
-        known = self._known()
+        known = {name: profile.metadata.uid for name, profile in self._seen.items()}
         listed: dict[str, str] = {}
         try:
             async for page in pages(partial(self._client.get, PROFILES_PATH), _profile_page, {}):
@@ -241,13 +228,6 @@ class ProfileKeeper:
             if problem.status != NOT_FOUND:  # without the definition there is none
                 raise
             return
-        self._let_go(known, listed)
-
-    def _known(self) -> dict[str, str]:
-        """Return the uids of the profiles that were seen, by name."""
-        return {name: profile.metadata.uid for name, profile in self._seen.items()}
-
-    def _let_go(self, known: Mapping[str, str], listed: Mapping[str, str]) -> None:
         for name, uid in known.items():
             if listed.get(name) != uid:
                 self.remove(name, uid)
@@ -257,7 +237,7 @@ class ProfileKeeper:
         """Refuse an object that has not the shape of a profile. The last good generation stays in effect.
 
         Args:
-            metadata: of the object.
+            metadata: metadata of the object.
             problem: the reason, for its status.
         """
         name = metadata.name
@@ -376,9 +356,6 @@ class FileProfiles(ProfileKeeper):
         refused = [standing for standing in self.standings().values() if standing.reason.refuses]
         if refused:
             raise ConfigError("\n".join(f"profile {standing.name}: {standing.message}" for standing in refused))
-
-    async def compare(self) -> None:
-        """Do nothing: a file is read once."""
 
     async def refresh(self) -> None:
         """Do nothing: a file is read once."""

@@ -46,8 +46,8 @@ class _Report:
     """The reports about one profile: written ones and queued ones.
 
     Attributes:
-        metadata: of the object as it was last seen.
-        conditions: of the object, replaced by the written ones after each write.
+        metadata: metadata of the object as it was last seen.
+        conditions: conditions of the object, replaced by the written ones after each write.
         shown: the status as it was first seen.
         written: the status that was written last; None when it must be written anew.
         announced: the standing of the last event.
@@ -135,11 +135,11 @@ class StatusReporter:
         """Write the status and announce the standing, where they changed and are due. An error of the API server is logged, not raised.
 
         Args:
-            standing: of the profile at the time of the call.
+            standing: standing of the profile at the time of the call.
             pending: the numbers of its pods in the queue.
             hints: recommendations to its author.
-            shadow: how its decisions compare, for a shadow.
-            failures: of its plugins under the generation in effect.
+            shadow: comparison of its decisions, for a shadow.
+            failures: failures of its plugins under the generation in effect.
         """
         report = self._reports.get(standing.name)
         if report is None:

@@ -29,11 +29,11 @@ class ReadingPart:
 
     Attributes:
         event_handlers: take pods, nodes and all other objects from the watches; the handler of pods calls them.
-        reflectors: of all kinds that the API server serves. Discovery adds to them.
+        reflectors: reflectors of all kinds that the API server serves. Discovery adds to them.
         discovery: adds a reflector for each kind that the API server serves.
         reconcile_loop: compares cache and queue with the API server.
         forgotten: finds pods that wait although they would fit.
-        arrivals: by kind, the watch of each source with a follower; on while a profile runs a plugin that declares it.
+        arrivals: watches of the sources with a follower, by kind. A watch is on while a profile runs a plugin that declares it.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ReadingPart:
         """Build the reflectors of nodes and pods, and what adds to them or compares with them.
 
         Args:
-            options: of the engine.
+            options: options of the engine.
             heard: measures the handling of watch events.
             leadership: says whether this replica is the active one.
             takeover: says whether this replica decides.

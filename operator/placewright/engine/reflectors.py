@@ -1,18 +1,20 @@
-"""The reflectors of nodes and pods, and the sinks that pass objects of all reflectors on to the scheduler's event handlers."""
+"""The reflectors of nodes and pods, and the sinks that pass objects on to the scheduler's event handlers."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.objects import Node, NodeName, ObjectMeta, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
 from placewright.framework.sources import AnySource
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import Wanted
+from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.optionalterms import OptionalTerms
 from placewright.kube.reflectedkinds import REFLECTED, Reflected
 from placewright.kube.reflector import Reflector, Reflectors, Source
@@ -22,6 +24,7 @@ from placewright.scheduler.eventhandlers import ClusterEventHandlers
 _logger = logging.getLogger(__name__)
 
 C = TypeVar("C", bound=ClusterObject)
+T = TypeVar("T")
 
 PODS_PATH: Final = "/api/v1/pods"
 NODES_PATH: Final = "/api/v1/nodes"
@@ -30,20 +33,47 @@ ASSIGNED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Fa
 UNSCHEDULED_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 
 
+def _ignore(*_told: object) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class CallingSink(Generic[T]):
+    """Calls a function for each change that a reflector tells. Implements `Sink`.
+
+    Attributes:
+        changed: takes the object as it was known (None for a new one), and the object now.
+        deleted: takes an object that was deleted.
+        synced: called after each list.
+    """
+
+    changed: Callable[[T | None, T], None] = _ignore
+    deleted: Callable[[T], None] = _ignore
+    synced: Callable[[], None] = _ignore
+
+
 def reflected_core(client: ApiClient, event_handlers: ClusterEventHandlers, pods_listed: Callable[[], None]) -> Reflectors:
     """Make the reflectors of nodes and of pods on nodes, which every API server serves. `Discovery` adds those of other kinds.
 
     Args:
         client: lists and watches.
         event_handlers: takes the objects.
-        pods_listed: called after each list of pods.
+        pods_listed: called after each list of pods. The failure that broke this watch may have broken Kopf's, and Kopf does not say so.
 
     Returns:
         Reflectors that have not been started.
     """
-    nodes: Reflector[Any] = Reflector(client, Source(NODES_PATH, Node), NodeSink(event_handlers))
-    pods = Source(PODS_PATH, Pod, field_selector=ASSIGNED_PODS)
-    return Reflectors([nodes, Reflector(client, pods, AssignedPodSink(event_handlers, pods_listed))])
+
+    def pod_changed(_old: Pod | None, new: Pod) -> None:
+        if (pod := readable_pod(new, event_handlers.known_on_node(new.metadata.uid))) is not None:
+            event_handlers.assigned_pod(pod)
+
+    nodes = CallingSink[Node](
+        lambda _old, new: event_handlers.node(new), lambda old: event_handlers.node_gone(NodeName(old.metadata.name))
+    )  # fmt: skip
+    pods = CallingSink[Pod](pod_changed, lambda old: event_handlers.assigned_pod_gone(old.metadata.uid), pods_listed)
+    on_nodes = Source(PODS_PATH, Pod, field_selector=ASSIGNED_PODS)
+    return Reflectors([Reflector(client, Source(NODES_PATH, Node), nodes), Reflector(client, on_nodes, pods)])
 
 
 def reflected_rows(sources: Iterable[tuple[AnySource, str]]) -> tuple[Reflected, ...]:
@@ -71,15 +101,16 @@ def sink_of(row: Reflected, event_handlers: ClusterEventHandlers) -> Sink[Any]:
     Returns:
         A sink for its reflector.
     """
-    polled = row.optional is not None and row.optional.poll_seconds is not None
-    return PolledObjectSink(event_handlers, row.kind) if polled else ClusterObjectSink(event_handlers)
+    if row.optional is not None and row.optional.poll_seconds is not None:
+        return PolledObjectSink(event_handlers, row.kind)
+    return CallingSink[Any](lambda _old, new: event_handlers.cluster_object(new), event_handlers.cluster_object_gone)
 
 
 def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
     """Make a `PodInfo` of a pod.
 
     Args:
-        pod: as the API server shows it.
+        pod: the pod, as the API server shows it.
         like: the same pod as it was known, whose computed parts are reused where its spec is unchanged.
 
     Returns:
@@ -92,82 +123,50 @@ def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
         return None
 
 
-class AssignedPodSink:
-    """Passes pods on nodes to the scheduler."""
-
-    def __init__(self, event_handlers: ClusterEventHandlers, listed: Callable[[], None]) -> None:
-        """Pass on to the event handlers.
-
-        Args:
-            event_handlers: takes the pods.
-            listed: called after each list. The failure that broke this watch may have broken Kopf's, and Kopf does not say so.
-        """
-        self._event_handlers = event_handlers
-        self._listed = listed
-
-    def changed(self, old: Pod | None, new: Pod) -> None:
-        """Take an object that appeared or changed.
-
-        Args:
-            old: the object as it was known; None for a new one.
-            new: the object now.
-        """
-        if (pod := readable_pod(new, self._event_handlers.known_on_node(new.metadata.uid))) is not None:
-            self._event_handlers.assigned_pod(pod)
-
-    def deleted(self, old: Pod) -> None:
-        """Take a pod that was deleted or has finished."""
-        self._event_handlers.assigned_pod_gone(old.metadata.uid)
-
-    def synced(self) -> None:
-        """Call `listed`. The columns themselves are right after every event."""
-        self._listed()
+def pod_path(named: PodInfo | ObjectMeta) -> str:
+    """Return the path of a pod on the API server."""
+    return f"/api/v1/namespaces/{named.namespace}/pods/{named.name}"
 
 
-class NodeSink:
-    """Passes nodes to the scheduler."""
+async def read_if_there(client: ApiClient, path: str, kind: type[T]) -> T | None:
+    """Read an object.
 
-    def __init__(self, event_handlers: ClusterEventHandlers) -> None:
-        self._event_handlers = event_handlers
+    Args:
+        client: reads it.
+        path: path of the object.
+        kind: struct that it is decoded into.
 
-    def changed(self, old: Node | None, new: Node) -> None:
-        """Take an object that appeared or changed.
+    Returns:
+        None if the API server has no such object.
 
-        Args:
-            old: the object as it was known; None for a new one.
-            new: the object now.
-        """
-        self._event_handlers.node(new)
-
-    def deleted(self, old: Node) -> None:
-        """Take an object that was deleted."""
-        self._event_handlers.node_gone(NodeName(old.metadata.name))
-
-    def synced(self) -> None:
-        """Do nothing: the columns are right after every event."""
+    Raises:
+        RequestError: the API server did not answer.
+    """
+    try:
+        return await client.get_as(path, kind)
+    except ApiError as problem:
+        if problem.status == NOT_FOUND:
+            return None
+        raise
 
 
-class ClusterObjectSink(Generic[C]):
-    """Passes objects of all other kinds to the scheduler."""
+async def read_pod(client: ApiClient, pod: PodInfo) -> PodInfo | None:
+    """Read a pod as the API server has it now. An unreadable pod keeps its last good state, on the node that the API server shows.
 
-    def __init__(self, event_handlers: ClusterEventHandlers) -> None:
-        self._event_handlers = event_handlers
+    Args:
+        client: reads it.
+        pod: the pod as it is known.
 
-    def changed(self, old: C | None, new: C) -> None:
-        """Take an object that appeared or changed.
+    Returns:
+        None if the pod is gone, even if another pod has its name.
 
-        Args:
-            old: the object as it was known; None for a new one.
-            new: the object now.
-        """
-        self._event_handlers.cluster_object(new)
-
-    def deleted(self, old: C) -> None:
-        """Take an object that was deleted."""
-        self._event_handlers.cluster_object_gone(old)
-
-    def synced(self) -> None:
-        """Do nothing: the columns are right after every event."""
+    Raises:
+        RequestError: the API server did not answer.
+    """
+    found = await read_if_there(client, pod_path(pod), Pod)
+    if found is None or found.metadata.uid != pod.uid:
+        return None
+    return readable_pod(found) or pod.on(NodeName(found.spec.node_name))
 
 
 class PolledObjectSink(Generic[C]):

@@ -1,7 +1,7 @@
 """Wall time that no step of the system's clock moves.
 
 Limits in seconds compare timestamps of the API server with the time here: how long a pod has been starting, when a rejection is forgotten,
-when a pod is given up. A clock that is set back by an hour would keep such a limit for an hour more, and one that is set forward would end
+when a pod is given up. A clock that is set back by an hour would keep such a limit for an hour more. A clock that is set forward would end
 all of them at once.
 """
 
@@ -18,7 +18,7 @@ _SLEW: Final = 0.01
 class SteadyClock:
     """Seconds since 1970, as the system's clock had them at the start, counted on by the monotonic clock.
 
-    Where the system's clock is elsewhere, this one follows it slowly, so that a clock that was wrong at the start is right in the end.
+    If the system's clock differs, this one follows it slowly. So a clock that was wrong at the start is right in the end.
 
     Args:
         wall: the system's clock, seconds since 1970.

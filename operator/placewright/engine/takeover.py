@@ -1,8 +1,8 @@
 """Prepares a term: between becoming the active replica and the first decision.
 
-`leadership` says whether this replica may act; decisions begin when this module says so, too. In order: every list is complete; pods that
-an earlier term of this process left assumed, waiting for permission or in a binding cycle are rolled back, or settled by asking the API
-server; the watches have caught up with everything that was written before this replica took over. Then the term begins.
+`leadership` says whether this replica may act; decisions begin when this module says so, too. First every list is complete. Then pods are
+rolled back, or read from the API server, that an earlier term left assumed, waiting or binding. Then the watches catch up with everything
+that was written before this replica took over. Then the term begins.
 
 No replica decides meanwhile. So the steps after the lists have a time limit: beyond it this replica gives the lead back by ending its
 process in order. The process that replaces it is the youngest and has nothing left of an earlier term; another replica leads, if there
@@ -19,11 +19,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
 from placewright.api.decode import DecodeError
-from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.engine.reflectors import readable_pod
+from placewright.engine.reflectors import read_pod
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import RequestError
 from placewright.kube.listwatch import Malformed, Wire
 from placewright.kube.reflector import Reflector
 from placewright.kube.retry import RetryBackoff
@@ -37,8 +36,8 @@ _logger = logging.getLogger(__name__)
 QUIET_SECONDS: Final = 0.1
 _LONGEST_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
-#: Seconds that the preparation of a term may take once every list is complete, repetitions included, while this replica has the lead
-#: without a break. A break within a term, as of a renewal that came late, begins the time anew: the lead was there for others to take.
+#: Seconds that the preparation of a term may take once every list is complete, repetitions included. A break of the lead, as of a renewal
+#: that came late, begins the time anew: others could have taken the lead.
 LONGEST_TAKEOVER_SECONDS: Final = 120.0
 #: Pods that are read at once.
 _AT_ONCE: Final = 64
@@ -62,7 +61,7 @@ class Leader(Protocol):
         """Return once this replica is active."""
 
     def review(self) -> None:
-        """Call the listeners where the state has changed by the passing of time, such as at the end of a Lease."""
+        """Call the listeners if the state has changed because time has passed, such as at the end of a Lease."""
 
 
 class TakeoverTooLong(Exception):
@@ -222,17 +221,11 @@ async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, event_han
 
 
 async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, event_handlers: ClusterEventHandlers) -> None:
-    try:
-        found = await client.get_as(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", Pod)
-    except ApiError as problem:
-        if problem.status != NOT_FOUND:
-            raise
+    found = await read_pod(client, pod)
+    if found is None:
         event_handlers.pod_gone(pod.uid)
-        return
-    if found.metadata.uid != pod.uid:
-        event_handlers.pod_gone(pod.uid)
-    elif found.spec.node_name:
-        event_handlers.assigned_pod(readable_pod(found) or pod.on(NodeName(found.spec.node_name)))
+    elif found.node_name:
+        event_handlers.assigned_pod(found)
     else:
         binding.resolve(pod.uid, None)
 
@@ -240,13 +233,12 @@ async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, event
 async def caught_up(client: ApiClient, reflectors: Sequence[Reflector[Any]]) -> None:
     """Return when each reflector has brought everything that was written until now.
 
-    A watch does not say which version it has reached while nothing happens, and a watch that lags is as silent as one without news. So a
-    reflector is believed only when it has reached the version that the API server names now for its collection. When it falls silent
-    before that, or takes too long, the collection is listed anew.
+    A watch that lags is as silent as a watch without news. So a reflector is believed only when it has reached the version that the API
+    server names for its collection. When it falls silent before that, or takes too long, the collection is listed anew.
 
     Args:
         client: asks for the versions.
-        reflectors: of the kinds that a leader's decisions change.
+        reflectors: reflectors of the kinds that a leader's decisions change.
 
     Raises:
         RequestError: the API server did not answer.

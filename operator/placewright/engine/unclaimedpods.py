@@ -1,9 +1,9 @@
 """Tells pods that no profile takes: one event for each pod, and a figure for metrics.
 
 A deleted profile leaves its pods waiting, and a misspelt schedulerName belongs to no scheduler. No decision is made about either, so no
-other part of the scheduler would tell their owners. `profiles.unclaimed` judges which names count. A name is judged at a beat and with
-patience, so that a profile that is replaced (deleted and made again) causes no event. Events go out at a bounded pace, in turns between
-names: of ten thousand pods the first hundred are told at once, and all within nine minutes.
+other part of the scheduler would tell their owners. `profiles.unclaimed` judges which names count. A name is judged with patience, so that
+a profile that is replaced (deleted and made again) causes no event. Events go out at a bounded pace, in turns between names. Of ten
+thousand pods the first hundred are told at once, and all within nine minutes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from typing import Final
 from placewright.api.decode import DecodeError
 from placewright.api.profile import SHADOW
 from placewright.cluster.cluster import Cluster
+from placewright.engine.children import in_turns
 from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore
+from placewright.kube.ratelimit import TokenBucket
 from placewright.profiles.profilestate import TOOK_EFFECT, ProfileStanding, Reason
 from placewright.profiles.unclaimed import (
     NO_PROFILE,
@@ -36,16 +38,15 @@ from placewright.scheduler.ports import EventRecorder, EventType
 
 _logger = logging.getLogger(__name__)
 
-BEAT_SECONDS: Final = 1.0
 #: Seconds for which a name may be without a profile before its pods are told. Replacing a profile takes less, and so does the first
 #: attempt of another scheduler.
 PATIENCE_SECONDS: Final = 3.0
-#: Seconds after the begin of a term during which every name counts as new, because profiles may still be coming in.
+#: Seconds after the begin of a term in which every name counts as new: profiles may still come in.
 SETTLE_SECONDS: Final = 5.0
 #: Most events at once, and events a second in the long run.
 BURST: Final = 100
 EVENTS_A_SECOND: Final = 20.0
-#: Seconds between two surveys for another scheduler that places pods of such names, and pods that are surveyed in one go of the event loop.
+#: Seconds between two surveys for another scheduler of such names. Pods that are surveyed in one go of the event loop.
 _SURVEY_SECONDS: Final = 10.0
 _PODS_AT_ONCE: Final = 2_000
 #: Names that are judged at a beat: comparing one with the names of all profiles takes a while, and a user can make up any number.
@@ -111,7 +112,7 @@ class UnclaimedPods:
         cluster: has the pods on nodes, which tell of other schedulers.
         live: the schedulerNames in effect.
         standings: the standing of every profile, by name.
-        events: for the pods.
+        events: events for the pods.
         remembered: reads the schedulerNames of profiles that were deleted before this replica led.
         clock: seconds, monotonic.
     """
@@ -141,7 +142,7 @@ class UnclaimedPods:
         self._names: dict[str, _Name] = {}
         self._verdicts: dict[str, Unclaimed | None] = {}
         self._judged_by: ProfileNames | None = None
-        self._tokens, self._filled = float(BURST), clock()
+        self._pace = TokenBucket(EVENTS_A_SECOND, BURST, clock)
         self._surveyed = -_SURVEY_SECONDS
 
     # --- news of profiles ----------------------------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ class UnclaimedPods:
         """Note that a schedulerName has no profile any more.
 
         Args:
-            scheduler_name: of the pods.
+            scheduler_name: scheduler name of the pods.
             profile: the name of the deleted profile.
         """
         self._deleted[scheduler_name] = profile
@@ -171,15 +172,6 @@ class UnclaimedPods:
                 yield found, len(lane)
 
     # --- at a beat -----------------------------------------------------------------------------------------------------------------
-
-    async def run(self, active: Callable[[], bool]) -> None:
-        """Call `look` at every beat at which this replica leads, until cancelled."""
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            if active():
-                await self.look()
-            else:
-                self.reset()
 
     def reset(self) -> None:
         """Forget all names: another replica leads and tells. The history is read anew in the next term."""
@@ -278,23 +270,16 @@ class UnclaimedPods:
         return name is not None and not lane.served and name.sure and not name.elsewhere
 
     def _tell(self, lanes: Sequence[ProfileQueue]) -> None:
-        now = self._clock()
-        self._tokens, self._filled = min(BURST, self._tokens + (now - self._filled) * EVENTS_A_SECOND), now
-        untold = {lane.name: self._untold(lane) for lane in lanes}
-        while self._tokens >= 1 and untold:
-            for name, pods in list(untold.items()):  # one pod of each name in turn, so that many pods of one name delay no other
-                queued = next(pods, None)
-                if queued is None:
-                    del untold[name]
-                elif self._tokens >= 1:
-                    self._tokens -= 1
-                    self._tell_one(name, queued)
+        for name, uid in in_turns(self._untold(lane) for lane in lanes):
+            if not self._pace.take_now():
+                return
+            self._tell_one(name, uid)
 
-    def _untold(self, lane: ProfileQueue) -> Iterator[str]:
+    def _untold(self, lane: ProfileQueue) -> Iterator[tuple[str, str]]:
         told = self._names[lane.name].told
         if len(told) > _KEPT_AT_MOST * len(lane):  # most of them are gone
             told &= {queued.uid for queued in lane.unschedulable}
-        return (queued.uid for queued in lane.unschedulable if queued.uid not in told)
+        return ((lane.name, queued.uid) for queued in lane.unschedulable if queued.uid not in told)
 
     def _tell_one(self, scheduler_name: str, uid: str) -> None:
         name, verdict = self._names[scheduler_name], self._verdicts[scheduler_name]

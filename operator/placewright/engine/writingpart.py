@@ -35,7 +35,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import DRAIN_SECONDS
 
-#: The share of the time between the end of one leader's term and the begin of the next for which a request of the former may be under way.
+#: Share of the time between two leaders' terms for which a request of the former leader may be under way.
 OUTLIVES_LEAD: Final = 0.8
 #: Seconds for which the last verdicts may be written before the lead is given back: the next replica waits for that.
 _LAST_WORDS_SECONDS: Final = 0.5
@@ -76,7 +76,7 @@ class WritingPart:
 
         Args:
             info: this replica.
-            options: of the engine.
+            options: options of the engine.
             heard: called at requests and at writes of claims.
             takeover: says whether this replica may write what it decided.
             deciding: returns the part that decides. Called at a write.
@@ -125,9 +125,9 @@ class WritingPart:
 
         Args:
             pod: the event is about it.
-            reason: in CamelCase.
-            action: what was done.
-            message: for people.
+            reason: reason in CamelCase.
+            action: the action that the event reports.
+            message: message for people.
             warning: the event's type is Warning.
         """
         self.events.record(pod, EventType.WARNING if warning else EventType.NORMAL, reason, action, message)

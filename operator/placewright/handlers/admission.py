@@ -218,7 +218,7 @@ class AdmissionServer(kopf.WebhookServer):
 
         Args:
             hostnames: names and addresses that the certificate is for.
-            password: of Kopf's signature; the key is not encrypted.
+            password: password of Kopf's signature; the key is not encrypted.
 
         Returns:
             The certificate and the key.

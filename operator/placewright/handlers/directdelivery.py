@@ -1,11 +1,11 @@
 """Delivers events straight from Kopf's watch to the handlers that ask for it: Kopf's list, watch and registry, without its workers.
 
-Kopf gives each object a task, a queue and a memory, and builds wrappers, a patch and loggers for each event, whichever handlers there
-are. An unscheduled pod is two events and then gone, so that was two fifths of the operator's time on a pod (decision 11, with figures).
+Kopf gives each object a task, a queue and a memory. For each event it builds wrappers, a patch and loggers, whichever handlers there are.
+An unscheduled pod is two events and then gone: that was two fifths of the operator's time on a pod (decision 11).
 
-A handler asks by `delivered_directly`, below its `kopf.on.event`. At the start of each watch the adapter looks into Kopf's registry,
-and either every handler of the resource asks, and all of them are called here, or Kopf calls all of them as usual. So a registered
-handler is never passed over, and no function runs for an event that is not registered.
+A handler asks by `delivered_directly`, below its `kopf.on.event`. At the start of each watch the adapter looks into Kopf's registry. If
+every handler of the resource asks, all of them are called here. Otherwise Kopf calls all of them as usual. So a registered handler is never
+passed over, and no function runs for an event that is not registered.
 
 Kopf still lists, watches, resumes, restarts, and pauses by peering. Events come one at a time in the order of the watch.
 """
@@ -35,7 +35,7 @@ Stream = Callable[..., AsyncIterator[Any]]
 GIVEN: Final = frozenset({"type", "event", "resource", "memo", "param"})
 #: Events handled in one go of the event loop: a list comes in pages of hundreds.
 _SLICE: Final = 50
-#: What a declaration may narrow its handler by; Kopf's workers judge it, the adapter does not.
+#: Filters of a declaration. Kopf's workers judge them, and the adapter does not.
 _FILTERS: Final = ("labels", "annotations", "when", "field", "value")
 #: Kopf's registries of all handlers that are not of `kopf.on.event`.
 _OTHER_KINDS: Final = ("_indexing", "_spawning", "_changing")
@@ -91,14 +91,12 @@ def direct_delivery(registry: kopf.OperatorRegistry, memo: kopf.Memo, part: Kopf
 
     Args:
         registry: the handlers, as given to `kopf.spawn_tasks`.
-        memo: as given to `kopf.spawn_tasks`; the handlers' `memo`.
+        memo: the memo, as given to `kopf.spawn_tasks`; the handlers' `memo`.
         part: Kopf's stream of events; tests pass one of their own.
     """
-    if not part.replaceable():
-        _logger.warning("this version of Kopf has changed inside: Kopf's workers deliver the events of pods, and each costs more")
-        yield
-        return
-    with part.replaced(DirectDelivery):
+    with part.replaced(DirectDelivery) as replaced:
+        if not replaced:
+            _logger.warning("this version of Kopf has changed inside: Kopf's workers deliver the events of pods, and each costs more")
         token = _operator.set(_Operator(registry, memo))
         try:
             yield

@@ -54,12 +54,12 @@ async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None
     """Pass an event of an unscheduled pod on to the engine: the pod came, changed, or left the selection.
 
     Under `placewright run` the call comes from `DirectDelivery`, which reads Kopf's watch: one event at a time, in the order of the
-    watch, on the event loop. Under `kopf run -m placewright.handlers`, and with a Kopf that has changed inside, it comes from Kopf's
-    worker of that pod. Either way Kopf's registry is where this function is found.
+    watch, on the event loop. Under `kopf run -m placewright.handlers`, or with a Kopf that has changed inside, Kopf's worker of that pod
+    calls. Either way this function is found in Kopf's registry.
 
     Args:
-        event: as the API server sent it: `type` (`ADDED`, `MODIFIED`, `DELETED`; None out of a list) and `object`, a v1 Pod. A pod that
-            is bound leaves the selection, and comes as `DELETED` with its node.
+        event: the event with `type` (`ADDED`, `MODIFIED`, `DELETED`; None out of a list) and `object`, a v1 Pod. A pod that is bound leaves
+            the selection, and comes as `DELETED` with its node.
         memo: has the engine. Directly delivered it is the operator's, else Kopf's copy for this pod.
     """
     take_pod_event(memo.engine.reading, event)
@@ -72,7 +72,7 @@ def take_pod_event(reading: ReadingPart, event: Mapping[str, Any]) -> None:
 
     Args:
         reading: its event handlers take the pod.
-        event: as for `pod_event`.
+        event: the event, as for `pod_event`.
     """
     try:
         if event["type"] == "DELETED":
@@ -97,7 +97,7 @@ async def profile_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> 
     Kopf's worker of that profile calls this: profiles are few, and one that is slow to check holds up no other.
 
     Args:
-        event: as the API server sent it, with `type` and `object`.
+        event: the event, as the API server sent it, with `type` and `object`.
         memo: Kopf's copy for this profile; has the engine.
     """
     with reported():

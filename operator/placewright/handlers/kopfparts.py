@@ -5,10 +5,9 @@
 | `infinite_watch` of `kopf._cogs.clients.watching` | `directdelivery.DirectDelivery` | Kopf's workers cost more than the handler |
 | `json` of `kopf._cogs.clients.api` | `watchlines.MsgspecJson` | msgspec decodes a watch line in half the time |
 
-No other module imports a private module of Kopf (`tests/handlers/test_kopfparts.py`). A name is replaced from the start of the first
-operator in the process to the end of the last one, and then put back. A Kopf whose names have moved keeps them: each replacement is
-checked first, and Kopf's ordinary way serves where the check fails. `docs/upstream/kopf.md` proposes public options for both; with
-them in Kopf this module goes away.
+No other module imports a private module of Kopf (`tests/handlers/test_kopfparts.py`). A name is replaced while an operator runs in the
+process, and then put back. A Kopf whose names have moved keeps them: each replacement is checked first, and Kopf's ordinary way serves
+where the check fails. `docs/upstream/kopf.md` proposes public options for both; with them in Kopf this module goes away.
 """
 
 from __future__ import annotations
@@ -48,23 +47,24 @@ class KopfPart:
         return self._users > 0 or self._is_known(getattr(self.module, self.name, None))
 
     @contextlib.contextmanager
-    def replaced(self, make: Callable[[Any], Any]) -> Iterator[None]:
-        """Put a replacement in the name's place for as long as the block runs.
+    def replaced(self, make: Callable[[Any], Any]) -> Iterator[bool]:
+        """Put a replacement in the name's place for as long as the block runs, if the part is `replaceable`.
 
         Args:
             make: builds the replacement from Kopf's own value. A second user gets the replacement of the first.
 
-        Raises:
-            LookupError: the part is not `replaceable`.
+        Yields:
+            Whether the part is replaced.
         """
         if not self.replaceable():
-            raise LookupError(f"this version of Kopf has no {self.name} as it is known here")
+            yield False
+            return
         if not self._users:
             self._kopfs = getattr(self.module, self.name)
             setattr(self.module, self.name, make(self._kopfs))
         self._users += 1
         try:
-            yield
+            yield True
         finally:
             self._users -= 1
             if not self._users:

@@ -1,8 +1,8 @@
 """Runs Kopf beside the engine, in one event loop, and starts it again when a broken stream ends it.
 
-`kopf.operator()` is not used: when it ends, it takes every task of the loop that is younger than itself for its own, waits five seconds
-for them and then cancels them. Here those would be bindings under way. So `kopf.spawn_tasks` starts Kopf's root tasks, a `TaskFamily`
-notes every task that they start, and only the tasks of the family are ended (decision 9).
+`kopf.operator()` is not used: when it ends, it cancels every task of the loop that is younger than itself. Here those would be bindings
+under way. So `kopf.spawn_tasks` starts Kopf's root tasks, and a `TaskFamily` notes every task that they start. Only the tasks of the family
+are ended (decision 9).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import weakref
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextvars import ContextVar
 from typing import Any, Final, cast
 
@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 _RECOVERED_SECONDS: Final = 60.0
 #: Seconds that Kopf's root tasks have to end: Kopf removes its record of peering, over the network.
 _END_SECONDS: Final = 5.0
-#: How often tasks that Kopf's roots left behind are cancelled, and the seconds between: some catch the first cancellation to clean up.
+#: Times that tasks are cancelled which Kopf's roots left behind, and the seconds between: some catch the first cancellation to clean up.
 _LAST_ROUNDS: Final = 10
 _ROUND_SECONDS: Final = 0.2
 
@@ -52,7 +52,7 @@ class TaskFamily:
 
     @contextlib.contextmanager
     def founding(self) -> Iterator[None]:
-        """Make members of the tasks that are started inside the block, and of all tasks that those start, whenever they do."""
+        """Make members of the tasks that are started inside the block, and of their descendants."""
         loop = asyncio.get_running_loop()
         if not isinstance(loop.get_task_factory(), _Noting):
             loop.set_task_factory(_Noting(loop.get_task_factory()))
@@ -74,7 +74,7 @@ class _Noting:
     """
 
     def __init__(self, make: Any) -> None:
-        self._make = make or _make_task
+        self._make = make or (lambda loop, work, **options: asyncio.Task(work, loop=loop, **options))
 
     def __call__(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:
         task = self._make(loop, work, **options)
@@ -82,10 +82,6 @@ class _Noting:
         if family is not None:
             family.members.add(task)
         return task
-
-
-def _make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> Task:
-    return asyncio.Task(work, loop=loop, **options)
 
 
 async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> None:

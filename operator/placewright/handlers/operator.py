@@ -9,6 +9,7 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from placewright.engine.children import cancelled, first_of
 from placewright.engine.companions import MakeCompanions, no_companions
 from placewright.engine.debugsignal import ignore_debug_signal
 from placewright.engine.engine import Engine, build_engine
@@ -23,8 +24,8 @@ from placewright.leadership.leaseobject import CannotElect
 
 _logger = logging.getLogger(__name__)
 
-#: For `gc.set_threshold`. The cache's objects live for long: Python's own thresholds would have the collector walk all of them at each
-#: burst of pods.
+#: Arguments of `gc.set_threshold`. The cache's objects live for long: Python's own thresholds would have the collector walk all of them at
+#: each burst of pods.
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 #: Seconds in which an operator that has run out of memory gives the lead back and ends.
 _END_SECONDS: Final = 5
@@ -40,8 +41,8 @@ def run(
 
     Args:
         kubeconfig: path of a kubeconfig; None for `KUBECONFIG`, the default file, or the pod's ServiceAccount.
-        context: of the kubeconfig; None for its current one.
-        options: of the engine.
+        context: context of the kubeconfig; None for its current one.
+        options: options of the engine.
         make_companions: makes the observers and servers that are open for as long as the engine is, such as metrics. An error of
             its opening ends the run and is raised.
 
@@ -101,9 +102,9 @@ async def operate(
     Args:
         access: the API server, and the credentials for it.
         stop: ends the operator in order when it is set.
-        options: of the engine.
+        options: options of the engine.
         on_kopf_start: called after each start of Kopf.
-        make_companions: as for `run`.
+        make_companions: the make companions, as for `run`.
 
     Raises:
         CannotElect: replicas could not elect one of them: the peering's or the Lease's definition or rights are missing.
@@ -138,16 +139,16 @@ async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfSta
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
     """Await the work, or cancel it when `stop` is set. Returns whether the work was done."""
-    working = asyncio.ensure_future(work)
-    stopping = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
-            return True
+
+    async def done() -> bool:
+        await work
+        return True
+
+    async def stopped() -> bool:
+        await stop.wait()
         return False
-    finally:
-        await _cancelled(working, stopping)
+
+    return await first_of(done(), stopped())
 
 
 async def _work(engine: Engine, memory: OutOfMemory, stop: asyncio.Event, on_kopf_start: KopfStarted) -> None:
@@ -170,12 +171,6 @@ async def _work(engine: Engine, memory: OutOfMemory, stop: asyncio.Event, on_kop
         kopf_stop.set()
         await watching
     finally:
-        await _cancelled(watching, broken, stopping)
+        await cancelled(watching, broken, stopping)
     if failure is not None:
         raise EngineBroken(f"{failure}; the operator ends, to be started again")
-
-
-async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

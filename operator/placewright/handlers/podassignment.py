@@ -1,6 +1,6 @@
 """The webhook that gives new pods the profile that selects them, for API servers without MutatingAdmissionPolicy.
 
-The API server sends every new pod to it, so it is answered without Kopf, which would look up a handler and keep a record for each review.
+The API server sends every new pod to it. Kopf would look up a handler and keep a record for each review, so it is answered without Kopf.
 Every replica answers, active or not: Kopf shows no profile to a replica that stands by, so the profiles come from a reflector of their own.
 An administrator installs the configuration (`manifests/components/profile-assignment-webhook`); the operator has no right to write it.
 """
@@ -18,6 +18,7 @@ from placewright.api.objects import Pod
 from placewright.api.profile import SchedulingProfile
 from placewright.api.profileaccess import facts_of
 from placewright.api.workloads import Namespace
+from placewright.engine.reflectors import CallingSink
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.reflector import Reflector, Source
@@ -41,30 +42,17 @@ class _Review(msgspec.Struct, frozen=True):
     request: _Request
 
 
-class _Unheard:
-    """Hears of the changes of profiles and does nothing. Implements `Sink`."""
-
-    def changed(self, old: SchedulingProfile | None, new: SchedulingProfile) -> None:
-        """Take a profile that appeared or changed."""
-
-    def deleted(self, old: SchedulingProfile) -> None:
-        """Take a profile that was deleted."""
-
-    def synced(self) -> None:
-        """Take the end of a list."""
-
-
 class PodAssignment:
     """Answers reviews of new pods.
 
     Args:
         client: lists and watches profiles.
-        namespaces: by name, as the scheduler's cache has them.
-        own_namespace: of the operator, whose pods are never given a profile.
+        namespaces: namespaces by name, as the scheduler's cache has them.
+        own_namespace: own namespace of the operator, whose pods are never given a profile.
     """
 
     def __init__(self, client: ApiClient, namespaces: Mapping[str, Namespace], own_namespace: str) -> None:
-        self._reflector = Reflector(client, Source(PROFILES_PATH, SchedulingProfile), _Unheard())
+        self._reflector = Reflector(client, Source(PROFILES_PATH, SchedulingProfile), CallingSink[SchedulingProfile]())
         self._namespaces = namespaces
         self._never_in = NEVER_IN | {own_namespace}
 
@@ -104,7 +92,7 @@ def answer_of(uid: str, patch: list[dict[str, object]], warning: str = "") -> by
     """Write an AdmissionReview that allows an object.
 
     Args:
-        uid: of the request.
+        uid: uid of the request.
         patch: operations of a JSON patch; none where the object stays as it is.
         warning: shown to the creator; empty for none.
 

@@ -20,7 +20,7 @@ _WORKER_IDLE_SECONDS: Final = 0.5
 #: Objects in a page of a list, as in client-go: a page is decoded in one go of the event loop.
 _PAGE_OBJECTS: Final = 500
 #: Seconds between two attempts at a request that found no server. Kopf's own pauses grow to 21 s, and then its watch ends. After a restart
-#: of the API server Kopf would come back long after our reflectors, and the reconciler would have found the pods of the meantime.
+#: of the API server Kopf would come back long after our reflectors. Meanwhile the reconciler would find the new pods.
 _RETRY_SECONDS: Final = 1.0
 
 
@@ -31,8 +31,8 @@ class NoDiffBase(kopf.DiffBaseStorage):
         """Return an empty essence, as nothing is compared.
 
         Args:
-            body: of the object.
-            extra_fields: of handlers for single fields; there are none.
+            body: body of the object.
+            extra_fields: extra fields of handlers for single fields; there are none.
         """
         return {}
 
@@ -43,7 +43,7 @@ class NoDiffBase(kopf.DiffBaseStorage):
         """Store nothing, so that no annotation is written.
 
         Args:
-            body: of the object.
+            body: body of the object.
             patch: stays empty.
             essence: the empty one.
         """

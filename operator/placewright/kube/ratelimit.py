@@ -83,9 +83,7 @@ class TokenBucket:
 
     async def take(self, traffic: Traffic = Traffic.ORDINARY) -> None:
         """Take a token, or wait for one. A caller that is cancelled gives its token back."""
-        self._fill()
-        if self._tokens >= 1 - _CRUMB and not self._who_waits():
-            self._tokens -= 1
+        if self.take_now():
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting[traffic].append(turn)
@@ -97,6 +95,13 @@ class TokenBucket:
             if turn.done() and not turn.cancelled():
                 self._tokens += 1
             raise
+
+    def take_now(self) -> bool:
+        """Take a token if one is there and no request waits. Returns whether it was taken."""
+        self._fill()
+        free = self._tokens >= 1 - _CRUMB and not self._who_waits()
+        self._tokens -= free
+        return free
 
     async def _hand_out(self) -> None:
         """Give out tokens as they come, until no request waits."""

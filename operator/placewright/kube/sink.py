@@ -11,7 +11,7 @@ Told_contra = TypeVar("Told_contra", contravariant=True)
 class Sink(Protocol[Told_contra]):
     """The receiver of a collection's changes, such as the cluster's columns. Called in the event loop; must not block."""
 
-    def changed(self, old: Told_contra | None, new: Told_contra) -> None:
+    def changed(self, old: Told_contra | None, new: Told_contra, /) -> None:
         """Take an object that appeared or changed. Not called for a version that was told already.
 
         Args:
@@ -19,7 +19,7 @@ class Sink(Protocol[Told_contra]):
             new: the object now.
         """
 
-    def deleted(self, old: Told_contra) -> None:
+    def deleted(self, old: Told_contra, /) -> None:
         """Take an object that is gone, or that no longer matches the selectors."""
 
     def synced(self) -> None:

@@ -1,12 +1,12 @@
-"""Finds forgotten pods: at every beat some waiting pods are decided afresh, and a pod that would fit is put back into the queue.
+"""Finds forgotten pods. At every beat some waiting pods are decided afresh. A pod that would fit is put back into the queue.
 
-Invariant: a beat looks at no more than `PODS_A_BEAT` pods and `LOOKS_A_BEAT` node looks, and for `SHARE` of its time, however many pods
-wait. A pod that takes more is charged to the beats after it. A beat passes over no more than `PASSED_A_BEAT` pods, and the event loop runs
-other tasks between two pods. No pod is looked at while pods wait to be tried now, or on a replica that does not lead.
+Invariant: however many pods wait, a beat takes `SHARE` of its time at most, `PODS_A_BEAT` pods, and `LOOKS_A_BEAT` node looks. A pod that
+takes more is charged to the beats after it. A beat passes over no more than `PASSED_A_BEAT` pods, and the event loop runs other tasks
+between two pods. No pod is looked at while pods wait to be tried now, or on a replica that does not lead.
 
-Pods are looked at in rounds, the longest waiting first. Of pods that look alike only the first of a round is looked at, as the verdict is
-the same for all of them. A pod that fits is looked at again `PATIENCE_SECONDS` later, as the reconciler does it. It counts as forgotten if
-no event brought it back meanwhile and it still fits.
+Pods are looked at in rounds, the longest waiting first. If pods look alike, a round looks at the first alone, because all of them have the
+same verdict. A pod that fits is looked at again `PATIENCE_SECONDS` later, as the reconciler does it. It counts as forgotten if no event
+brought it back meanwhile and it still fits.
 
 `placewright_forgotten_pods_total` counts the forgotten pods. It must stay 0: another figure means that a queueing hint missed an event, or
 that a change causes no event.
@@ -20,8 +20,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final
 
+from placewright.engine.children import in_turns
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.ports import Clock, EventRecorder, EventType
@@ -109,7 +111,7 @@ class ForgottenPods:
     """Looks for forgotten pods, a few at every beat.
 
     Attributes:
-        counts: for metrics.
+        counts: counts for metrics.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class ForgottenPods:
 
         Args:
             check: decides pods afresh.
-            events: for forgotten pods.
+            events: events for forgotten pods.
             active: whether this replica leads.
             clock: the queue's: seconds, monotonic.
             stopwatch: seconds, for the time of looks.
@@ -163,7 +165,7 @@ class ForgottenPods:
                 await asyncio.sleep(0)
 
     def _step(self) -> int | None:
-        """Look at one more pod. Returns its work, 0 for a pod that was passed over, None where there is no pod to look at now."""
+        """Look at one more pod. Returns its work, 0 for a pod that was passed over, None without a pod to look at."""
         now = self._clock()
         if self._suspects and now >= self._suspects[0].since + PATIENCE_SECONDS:
             return self._look_again(self._suspects.popleft())
@@ -204,14 +206,10 @@ class ForgottenPods:
         return self._active() and not busy and not self._queue.sweeps.behind
 
     def _new_round(self) -> Iterator[tuple[ProfileQueue, QueuedPod | None]]:
-        """Yield the pods that wait now, one of each profile in turn. A pod that has left by its turn is None."""
-        lanes = deque((lane, iter(lane.unschedulable.uids())) for lane in self._queue.profile_queues() if lane.served)
-        while lanes:
-            lane, uids = lanes.popleft()
-            uid = next(uids, None)
-            if uid is not None:
-                yield lane, lane.unschedulable.get(uid)
-                lanes.append((lane, uids))
+        """Iterate over the pods that wait now, one of each profile in turn. A pod that has left by its turn is None."""
+        lanes = [lane for lane in self._queue.profile_queues() if lane.served]
+        turns = in_turns(zip(repeat(lane), lane.unschedulable.uids(), strict=False) for lane in lanes)
+        return ((lane, lane.unschedulable.get(uid)) for lane, uid in turns)
 
     # --- looking ------------------------------------------------------------------------------------------------------------------
 

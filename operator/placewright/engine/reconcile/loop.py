@@ -1,9 +1,9 @@
 """Runs the reconciler: decides when it compares, and reads the lists for it.
 
 The queue is compared after every list of Kopf's, cache and queue at a slow beat and on request. A comparison reads full lists in pages, and
-then again the objects that differ. The lists carry no resourceVersion, so that an API server answers from its store and not from a cache
-that may be behind. One page is held at a time, and the event loop runs other tasks every few objects: a comparison of a large cluster takes
-seconds and delays no decision for long.
+then again the objects that differ. The requests carry no resourceVersion, so that an API server answers from its store and not from a
+cache. One page is held at a time, and the event loop runs other tasks every few objects: a comparison of a large cluster takes seconds and
+delays no decision for long.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterable
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from placewright.api.decode import DecodeError
-from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.engine.reconcile.comparison import Comparison, HasMetadata
 from placewright.engine.reconcile.reconciler import Reconciler
-from placewright.engine.reflectors import ASSIGNED_PODS, NODES_PATH, PODS_PATH, UNSCHEDULED_PODS, readable_pod
+from placewright.engine.reflectors import pod_path, read_if_there, read_pod
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import RequestError
 from placewright.kube.listwatch import Malformed, UndecodableObject, Wire, pages
 from placewright.kube.retry import RetryBackoff, Sleep
 from placewright.scheduler.ports import Lead
@@ -45,7 +43,7 @@ SLICE: Final = 50
 MENDED: Final = 10
 #: Seconds until a difference is looked at again, in which the watches may bring it by themselves.
 PATIENCE: Final = 2.0
-#: Up to so many differing objects are read one at a time; for more, the list is read again.
+#: Differing objects that are read one at a time; for more, the list is read again.
 FEW: Final = 200
 #: Most looks at an object that keeps changing; the next comparison begins anew.
 LOOKS: Final = 3
@@ -109,7 +107,7 @@ class ReconcileLoop:
             cache = time.monotonic() >= beat
             try:
                 await self.compare(cache=cache)
-                await self._profiles.compare()
+                await self._profiles.refresh()
             except (RequestError, DecodeError, Malformed) as problem:
                 _logger.info("reconciler: the comparison is put off: %s", problem)
                 await self._sleep(backoff.delay(failures, problem if isinstance(problem, RequestError) else None))
@@ -168,35 +166,6 @@ def _say(found: Repairs) -> None:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Compared(Generic[T]):
-    """A collection with its comparison.
-
-    Attributes:
-        path: of the list.
-        selector: the field selector; empty for all objects.
-        kind: the struct that objects are decoded into.
-        comparison: with the belief.
-    """
-
-    path: str
-    selector: str
-    kind: type[T]
-    comparison: Comparison[T]
-
-    def path_of(self, namespace: str, name: str) -> str:
-        """Return the path of one object.
-
-        Args:
-            namespace: empty for a node.
-            name: of the object.
-
-        Returns:
-            A path on the API server.
-        """
-        return f"/api/v1/namespaces/{namespace}/pods/{name}" if namespace else f"{self.path}/{name}"
-
-
 class Comparer:
     """Runs comparisons, one at a time: a second caller waits for the first."""
 
@@ -219,7 +188,6 @@ class Comparer:
         self._sleep = sleep
         self._running = asyncio.Lock()
         self._looks = 0
-        self._wires: dict[type[Any], Wire[Any]] = {kind: Wire(kind) for kind in (Node, Pod)}
 
     async def compare(self, *, cache: bool, queue: bool) -> Repairs:
         """Compare and repair.
@@ -238,7 +206,8 @@ class Comparer:
         async with self._running:
             before = copy(self.reconciler.repairs)
             with self.reconciler.watching():
-                await self._mend(self._begun(cache=cache, queue=queue))
+                comparisons: list[Comparison[Any]] = [self.reconciler.nodes(), self.reconciler.assigned()] if cache else []
+                await self._mend([*comparisons, *([self.reconciler.unscheduled()] if queue else [])])
                 if queue:
                     await self._ask_for(self.reconciler.doubtful())
                     if self.reconciler.unconfirmed():
@@ -248,51 +217,41 @@ class Comparer:
 
     async def _ask_for(self, doubted: Iterable[PodInfo]) -> None:
         for pod in doubted:
-            self.reconciler.looked(pod, await self._read_pod(pod))
+            self.reconciler.looked(pod, await read_pod(self._client, pod))
 
-    def _begun(self, *, cache: bool, queue: bool) -> list[Compared[Any]]:
-        collections: list[Compared[Any]] = []
-        if cache:
-            collections.append(Compared(NODES_PATH, "", Node, self.reconciler.nodes()))
-            collections.append(Compared(PODS_PATH, ASSIGNED_PODS, Pod, self.reconciler.assigned()))
-        if queue:
-            collections.append(Compared(PODS_PATH, UNSCHEDULED_PODS, Pod, self.reconciler.unscheduled()))
-        return collections
-
-    async def _mend(self, collections: list[Compared[Any]]) -> None:
-        for one in collections:
+    async def _mend(self, comparisons: list[Comparison[Any]]) -> None:
+        for one in comparisons:
             await self._first_look(one)
         for _ in range(LOOKS):
-            suspected = [one for one in collections if one.comparison.suspects]
+            suspected = [one for one in comparisons if one.suspects]
             if not suspected:
                 return
             await self._sleep(self._patience)
             for one in suspected:
                 await self._look_again(one)
 
-    async def _first_look(self, one: Compared[T]) -> None:
+    async def _first_look(self, one: Comparison[T]) -> None:
         async for item in self._listed(one):
             if isinstance(item, UndecodableObject):
-                one.comparison.unreadable(item.metadata)
+                one.unreadable(item.metadata)
             else:
-                one.comparison.shown(item)
-        one.comparison.listed()
+                one.shown(item)
+        one.listed()
 
-    async def _look_again(self, one: Compared[T]) -> None:
-        suspects = list(one.comparison.suspects.values())
-        if len(suspects) > FEW:
+    async def _look_again(self, one: Comparison[T]) -> None:
+        if len(one.suspects) > FEW:
             await self._list_again(one)
             return
-        for suspect in suspects:
-            path = one.path_of(suspect.namespace, suspect.name)
-            found = await self._read(path, one.kind)
-            same = found is not None and one.comparison.key(found.metadata) == suspect.key
-            one.comparison.looked(suspect.key, found if same else None)
+        for key, suspect in list(one.suspects.items()):
+            meta = suspect.metadata
+            found = await read_if_there(self._client, pod_path(meta) if meta.namespace else f"{one.path}/{meta.name}", one.kind)
+            same = found is not None and one.key(found.metadata) == key
+            one.looked(key, found if same else None)
 
-    async def _list_again(self, one: Compared[T]) -> None:
-        unseen = set(one.comparison.suspects)
+    async def _list_again(self, one: Comparison[T]) -> None:
+        unseen = set(one.suspects)
         async for item in self._listed(one):
-            key = one.comparison.key(item.metadata)
+            key = one.key(item.metadata)
             if key in unseen:
                 unseen.discard(key)
                 if not isinstance(item, UndecodableObject):
@@ -300,30 +259,18 @@ class Comparer:
         for key in unseen:
             await self._looked(one, key, None)
 
-    async def _looked(self, one: Compared[T], key: str, item: T | None) -> None:
+    async def _looked(self, one: Comparison[T], key: str, item: T | None) -> None:
         """Judge a suspect. A repair costs more than a comparison, so the event loop runs other tasks after every few."""
-        one.comparison.looked(key, item)
+        one.looked(key, item)
         self._looks += 1
         if self._looks % MENDED == 0:
             await asyncio.sleep(0)
 
-    async def _listed(self, one: Compared[T]) -> AsyncIterator[T | UndecodableObject]:
-        """Each object of the collection, with a pause for other tasks of the event loop after every few."""
+    async def _listed(self, one: Comparison[T]) -> AsyncIterator[T | UndecodableObject]:
+        """Yield each object of the collection, with a pause for other tasks of the event loop after every few."""
         params = {"limit": str(self._page)} | ({"fieldSelector": one.selector} if one.selector else {})
-        async for page in pages(partial(self._client.get, one.path), self._wires[one.kind].page, params):
+        async for page in pages(partial(self._client.get, one.path), Wire(one.kind).page, params):
             for count, item in enumerate(page.items):
                 if count % SLICE == 0:
                     await asyncio.sleep(0)
                 yield item
-
-    async def _read(self, path: str, kind: type[T]) -> T | None:
-        try:
-            return await self._client.get_as(path, kind)
-        except ApiError as problem:
-            if problem.status == NOT_FOUND:
-                return None
-            raise
-
-    async def _read_pod(self, pod: PodInfo) -> PodInfo | None:
-        found = await self._read(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", Pod)
-        return None if found is None else readable_pod(found) or pod
