@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +77,14 @@ def shop(path: Path) -> Path:
         a_pod("lost", schedulerName="defualt-scheduler"), a_pod(HOSTILE, cpu=64000),
     ]  # fmt: skip
     return file_of(path, [*nodes, *placed, *waits, *others, claim_profile()])
+
+
+def applied(state: Mapping[str, Mapping[str, Any]], delta: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """A reader's state after a delta of the feed."""
+    made = {name: dict(rows) for name, rows in state.items()}
+    for name, keys in delta.get("gone", {}).items():
+        for key in keys:
+            del made[name][key]
+    for name, rows in delta.get("put", {}).items():
+        made.setdefault(name, {}).update(rows)
+    return made

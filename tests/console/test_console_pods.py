@@ -16,7 +16,7 @@ from placewright.explain.words import standing
 from placewright.queue.queued import Suspicion
 from placewright.serving.explainpages import explanation
 from placewright.serving.rights import ALL_NAMESPACES, Rights
-from placewright.serving.schedulerview import EngineView
+from placewright.serving.schedulerview import SchedulerView
 from placewright_console.live.queuedpods import QueuedPods
 from placewright_console.pages.companypages import CompanyPages
 from serving.consolecast import COME_IN, READ, Cast
@@ -35,7 +35,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 def pages(asked: Desk) -> CompanyPages:
-    return CompanyPages(asked.engine.deciding.cluster, QueuedPods(EngineView(asked.engine, Records(time.monotonic))), time.monotonic)
+    return CompanyPages(asked.engine.deciding.cluster, QueuedPods(SchedulerView(asked.engine, Records(time.monotonic))), time.monotonic)
 
 
 def lines(asked: Desk, name: str) -> list[str]:

@@ -19,7 +19,7 @@ from placewright.profiles.live import Active
 from placewright.queue.hints import Requeue
 from placewright.queue.queued import Suspicion
 from placewright.serving.rights import ALL_NAMESPACES, Rights
-from placewright.serving.schedulerview import EngineView
+from placewright.serving.schedulerview import SchedulerView
 from placewright.testing import World, node, pod, profile
 from placewright_console.live import livesource
 from placewright_console.live.livesource import LiveSource, _Kept
@@ -50,7 +50,7 @@ class Console:
             deciding=self.deciding, access=self.access, writing=SimpleNamespace(client=client), leading=SimpleNamespace(leadership=None)
         )
         self.adopt()
-        self.view = EngineView(cast("Engine", engine), self.records)
+        self.view = SchedulerView(cast("Engine", engine), self.records)
         self.source = LiveSource(self.view, clock=self.world.time, wall=self.wall)
 
     def _profile_of(self, name: str) -> Active[Any] | None:
@@ -274,7 +274,7 @@ def test_nothing_is_kept_or_noted_before_the_first_reader_and_after_the_last() -
     changed = console.world.queue.changed
     feed = Feed(console.source)
     console.world.add(pod("early").namespace("shop").requests(cpu="9"))
-    assert (console.source.advance(), console.source.idle, changed.uids) == (False, True, None)
+    assert (console.source.advance(), console.source.behind, changed.uids) == (False, 0, None)
     readers = [feed.join(rights) for rights in READERS]
     console.world.add(pod("web").namespace("shop").requests(cpu="9"))
     assert len(console.settled()["queue"]) == 1
@@ -282,7 +282,7 @@ def test_nothing_is_kept_or_noted_before_the_first_reader_and_after_the_last() -
     for reader in readers:
         feed.leave(reader)
     console.world.add(pod("late").namespace("shop").requests(cpu="9"))
-    assert (console.source.advance(), console.source.idle, changed.uids) == (False, True, None)
+    assert (console.source.advance(), console.source.behind, changed.uids) == (False, 0, None)
     feed.join(ALL_NAMESPACES)
     assert next(iter(console.settled()["queue"].values()))["count"] == 3
 

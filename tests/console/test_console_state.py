@@ -25,33 +25,35 @@ from placewright_console.pages.feed import Feed, TooManyReadersError
 from placewright_console.pages.grouplabels import MOST_LABELS
 from placewright_console.pages.nodepage import node_page
 from placewright_console.pages.noderows import NO_PROFILE, ConsoleNodes
-from placewright_console.pages.statedelta import Delta, applied, difference
+from placewright_console.pages.statedelta import changed_rows
 from placewright_console.pages.waitingrows import MOST_GROUPS, OTHERS, PendingPod, WaitReason, waiting_rows
 
-from .makers import ZONE, a_node, a_pod, put
+from .makers import ZONE, a_node, a_pod, applied, put
 
 KEYS = st.sampled_from(["a", "b", "c", "__proto__", "<b>"])
 ROWS = st.one_of(st.integers(0, 3), st.lists(st.integers(0, 2), max_size=2))
-STATES = st.fixed_dictionaries({"nodes": st.dictionaries(KEYS, ROWS), "queue": st.dictionaries(KEYS, ROWS)})
+SECTIONS = st.dictionaries(KEYS, ROWS)
+STATES = st.fixed_dictionaries({"nodes": SECTIONS, "queue": SECTIONS})
 
 
-@given(STATES, STATES)
-def test_a_state_and_its_delta_give_the_new_state(before: Any, after: Any) -> None:
+@given(SECTIONS, SECTIONS)
+def test_rows_and_their_changes_give_the_new_rows(before: Any, after: Any) -> None:
     kept = copy.deepcopy(before)
-    assert applied(before, difference(before, after)) == after
+    new, gone = changed_rows(before, after)
+    assert applied({"nodes": before}, {"put": {"nodes": new}, "gone": {"nodes": gone}}) == {"nodes": after}
     assert before == kept
 
 
-@given(STATES)
-def test_equal_states_have_no_delta(state: Any) -> None:
-    assert not difference(state, copy.deepcopy(state))
+@given(SECTIONS)
+def test_equal_rows_have_no_changes(rows: Any) -> None:
+    assert changed_rows(rows, copy.deepcopy(rows)) == ({}, [])
 
 
-@given(STATES, STATES)
-def test_a_delta_has_no_row_that_is_as_it_was(before: Any, after: Any) -> None:
-    delta = difference(before, after)
-    assert not [key for name, rows in delta.put.items() for key, row in rows.items() if before[name].get(key, ...) == row]
-    assert not [key for name, keys in delta.gone.items() for key in keys if key in after[name]]
+@given(SECTIONS, SECTIONS)
+def test_changes_have_no_row_that_is_as_it_was(before: Any, after: Any) -> None:
+    new, gone = changed_rows(before, after)
+    assert not [key for key, row in new.items() if before.get(key, ...) == row]
+    assert not [key for key in gone if key in after]
 
 
 # --- nodes --------------------------------------------------------------------------------------------------------------------------
@@ -313,7 +315,7 @@ def test_a_reader_that_applies_every_line_has_the_publisher_s_state(states: list
             if changed:
                 message = json.loads(await anext(lines))
                 assert message["from"] == version
-                have, version = applied(have, msgspec.convert(message["delta"], Delta)), message["version"]
+                have, version = applied(have, message["delta"]), message["version"]
             assert have == state
 
     asyncio.run(follow())
@@ -498,7 +500,7 @@ def test_readers_of_all_classes_have_their_state_however_sections_are_shared(see
                 state = before
                 for line in list(reader._lines):
                     message = json.loads(line)
-                    state = message["state"] if "state" in message else applied(state, msgspec.convert(message["delta"], Delta))
+                    state = message["state"] if "state" in message else applied(state, message["delta"])
                 reader._lines.clear()
                 have[reader] = state
                 assert state == source.sections(reader.rights)

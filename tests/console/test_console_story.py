@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
-from msgspec import convert
 
 from handlers.stage import DEADLINE, new_stage
-from placewright_console.pages.statedelta import Delta, applied
 from serving.consolecast import COME_IN, RBAC, READ, SECRET, at_work
 from serving.desk import Desk, desk, trusting
+
+from .makers import applied
 
 
 class Follower:
@@ -42,7 +42,7 @@ class Follower:
             self.states += 1
             self.state = message["state"]
         elif "delta" in message:
-            self.state = applied(self.state, convert(message["delta"], Delta))
+            self.state = applied(self.state, message["delta"])
         self._news.set()
 
     async def until(self, holds: Callable[[Follower], Any]) -> None:

@@ -15,7 +15,7 @@ from observability.metricsdesk import watched
 from placewright.explain.records import Records
 from placewright.observability.metrics.attempts import AttemptSeries
 from placewright.serving.rights import ALL_NAMESPACES, Rights
-from placewright.serving.schedulerview import EngineView
+from placewright.serving.schedulerview import SchedulerView
 from placewright_console.live.enginetimeline import SAMPLE_SECONDS, EngineTimeline, seen_shadows
 from placewright_console.pages.marks import AWAY, BEGUN, GENERATION, LEADER, STILL
 from placewright_console.pages.shadowrows import shadow_rows
@@ -29,15 +29,16 @@ class Staged:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.attempts = AttemptSeries()
         self.view: Any = SimpleNamespace(
+            attempts=self.attempts,
             live=SimpleNamespace(active={}),
             leads=True,
             away_since=None,
             queue=SimpleNamespace(profile_queues=lambda: [self.queue("default", (1, 2, 3, 4)), self.queue("tenants-own", (0, 0, 7, 0))]),
         )
         self.profile(1)
-        self.attempts = AttemptSeries()
-        self.timeline = EngineTimeline(self.view, self.attempts, lambda: self.now, lambda: NOON + self.now)
+        self.timeline = EngineTimeline(self.view, lambda: self.now, lambda: NOON + self.now)
 
     @staticmethod
     def queue(name: str, sizes: tuple[int, ...]) -> Any:
@@ -81,7 +82,7 @@ def test_a_generation_that_changes_is_marked_and_its_counts_are_kept_apart() -> 
 def test_profiles_that_are_there_at_the_start_are_not_marked_and_later_ones_are() -> None:
     staged = Staged()
     staged.view.live.active = {}
-    staged.timeline = EngineTimeline(staged.view, staged.attempts, lambda: staged.now, lambda: NOON + staged.now)
+    staged.timeline = EngineTimeline(staged.view, lambda: staged.now, lambda: NOON + staged.now)
     staged.looks(2)
     staged.profile(3)
     staged.looks(2)
@@ -147,7 +148,7 @@ async def test_an_operator_at_work_is_counted_whole() -> None:
         clock = SimpleNamespace(now=0.0)
         series: Any = running.metrics._series
         timeline = EngineTimeline(
-            EngineView(running.engine, Records(time.time)), series.attempts, lambda: clock.now, lambda: NOON + clock.now
+            SchedulerView(running.engine, Records(time.time), series.attempts), lambda: clock.now, lambda: NOON + clock.now
         )
         names = stage.pods(5)
         await stage.until(lambda: stage.placed(*names))
@@ -161,7 +162,7 @@ async def test_an_operator_at_work_is_counted_whole() -> None:
         assert row[2][1] == 5
         assert row[2][3] > 0
         assert row[2][5] >= row[2][3]
-        assert seen_shadows(EngineView(running.engine, Records(time.time))) == []
+        assert seen_shadows(SchedulerView(running.engine, Records(time.time))) == []
 
 
 async def test_a_shadow_at_work_is_told_with_examples_within_the_rights() -> None:
@@ -173,9 +174,9 @@ async def test_a_shadow_at_work_is_told_with_examples_within_the_rights() -> Non
         async with asyncio.timeout(DEADLINE):
             while running.engine.deciding.shadows.by_name["packed"].figures.decided < 6:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-        row = shadow_rows(seen_shadows(EngineView(running.engine, Records(time.time))), ALL_NAMESPACES)["packed"]
+        row = shadow_rows(seen_shadows(SchedulerView(running.engine, Records(time.time))), ALL_NAMESPACES)["packed"]
         assert row["beside"] == "default"
         assert row["examples"]
         assert {each[1] for each in row["examples"]} <= set(names)
-        hidden = shadow_rows(seen_shadows(EngineView(running.engine, Records(time.time))), Rights.of([]))["packed"]
+        hidden = shadow_rows(seen_shadows(SchedulerView(running.engine, Records(time.time))), Rights.of([]))["packed"]
         assert (hidden["examples"], hidden["hidden"]) == ([], len(row["examples"]))

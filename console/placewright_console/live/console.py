@@ -26,7 +26,7 @@ from placewright_console.pages.staticpages import StaticPage, static_pages
 from placewright_console.pages.verdictdesk import TooManyQuestionsError
 
 _LINES: Final = "application/x-ndjson"
-#: Length of the pause after an explanation, in times of the explanation, which so takes a fifth of the event loop's time.
+#: Length of the pause after an explanation, as a multiple: explanations take a fifth of the event loop's time.
 _REST: Final = 4.0
 #: Explanations that wait for their turn.
 _MOST_WAITING: Final = 50
@@ -111,7 +111,7 @@ async def open_pages(view: SchedulerView) -> AsyncIterator[Console]:
     Yields:
         The console, which publishes for as long as the context is open.
     """
-    timeline = None if view.attempts is None else EngineTimeline(view, view.attempts)
+    timeline = None if view.attempts is None else EngineTimeline(view)
 
     def more(rights: Rights) -> Mapping[str, Section]:
         """Return shadows, and with metrics the last hour, which is kept whether or not there are readers."""

@@ -1,7 +1,7 @@
 """The operator's time line: samples an engine every few seconds.
 
-It does so with or without a reader of the console, so that the last hour is there when a person opens it. A look costs microseconds and a
-sample less than a millisecond, because both read existing numbers of the engine and its metrics.
+It does so without a reader, too. So a person who opens the console sees the last hour. A look costs microseconds and a sample less than a
+millisecond. Both read existing numbers of the engine and its metrics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from placewright.leadership.leaserule import real_seconds
-from placewright.serving.schedulerview import AttemptCounts, SchedulerView
+from placewright.serving.schedulerview import SchedulerView
 from placewright_console.pages.marks import AWAY, BEGUN, LEADER, STILL, GenerationMarks, Mark, Marks
 from placewright_console.pages.shadowrows import SeenShadow
 from placewright_console.pages.statedelta import Section
@@ -32,7 +32,7 @@ class EngineTimeline:
     """Keeps one engine's last hour.
 
     Example:
-        timeline = EngineTimeline(view, view.attempts)
+        timeline = EngineTimeline(view)
         task = asyncio.create_task(timeline.run())
         timeline.time(), timeline.marks()                # sections of the state
     """
@@ -40,24 +40,23 @@ class EngineTimeline:
     def __init__(
         self,
         view: SchedulerView,
-        attempts: AttemptCounts,
         clock: Callable[[], float] = real_seconds,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """Begin now.
 
         Args:
-            view: view of the scheduler.
-            attempts: counts of its attempts; their `tally` is set.
+            view: view of the scheduler, with counts of its attempts, whose `tally` is set.
             clock: seconds of a clock that is never set.
             wall: seconds since 1970.
         """
         self._view = view
-        self._attempts = attempts
+        assert view.attempts is not None
+        self._attempts = view.attempts
         self._clock = clock
         self._wall = wall
         self._tally = PlacementTally()
-        attempts.tally = self._tally
+        self._attempts.tally = self._tally
         self._timeline = Timeline()
         self._marks = Marks()
         self._generations = GenerationMarks(self._marks)
@@ -76,7 +75,7 @@ class EngineTimeline:
                 self.look()
             except MemoryError:
                 raise
-            except Exception:  # noqa: BLE001 - an error in a picture must not end what others see, and is not worth a line a second
+            except Exception:  # noqa: BLE001 - an error in a picture must not end other pictures, and is not worth a line a second
                 if not broken:
                     _log.exception("the console's time line has gaps from here on")
                 broken = True

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from placewright.api.objects import NodeName
 from placewright.explain.records import AttemptRecord
-from placewright.profiles.problem import did_you_mean
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Result
 from placewright.scheduler.decisiondetail import cut
@@ -27,6 +25,7 @@ from placewright_console.pages.companypages import CompanyPages
 from placewright_console.pages.decisionrows import ERROR, PLACED, PREEMPTING, REFUSED, LastDecisions, SeenDecision
 from placewright_console.pages.nodepage import node_page
 from placewright_console.pages.noderows import ConsoleNodes
+from placewright_console.pages.pendingpods import unclaimed, unix_seconds
 from placewright_console.pages.podpage import pod_page
 from placewright_console.pages.statedelta import Section, Sections
 from placewright_console.pages.turnrows import WaitingTenants, turn_rows, waiting_tenants
@@ -100,11 +99,6 @@ class LiveSource:
         self.company = CompanyPages(view.cluster, QueuedPods(view), clock)
         self._more = more
         self._kept: _Kept | None = None
-
-    @property
-    def idle(self) -> bool:
-        """True while nothing is kept."""
-        return self._kept is None
 
     @property
     def behind(self) -> int:
@@ -221,7 +215,7 @@ class LiveSource:
             window = queued.backoff_window(ProfilePolicy(active.evaluator.runtime).backoff)
             until = 0.0 if window is None else round(kept.epoch + window + 1, 1)
         if active is None:
-            told: tuple[WaitReason, ...] = (_no_profile(pod.scheduler_name, view.live.active),)
+            told: tuple[WaitReason, ...] = (WaitReason("", unclaimed(pod, view.live.active)),)
         else:
             told = self._reasons(kept, queued)
         return PendingPod(
@@ -230,7 +224,7 @@ class LiveSource:
             "" if active is None else pod.scheduler_name,
             _place(queued, place),
             told,
-            _created(pod.created) or round(kept.epoch + queued.timestamp, 1),
+            unix_seconds(pod.created) or round(kept.epoch + queued.timestamp, 1),
             "" if pod.pod_group is None else pod.pod_group.name,
             (pod.priority, queued.attempts, until),
         )
@@ -289,15 +283,3 @@ def _place(queued: QueuedPod, place: SubQueue | None) -> str:
     if queued.suspicion is not None and place is SubQueue.BACKOFF:
         return SUSPECT
     return "" if place is None else place.value
-
-
-def _no_profile(scheduler_name: str, active: Mapping[str, object]) -> WaitReason:
-    return WaitReason("", f"no SchedulingProfile has schedulerName {scheduler_name!r}{did_you_mean(scheduler_name, active)}")
-
-
-def _created(text: str) -> float:
-    """Return the time at which a pod was created, seconds since 1970; 0.0 if it is not known."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
-from datetime import datetime
 
 from placewright.api.objects import PodKey
 from placewright.api.podgroups import GroupRef
@@ -12,15 +11,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.profiles.problem import did_you_mean
 from placewright.serving.schedulerview import SchedulerView
-from placewright_console.pages.pendingpods import GroupTurn, WaitingPlace
-
-
-def created_at(pod: PodInfo) -> float:
-    """Return the time at which a pod was created, seconds since 1970; 0.0 where it is not known."""
-    try:
-        return datetime.fromisoformat(pod.created).timestamp()
-    except ValueError:
-        return 0.0
+from placewright_console.pages.pendingpods import GroupTurn, WaitingPlace, unix_seconds
 
 
 class QueuedPods:
@@ -57,7 +48,7 @@ class QueuedPods:
     def standing(self, pod: PodInfo) -> WaitingPlace:
         """Return the pod's place in the queue, and since when it exists."""
         place = self._view.queue.locate(pod.uid)
-        return WaitingPlace("" if place is None else place.value, created_at(pod))
+        return WaitingPlace("" if place is None else place.value, unix_seconds(pod.created))
 
     def evaluator(self, pod: PodInfo) -> Evaluator | str:
         """Return the evaluator of the pod's profile, or why there is none: no profile claims the pod, or it is a suspect."""

@@ -1,6 +1,6 @@
 """The kubeconfig's cluster as the console shows it: by the operator's own console, or without one by the API server's objects.
 
-The operator alone knows its queue and past attempts, so it is asked first, and asked again as long as the console runs.
+The operator alone knows its queue and past attempts. So it is asked first, and again as long as the console runs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 from placewright.api.bad_input import InputError
 from placewright.cli.explain.fromoperator import current_namespace
 from placewright.cli.operatorport import OperatorPlace
+from placewright.engine.children import first_of
 from placewright.framework.registry import Registry
 from placewright.kube.client import ApiClient
 from placewright_console.local.handthrough import HandThrough
@@ -159,16 +160,7 @@ class ClusterSource(WorldSource):
     async def _follow_when_wanted(self) -> None:
         while True:
             await self._until(wanted=True)
-            following = asyncio.create_task(self._watched.follow())
-            waiting = asyncio.create_task(self._until(wanted=False))
-            try:
-                done, _ = await asyncio.wait((following, waiting), return_when=asyncio.FIRST_COMPLETED)
-                if following in done:
-                    following.result()
-            finally:
-                for task in (following, waiting):
-                    task.cancel()
-                await asyncio.gather(following, waiting, return_exceptions=True)
+            await first_of(self._watched.follow(), self._until(wanted=False))
 
     async def _until(self, *, wanted: bool) -> None:
         while (self._shows_objects() or time.monotonic() < self._wanted_until) != wanted:  # noqa: ASYNC110 - time alone may make it so

@@ -1,9 +1,9 @@
-"""Admits to the console on this machine only the browser of the person who started it, and no page of another site.
+"""Admits to the console on this machine the browser of the person who started it, and nothing else.
 
-Other users of the machine can reach loopback, so a request for data needs the session's token in its `Authorization` header. The page gets
-the token once, for the one-time secret. No cookie is used, because a browser sends a cookie of 127.0.0.1 to every port, so to servers of
-other users, too. Pages of other sites can reach loopback through the browser. So the Host must be ours, and not a foreign name that DNS
-points to 127.0.0.1, and the Origin must be ours, too, if one is sent.
+Other users of the machine can reach loopback. So a request for data needs the session's token in its `Authorization` header. The page gets
+the token once, for the one-time secret. No cookie is used: a browser sends a cookie of 127.0.0.1 to every port, also to servers of other
+users. Pages of other sites can reach loopback through the browser. So the Host must be ours: DNS may point a foreign name to 127.0.0.1. The
+Origin must be ours, too, if one is sent.
 """
 
 from __future__ import annotations

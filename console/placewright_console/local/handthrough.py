@@ -1,4 +1,4 @@
-"""Hands the data of an operator's console on to the browser as it comes, no faster than the browser takes it."""
+"""Hands the data of an operator's console on to the browser, no faster than the browser takes it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class HandThrough:
 
 @contextmanager
 def dropped_when_it_ends(request: web.Request) -> Iterator[None]:
-    """End an answer without a complaint when its browser has gone, and drop a browser that takes a piece too slowly.
+    """End an answer quietly when its browser has gone, and drop a browser that takes a piece too slowly.
 
     Args:
         request: request that is answered.

@@ -26,7 +26,7 @@ from placewright_console.pages.verdictdesk import TooManyQuestionsError
 LOOPBACK: Final = "127.0.0.1"
 #: Seconds between two publications: one local reader costs little.
 _BEAT: Final = 0.1
-#: A publication that takes long, as of very many waiting pods, is followed by so many times its length without one.
+#: Length of the pause after a publication, as a multiple: very many waiting pods take long.
 _REST: Final = 4.0
 #: Seconds of silence after which an empty line is sent: the page calls its data old when it hears nothing for three.
 _SILENCE: Final = 1.0

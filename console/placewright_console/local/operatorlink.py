@@ -2,7 +2,7 @@
 
 The operator is shown the person's bearer token. The token stays in this process: what is handed on of an answer is its status, media type
 and body. A certificate on loopback cannot be verified, so it is remembered before the token is sent. At a port that a person named it holds
-for the life of the process, because any user of the machine may listen there later. At a port of our own kubectl it holds while that runs.
+until the process ends: any user of the machine may listen there later. At a port of our own kubectl it holds while that runs.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from placewright.cli.operatorport import (
     token_for,
 )
 from placewright.cli.profiles.connection import in_words
+from placewright.engine.children import cancelled
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, RequestError
 
 _PATH: Final = "/console/api/"
@@ -47,7 +48,7 @@ _SILENT_SECONDS: Final = 60.0
 _LONGEST_WORD: Final = 300
 #: Seconds between two looks at the Lease.
 LOOK_SECONDS: Final = 5.0
-#: Seconds until an operator that was lost is looked for again, doubled after each failure, and one whose console cannot be had.
+#: Seconds until a lost operator is looked for again, doubled after each failure, and until a refusal is tried again.
 RETRY_SECONDS: Final = 0.5
 LONGEST_RETRY_SECONDS: Final = 10.0
 REFUSED_SECONDS: Final = 30.0
@@ -204,9 +205,7 @@ class OperatorLink:
             done, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
             return next(iter(done)).result()
         finally:
-            for each in watching:
-                each.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
+            await cancelled(*watching)
 
     async def _until_broken(self) -> str:
         await self._broken.wait()

@@ -1,9 +1,9 @@
 """Reduces an object to the fields that placement reads: the others do not leave the cluster.
 
-Decoding into the structs of `api` already drops environments, commands, probes, and all other fields that they do not declare. What is
-cut here besides is declared for others: annotations but for the few that plugins look at, messages, what a watch needs, the volumes,
-ports and reports of a pod that nothing follows from, and what drivers of devices are told. A snapshot or recording keeps just this, and
-only a change in it is a change.
+Decoding into the structs of `api` already drops environments, commands, probes, and all other fields that they do not declare. Here fields
+are cut that `api` declares for other readers. These are messages, most annotations, the fields of watches, and the configuration of
+devices. Volumes, ports and reports of a pod are cut if placement does not depend on them. A snapshot or recording keeps the rest, and only
+a change in it is a change.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright_console.local.seenworld import SeenWorld
-from placewright_console.local.verdicts import WaitingVerdicts, unclaimed
-from placewright_console.pages.pendingpods import GroupTurn, WaitingPlace
+from placewright_console.local.verdicts import WaitingVerdicts
+from placewright_console.pages.pendingpods import GroupTurn, WaitingPlace, unclaimed
 
 #: Share of the time that verdicts about all nodes may take, because one person reads.
 LOCAL_SHARE: Final = 0.5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import chain
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -27,6 +26,7 @@ from placewright.profiles.config import placing
 from placewright.profiles.resolve import resolve
 from placewright.profiles.unclaimed import looked_at_by_others
 from placewright_console.pages.decisionrows import LastDecisions, SeenDecision
+from placewright_console.pages.pendingpods import unix_seconds
 from placewright_console.pages.timeline import OTHERS, Series
 
 #: Objects that a world is made of.
@@ -300,18 +300,3 @@ def _read_profile(manifest: Mapping[str, Any], where: str) -> SchedulingProfile:
         return convert(manifest, SchedulingProfile)
     except DecodeError as problem:
         raise bad_field(f"{where}: {PROFILE}", str(problem), "a valid SchedulingProfile") from None
-
-
-def unix_seconds(text: str) -> float:
-    """Read a time in RFC 3339.
-
-    Args:
-        text: text in an object or in the header of a file.
-
-    Returns:
-        Seconds since 1970; 0.0 for a text that is no time.
-    """
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0

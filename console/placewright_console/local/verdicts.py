@@ -6,16 +6,15 @@ unschedulable if no node can hold it, active if a node can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from placewright.api.pods import PodInfo
 from placewright.explain.explanation import CurrentVerdict, evaluated
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.profiles.problem import did_you_mean
 from placewright.queue.queued import SubQueue
-from placewright_console.local.seenworld import SeenWorld, unix_seconds
-from placewright_console.pages.pendingpods import WaitingPlace
+from placewright_console.local.seenworld import SeenWorld
+from placewright_console.pages.pendingpods import WaitingPlace, unclaimed, unix_seconds
 from placewright_console.pages.waitingrows import PendingPod, WaitReason, gate_reason
 
 #: The reason of a pod that has not been evaluated yet.
@@ -48,8 +47,8 @@ class WaitingVerdicts:
         Args:
             world: world with the pods.
             clock: seconds, monotonic.
-            rest: age up to which a verdict is good enough, in times of what verdicts about all pods take, because a busy cluster changes
-                all the time.
+            rest: age up to which a verdict is good enough, as a multiple of the time that all verdicts take. A busy cluster changes all the
+                time.
         """
         self._world = world
         self._clock = clock
@@ -154,13 +153,3 @@ def rejections_of(now: CurrentVerdict) -> tuple[WaitReason, ...]:
     """
     told = tuple(WaitReason(each.plugin, each.reason, each.nodes) for each in now.refusals)
     return told or (WaitReason("", now.gated or now.error or now.message),)
-
-
-def unclaimed(pod: PodInfo, known: Collection[str]) -> str:
-    """Say that no profile claims a pod.
-
-    Args:
-        pod: any.
-        known: schedulerNames of profiles.
-    """
-    return f"no SchedulingProfile has schedulerName {pod.scheduler_name!r}{did_you_mean(pod.scheduler_name, known)}"

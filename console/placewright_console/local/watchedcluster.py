@@ -1,7 +1,7 @@
 """A world that follows an API server, read with the rights of the person who started the console.
 
-Objects are cut down to what placement and the pages read, so that tens of thousands of pods fit into memory. The reflectors list again
-where the server has forgotten their version, and go on after any failure.
+Objects are cut down to the fields that placement and the pages read. Tens of thousands of pods must fit into memory. The reflectors list
+again if the server has forgotten their version, and go on after any failure.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class WatchedCluster:
     Attributes:
         world: the objects.
         synced: every object that may be read has been read.
+        trouble: the reason why the cluster cannot be read at all; empty if it can, or was not tried.
     """
 
     def __init__(self, client: ApiClient, registry: Registry, clock: Callable[[], float] = time.time) -> None:
@@ -58,7 +59,7 @@ class WatchedCluster:
         self._clock = clock
         self._found: Readable | None = None
         self._reflectors: Reflectors | None = None
-        self._trouble = ""
+        self.trouble = ""
 
     @property
     def server(self) -> str:
@@ -66,14 +67,9 @@ class WatchedCluster:
         return self._client.access.server if self._found is None else self._found.server
 
     @property
-    def trouble(self) -> str:
-        """Why the cluster cannot be read at all; empty where it can, or was not tried."""
-        return self._trouble
-
-    @property
     def remarks(self) -> Sequence[str]:
         """The parts that the world lacks, for the person who looks at it."""
-        told = [self._trouble] if self._trouble else []
+        told = [self.trouble] if self.trouble else []
         since = self._client.away.away_since
         if since is not None:
             moment = time.localtime(self._clock() - (self._client.away.clock() - since))
@@ -114,14 +110,14 @@ class WatchedCluster:
             try:
                 found = await readable(self._client, UNFINISHED)
             except InputError as problem:
-                self._trouble = str(problem)
+                self.trouble = str(problem)
                 await asyncio.sleep(_RIGHTS_SECONDS)
             except RequestError as problem:
-                self._trouble = f"{self._client.access.server}: {in_words(problem)}"
+                self.trouble = f"{self._client.access.server}: {in_words(problem)}"
                 await asyncio.sleep(_BACKOFF.delay(attempt, problem))
                 attempt += 1
             else:
-                self._trouble = ""
+                self.trouble = ""
                 return found
 
     def _reflector(self, source: Source[Any]) -> Reflector[Any]:

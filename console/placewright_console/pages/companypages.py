@@ -1,4 +1,4 @@
-"""The pages of a pod's group and claims, and the verdicts about each node, for a file and for an operator."""
+"""The pages of a pod's group and claims, and the verdicts about each node."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The last decisions as rows of the console's state.
 
-The section `decisions` has the last decisions about pods that the reader may see, and under `hidden` the number of all others. The key
-of a row is the decision's number.
+The section `decisions` has the last decisions about pods that the reader may see. `hidden` is the number of all others. The key of a row is
+the decision's number.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class LastDecisions:
             rights: rights of the readers. Of a decision that is seen, victims of other namespaces are counted.
 
         Returns:
-            Rows by number: namespace, name, node, profile, time, result, generation, names of victims, number of hidden victims, and the
-            reason if it is known.
+            Rows by number: namespace, name, node, profile, time, result, generation, names of victims, number of hidden victims, and a
+            known reason.
         """
         seen = ((number, each) for number, each in self._kept if rights.may_see(each.namespace))
         rows: dict[str, Any] = {number: _row(each, rights) for number, each in islice(seen, MOST_SHOWN)}

@@ -1,9 +1,9 @@
 """The devices of ResourceSlices by node, counted as resources: existing ones, used ones, and shares of capacities.
 
 A driver is a resource `devices:DRIVER`: the devices of its slices at the node, and as taken the devices that no claim can get any more.
-These are devices that a claim owns, devices whose capacities are used up, and partitions whose shared counters no longer suffice. A
-capacity of shared devices is a resource `devices:DRIVER/CAPACITY`, in whole units: the total, and the part that shares consume. Devices in
-reach of several nodes are at none and are not counted.
+These are devices that a claim owns or uses up, and partitions whose shared counters no longer suffice. A capacity of shared devices is a
+resource `devices:DRIVER/CAPACITY`, in whole units: the total, and the part that shares consume. Devices in reach of several nodes are at
+none and are not counted.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The first line that a reader gets is a whole state, and each line after it a delta. Every line has the version that it leads to, and a
 delta the version that it applies to. A reader that misses one asks again and gets a whole state.
 
-A line is encoded once for each class of rights, and packed once where a reader takes gzip. A slow reader is dropped when
-its lines take too much memory, so that no reader can delay the publisher or another reader.
+A line is encoded once for each class of rights, and packed once if a reader takes gzip. A slow reader is dropped when its lines take too
+much memory. So no reader can delay the publisher or another reader.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The topology domains of a group with their numbers: what each has free, and for how many members that is enough.
 
-The scheduler tries domains in the same order (`scheduler.podgroups.domains`), and tries none whose nodes together have less free than the
-members request.
+The scheduler tries domains in the same order (`scheduler.podgroups.domains`). It skips a domain whose nodes together have less free than
+the members request.
 """
 
 from __future__ import annotations

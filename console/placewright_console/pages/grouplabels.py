@@ -1,7 +1,7 @@
 """Chooses the labels by which nodes can be grouped: few, the most useful first, however many keys the nodes have.
 
 A label divides the nodes if it has more than one value, or if some nodes lack it. It must not have too many values. Labels that Kubernetes
-defines, such as zone and region, come first, then labels about topology, then the labels that most nodes have.
+defines, such as zone and region, come first. Labels about topology follow, then the labels that most nodes have.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NOTHING: Final[_Labels] = {}
 class LabelCounts:
     """Counts nodes by label and value.
 
-    A change of one node costs its labels, and `chosen` costs the keys, so a large cluster is not read again for each change. A label that
-    once had more than `MOST_VALUES`, such as the hostname, is no longer counted by value while any node has it.
+    A change of one node costs its labels, and `chosen` costs the keys. So a large cluster is not read again for each change. A label that
+    had more than `MOST_VALUES` is not counted by value while a node has it.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """The page of a pod group: its members by state, its needs, the domains of its topology, its shortage, and its kept nodes.
 
 The facts and their sentences are those of `placewright explain`. All members are of the group's own namespace. Pods and groups of other
-namespaces that hold what is short are named to readers who may see them, and counted for all others.
+namespaces may hold a scarce resource. They are named to readers who may see them, and counted for all others.
 """
 
 from __future__ import annotations

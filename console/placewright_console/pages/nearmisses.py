@@ -1,6 +1,6 @@
 """Levels of what nodes without room lack of a waiting pod's requests, and the nodes that lack least.
 
-The map shades these nodes by level, as "rejected by NodeResourcesFit" alone would make most nodes of a full cluster look the same.
+The map shades these nodes by level. Without levels most nodes of a full cluster look the same: "rejected by NodeResourcesFit".
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class _Table:
 class ConsoleNodes:
     """Keeps the rows of all nodes, and makes anew only the rows that the cluster's journals name.
 
-    Where labels, resources or profiles come or go, all rows are made anew, aside: readers have the former rows until that is done, so
-    that places in rows and their names in `about` always belong together.
+    If labels, resources or profiles come or go, all rows are made anew, aside. Readers have the former rows until that is done. So places
+    in rows and their names in `about` always belong together.
 
     Example:
         while nodes.refresh(100):

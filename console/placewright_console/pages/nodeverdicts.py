@@ -1,7 +1,7 @@
 """The verdict of a waiting pod's profile about each node: the plugin that rejects it first and why, or its rank by score.
 
 The map colours nodes by it. The verdicts are those of `explain`, by the pod's own profile and without a change to the cluster. The answer
-names the nodes of all verdicts but the most frequent one, so that it is small and holds however nodes come and go meanwhile.
+names the nodes of all verdicts but the most frequent one. So it is small, and it holds while nodes come and go.
 
 Evaluating is one piece, because it is valid until the cluster changes; preparing it and writing the answer are cut into slices.
 """
@@ -111,7 +111,7 @@ _Group = tuple[str, str, Rows]
 
 
 def _judged(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> tuple[list[_Group], list[list[Any]], list[str | None], dict[str, Any]]:
-    """Return groups of rows with one verdict, rows that fit first, the best nodes, the names of all rows, and lacking amounts."""
+    """Return groups of rows with one verdict (rows that fit first), the best nodes, all names, and lacking amounts."""
     evaluation = evaluator.evaluate(pod)
     diagnosis = evaluator.diagnose(evaluation)
     fits = np.flatnonzero(evaluation.feasible)

@@ -1,4 +1,4 @@
-"""The pods without a node, as the pages of a group, of a claim and of a pod's verdicts ask for them.
+"""The pods without a node, for the pages of groups, claims and verdicts.
 
 A file's source answers from its objects, the running operator's from its queue.
 """
@@ -6,11 +6,13 @@ A file's source answers from its objects, the running operator's from its queue.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.profiles.problem import did_you_mean
 
 
 class WaitingPlace(NamedTuple):
@@ -61,3 +63,28 @@ class PendingPods(Protocol):
 
     def turn_of(self, ref: GroupRef) -> GroupTurn:
         """Say what the queue knows of a group."""
+
+
+def unclaimed(pod: PodInfo, known: Iterable[str]) -> str:
+    """Say that no profile claims a pod.
+
+    Args:
+        pod: the pod.
+        known: schedulerNames of profiles.
+    """
+    return f"no SchedulingProfile has schedulerName {pod.scheduler_name!r}{did_you_mean(pod.scheduler_name, known)}"
+
+
+def unix_seconds(text: str) -> float:
+    """Read a time in RFC 3339.
+
+    Args:
+        text: text in an object or in the header of a file.
+
+    Returns:
+        Seconds since 1970; 0.0 for a text that is no time.
+    """
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0

@@ -139,7 +139,7 @@ def funnel(now: CurrentVerdict, order: Sequence[str]) -> list[dict[str, Any]]:
         order: plugins in the order in which they are asked. Refusals of other plugins come last.
 
     Returns:
-        A step for each plugin that rejects nodes, with the nodes that it rejects, the nodes that are left, and its reasons.
+        A step for each plugin that rejects nodes: the nodes that it rejects and leaves, and its reasons.
     """
     by_plugin: dict[str, list[dict[str, Any]]] = {}
     for each in now.refusals:

@@ -1,4 +1,4 @@
-"""The loop that brings a source forward and publishes it, for a server whose event loop has other work to do.
+"""The loop that brings a source forward and publishes it, beside other work of the event loop.
 
 The operator decides pods on the same event loop, and a server on this machine answers requests on it. So the source's work is cut into
 slices with a rest after each, and without readers nothing is done. Each publication has the changes of all slices since the one before

@@ -1,8 +1,7 @@
 """Shadows as rows of the console's state.
 
-A row says how often a shadow agrees with its live profile, how much worse each finds the other's nodes, and on which pods they differ.
-Figures are sums, which all readers get. Examples name pods, so a reader gets those of the namespaces that may be seen, and the number of
-the others.
+A row says how often a shadow agrees with its live profile, and on which pods they differ. It also says how much worse each finds the
+other's nodes. Figures are sums, which all readers get. Examples name pods, so a reader gets the visible ones, and the number of the others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The last hour in figures: decisions, bound pods, waiting pods and latencies, by profile and generation, in a bounded ring.
 
-The section `time` has a row for each stretch of time, `[begin, length, all, profiles]`, with times in seconds since 1970. `all` is
-`[decisions, bound, waiting by sub-queue, median and 99th percentile of the time to decide, and of the time to bind]`; `profiles` has
+The section `time` has a row for each stretch of time, `[begin, length, all, profiles]`. Times are seconds since 1970. `all` is `[decisions,
+bound, waiting, …]`: waiting pods by sub-queue, then median and 99th percentile of the times to decide and to bind. `profiles` has
 `[schedulerName, generation, …the same…]` for each. The row `generations` has the same sums over the whole ring. Rows have sums alone and
 names of profiles in effect, so all readers get them.
 
@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import add, sub
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -88,16 +89,10 @@ class StretchSums(NamedTuple):
     binding: Counts
 
     def __add__(self, other: StretchSums) -> StretchSums:  # type: ignore[override]  # a tuple's sum would be longer
-        return StretchSums(
-            self.decisions + other.decisions, self.bound + other.bound, self.waiting + other.waiting, self.deciding + other.deciding,
-            self.binding + other.binding,
-        )  # fmt: skip
+        return StretchSums(*map(add, self, other))
 
     def __sub__(self, other: StretchSums) -> StretchSums:
-        return StretchSums(
-            self.decisions - other.decisions, self.bound - other.bound, self.waiting - other.waiting, self.deciding - other.deciding,
-            self.binding - other.binding,
-        )  # fmt: skip
+        return StretchSums(*map(sub, self, other))
 
 
 class PlacementTally:

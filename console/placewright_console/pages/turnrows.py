@@ -1,8 +1,8 @@
 """The turns of tenants as rows of the console's state, for profiles that have fairness.
 
 The section `turns` has a row for each profile and priority at which tenants wait: the tenants whose turns come first, each with its waiting
-pods and its weight. A tenant is a namespace, which only readers of its pods may see, or the value of a label, which is a pod's owner's own
-text, so that only readers of all namespaces see it. Other tenants have no name.
+pods and its weight. A tenant is a namespace, which only readers of its pods may see, or the value of a label. Such a value is a text of the
+pod's owner, so only readers of all namespaces see it. Other tenants have no name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Waiting pods by reason, kept up to date pod by pod: the same rows as `waiting_rows` makes of all pods, at the cost of what changed.
 
-The groups of pods are one for all readers. A class of rights takes the rows of the groups that it may see as they are, and sums up the
-others: no pod is looked at again for it.
+The groups of pods are one for all readers. A class of rights takes the rows of groups that it may see, and sums up the others. No pod is
+looked at again for it.
 """
 
 from __future__ import annotations

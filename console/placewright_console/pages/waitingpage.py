@@ -1,7 +1,7 @@
 """Pages of the pods that share rows of the queue, beyond the oldest ones, which the rows themselves name.
 
-A page has the next pods in order of `turn_of`. It is asked for by the last pod before it, because a number of pods to leave out would skip
-pods when older ones get their nodes meanwhile.
+A page has the next pods in order of `turn_of`. It is asked for by the last pod before it. A number of pods to leave out would skip pods
+when older ones get their nodes.
 """
 
 from __future__ import annotations

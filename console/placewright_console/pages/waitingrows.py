@@ -1,8 +1,8 @@
 """Waiting pods as rows of the console's state: pods that wait for the same reasons share a row.
 
-The section `queue` has a row for each sub-queue, profile, namespace and set of reasons, with the number of pods and the oldest of them by
-name. Namespaces that a reader may not see share the row of no namespace. It has the plugins, and no reasons: texts of plugins quote names,
-such as that of a claim.
+The section `queue` has a row for each sub-queue, profile, namespace and set of reasons. A row has the number of pods, and names the oldest.
+Namespaces that a reader may not see share the row of no namespace. It has the plugins, and no reasons: texts of plugins quote names, such
+as that of a claim.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WaitReason(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class PendingPod(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A pod without a node. The garbage collector does not look at it, as there are many of them and they refer to no other object like it.
+    """A pod without a node. The garbage collector does not look at these many objects, because none refers to another of its kind.
 
     Attributes:
         profile: profile of its schedulerName; empty where there is none.

@@ -15,7 +15,8 @@ from typing import Any, Final, Self
 from placewright.api.bad_input import InputError
 from placewright.framework.registry import Registry
 from placewright.serving.rights import Rights
-from placewright_console.local.seenworld import SeenWorld, unix_seconds
+from placewright_console.local.seenworld import SeenWorld
+from placewright_console.pages.pendingpods import unix_seconds
 from placewright_console.pages.statedelta import Sections
 from placewright_lab.consolefiles.filesource import FileSource
 from placewright_lab.snapshots.linefile import only_what_stays

@@ -1,6 +1,6 @@
 """Access to the endpoints, judged by the API server: TokenReview names a token's user, SubjectAccessReview their rights, as upstream.
 
-Any error refuses the request. Answers are kept for a few seconds, so that not every scrape costs two requests, and no longer while the API
+Any error refuses the request. Answers are kept for a few seconds, because otherwise each scrape costs two requests; also while the API
 server is away. Requests wait for answers in the lanes of `reviewlanes`.
 """
 
@@ -38,7 +38,7 @@ class AskingTheApiServer:
         Args:
             client: its own, so that unknown clients cannot use up the scheduler's requests.
             clock: seconds, monotonic.
-            lanes: as for `Judgments`.
+            lanes: the lanes, as for `Judgments`.
         """
         self._judgments = Judgments(Reviews(client), lanes, clock)
         self._clock = clock
@@ -52,8 +52,7 @@ class AskingTheApiServer:
             question: the request.
 
         Raises:
-            RequestRefused: the token is not valid (401), the user may not (403), too many requests wait for the API server (503), or it
-                does not say (500).
+            RequestRefused: 401 for a bad token, 403 without the right, 503 for too many requests, 500 without an answer.
         """
         if endpoint.audience in (Audience.EVERYBODY, Audience.ITS_OWN):
             return

@@ -26,7 +26,7 @@ def configz_endpoint(engine: Engine, besides: Besides) -> Endpoint:
     """Make `/configz`.
 
     Args:
-        engine: whose settings are shown.
+        engine: the engine with the settings.
         besides: the settings that are not the engine's.
 
     Returns:

@@ -30,7 +30,7 @@ def queue_endpoint(queue: SchedulingQueue) -> Endpoint:
     """Make `/debug/queue`: every pod of the queue with its place."""
 
     async def answer(question: Question) -> Answer:
-        sizes, limit = queue.sizes(), _limit(question)
+        sizes, limit = queue.sizes(), limit_of(question)
         return _listed({"sizes": sizes._asdict(), "total": sum(sizes)}, "pods", islice(_pods(queue), limit))
 
     return Endpoint("/debug/queue", answer, Audience.LOOPBACK)
@@ -41,7 +41,7 @@ def cache_endpoint(cluster: Cluster) -> Endpoint:
 
     async def answer(question: Question) -> Answer:
         counts = {"nodes": cluster.node_count, "pods": cluster.pod_count_total, "assumed": cluster.assumed_count}
-        limit = _limit(question)
+        limit = limit_of(question)
         head = {"counts": counts, "assumedPods": list(islice(_assumed(cluster), limit)), "total": cluster.node_count}
         return _listed(head, "nodes", islice(_nodes(cluster), limit))
 
@@ -90,10 +90,20 @@ def _assumed(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
             yield {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "node": node}
 
 
-def _limit(question: Question) -> int:
-    text = question.query.get("limit", (str(_DEFAULT_LIMIT),))[-1]
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= _HIGHEST_LIMIT):
-        raise RequestRefused(_BAD_REQUEST, f"limit: found {text[:40]!r}; allowed a whole number from 1 to {_HIGHEST_LIMIT}")
+def limit_of(question: Question, default: int = _DEFAULT_LIMIT, highest: int = _HIGHEST_LIMIT) -> int:
+    """Read the parameter `limit`, the number of items that an answer may have.
+
+    Args:
+        question: the request.
+        default: number for a request without the parameter.
+        highest: highest number that is allowed.
+
+    Raises:
+        RequestRefused: the parameter is no such number.
+    """
+    text = question.query.get("limit", (str(default),))[-1]
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= highest):
+        raise RequestRefused(_BAD_REQUEST, f"limit: found {text[:40]!r}; allowed a whole number from 1 to {highest}")
     return int(text)
 
 
@@ -104,7 +114,7 @@ def _listed(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any
 
 
 async def _pieces(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> AsyncIterator[bytes]:
-    """Return a JSON object whose last field is a list, in pieces, with a pause for other tasks of the event loop after each."""
+    """Yield a JSON object whose last field is a list, in pieces. After each the event loop runs other tasks."""
     encode = msgspec.json.Encoder().encode
     yield encode(head)[:-1] + b"," + encode(name) + b":["
     separator = b""

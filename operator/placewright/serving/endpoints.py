@@ -1,6 +1,6 @@
 """The HTTP endpoints beside an engine, as a companion that `cli/run.py` passes to the operator.
 
-They are opened before the engine starts and closed after it has ended, so that probes are answered while the API server is away.
+They are opened before the engine starts and closed after it has ended. So probes are answered while the API server is away.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from placewright.serving.pages import GuardedPages, active_elsewhere, find_pages
 from placewright.serving.readerrights import ENTER, ConsoleRights
 from placewright.serving.reviewlanes import ReviewLanes
 from placewright.serving.reviews import Reviews
-from placewright.serving.schedulerview import EngineView
+from placewright.serving.schedulerview import SchedulerView
 
 _log = logging.getLogger(__name__)
 
@@ -59,11 +59,11 @@ class ServingOptions:
     """The options of the endpoints.
 
     Attributes:
-        address: of HTTPS.
-        port: of HTTPS; None: it is not served.
-        health_port: of plain HTTP on loopback, for the health paths alone; None: it is not served.
+        address: address of HTTPS.
+        port: port of HTTPS; None: it is not served.
+        health_port: port of plain HTTP on loopback, for the health paths alone; None: it is not served.
         certificate: files of certificate and key; None: a self-signed one is made at the start.
-        patience: of the watchdog with an event loop that hangs.
+        patience: patience of the watchdog with an event loop that hangs.
         metrics: whether `/metrics` is served.
         console: whether `/console` is served over HTTPS.
     """
@@ -89,7 +89,7 @@ def endpoints(options: ServingOptions) -> MakeCompanions:
     """Make the companion that serves an engine's endpoints.
 
     Args:
-        options: of the endpoints.
+        options: options of the endpoints.
 
     Returns:
         A maker of the companion. Its context raises `InputError` where a port is taken or a certificate cannot be used.
@@ -140,7 +140,7 @@ async def _console(engine: Engine, heard: _Heard, client: ApiClient, lanes: Revi
     if isinstance(package, str):
         _log.warning("--console: no page is served: %s", package)
         return no_pages(ENTER.path, package)
-    view = EngineView(engine, heard.records, None if heard.series is None else heard.series.attempts)
+    view = SchedulerView(engine, heard.records, None if heard.series is None else heard.series.attempts)
     try:
         pages = await stack.enter_async_context(package.open_pages(view))
     except MemoryError:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from placewright.api.annotations import read_decision
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import PodOnNode
 from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.decisionmarks import why_last
 from placewright.explain.claimfacts import claim_facts
@@ -28,6 +29,7 @@ from placewright.profiles.profilestate import Reason
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.decisiondetail import cut
 from placewright.scheduler.policy import ProfilePolicy
+from placewright.serving.debug import limit_of
 
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
@@ -47,7 +49,7 @@ def explain_endpoint(deciding: DecidingPart, records: Records) -> Endpoint:
 
     Args:
         deciding: the part that decides about the pod.
-        records: of its attempts.
+        records: records of its attempts.
 
     Returns:
         An endpoint for authorized users on this machine.
@@ -67,7 +69,7 @@ def records_endpoint(records: Records) -> Endpoint:
     """Make `/debug/records`: the last attempts of all pods, the latest first."""
 
     async def answer(question: Question) -> Answer:
-        shown = [tried(record) for record in records.last(_limit(question))]
+        shown = [tried(record) for record in records.last(limit_of(question, _DEFAULT_LIMIT, OVERALL))]
         return Answer(msgspec.json.encode({"shown": len(shown), "records": shown}) + b"\n", JSON)
 
     return Endpoint("/debug/records", answer, Audience.LOOPBACK)
@@ -78,10 +80,10 @@ def explanation(deciding: DecidingPart, records: Records, namespace: str, name: 
 
     Args:
         deciding: the part that decides about the pod.
-        records: of its attempts.
-        namespace: of the pod.
-        name: of the pod.
-        uid: of the pod; empty for the one that has the name now.
+        records: records of its attempts.
+        namespace: namespace of the pod.
+        name: name of the pod.
+        uid: uid of the pod; empty for the one that has the name now.
 
     Returns:
         None where this replica does not know the pod.
@@ -98,24 +100,25 @@ def explanation(deciding: DecidingPart, records: Records, namespace: str, name: 
 
 def _waiting(deciding: DecidingPart, queued: QueuedPod, kept: tuple[AttemptRecord, ...]) -> Explanation:
     pod = deciding.queue.latest(queued.uid) or queued.pod
-    active = deciding.live.by_scheduler_name(pod.scheduler_name)
-    placement = deciding.cluster.placement(pod.uid)
-    return Explanation(
-        pod.namespace,
-        pod.name,
-        pod.uid,
-        pod.scheduler_name,
-        profile=active.profile.name if active is not None else "",
-        generation=active.profile.generation if active is not None else 0,
-        node=placement.node if placement is not None else "",
+    active, placement = deciding.live.by_scheduler_name(pod.scheduler_name), deciding.cluster.placement(pod.uid)
+    evaluator = None if active is None else active.evaluator
+    judging = evaluator if placement is None else None
+    found = replace(
+        _of_pod(deciding, pod, placement, judging),
         assumed=placement is not None,
-        queue=_queued(deciding, queued, pod, active.evaluator if active is not None else None),
-        now=_now(deciding, queued, pod, active.evaluator) if active is not None and placement is None else None,
-        group=_group(deciding, pod, active.evaluator if active is not None and placement is None else None),
-        claims=claim_facts(pod, deciding.cluster.objects.devices.claims),
+        queue=_queued(deciding, queued, pod, evaluator),
+        now=None if judging is None else _now(deciding, queued, pod, judging),
         tried=_latest_first(kept),
-        source=deciding.replica,
     )
+    return found if active is None else replace(found, profile=active.profile.name, generation=active.profile.generation)
+
+
+def _of_pod(deciding: DecidingPart, pod: PodInfo, placement: PodOnNode | None, evaluator: Evaluator | None = None) -> Explanation:
+    """Explain what does not depend on attempts: the pod's node, its group and its claims."""
+    node, assumed = ("", False) if placement is None else (placement.node, placement.assumed)
+    group, claims = _group(deciding, pod, evaluator), claim_facts(pod, deciding.cluster.objects.devices.claims)
+    named = (pod.namespace, pod.name, pod.uid, pod.scheduler_name)
+    return Explanation(*named, node=node, assumed=assumed, group=group, claims=claims, source=deciding.replica)
 
 
 def _now(deciding: DecidingPart, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> CurrentVerdict:
@@ -140,22 +143,12 @@ def suspect_reason(deciding: DecidingPart, queued: QueuedPod) -> str:
 
 def _placed(deciding: DecidingPart, kept: tuple[AttemptRecord, ...]) -> Explanation:
     """Explain a pod that has left the queue, to its node or by deletion."""
-    last = kept[-1]
-    placement = deciding.cluster.placement(last.uid)
-    return Explanation(
-        last.namespace,
-        last.name,
-        last.uid,
-        scheduler_name=placement.pod.scheduler_name if placement is not None else "",
-        profile=last.profile,
-        generation=last.generation,
-        node=placement.node if placement is not None else "",
-        assumed=placement is not None and placement.assumed,
-        group=_group(deciding, placement.pod) if placement is not None else None,
-        claims=claim_facts(placement.pod, deciding.cluster.objects.devices.claims) if placement is not None else (),
-        tried=_latest_first(kept),
-        source=deciding.replica,
-    )
+    last, placement = kept[-1], deciding.cluster.placement(kept[-1].uid)
+    if placement is None:
+        found = Explanation(last.namespace, last.name, last.uid, source=deciding.replica)
+    else:
+        found = _of_pod(deciding, placement.pod, placement)
+    return replace(found, profile=last.profile, generation=last.generation, tried=_latest_first(kept))
 
 
 def unrecorded(deciding: DecidingPart, namespace: str, name: str) -> Explanation | None:
@@ -163,8 +156,8 @@ def unrecorded(deciding: DecidingPart, namespace: str, name: str) -> Explanation
 
     Args:
         deciding: the part that knows the pod.
-        namespace: of the pod.
-        name: of the pod.
+        namespace: namespace of the pod.
+        name: name of the pod.
 
     Returns:
         None if no such pod is on a node.
@@ -173,23 +166,10 @@ def unrecorded(deciding: DecidingPart, namespace: str, name: str) -> Explanation
     found = next((each for each in placements if each.pod.name == name and each.pod.namespace == namespace), None)
     if found is None:
         return None
-    pod, decision = found.pod, read_decision(found.pod.pod.metadata.annotations)
-    taken = deciding.live.by_scheduler_name(pod.scheduler_name) is not None
-    return Explanation(
-        pod.namespace,
-        pod.name,
-        pod.uid,
-        pod.scheduler_name,
-        profile=decision.profile if decision is not None else "",
-        generation=decision.generation if decision is not None else 0,
-        node=found.node,
-        assumed=found.assumed,
-        group=_group(deciding, pod),
-        claims=claim_facts(pod, deciding.cluster.objects.devices.claims),
-        decision=decision,
-        source=deciding.replica,
-        notes=(_RECORD_GONE if taken else _NOT_OURS,),
-    )
+    decision = read_decision(found.pod.pod.metadata.annotations)
+    taken = deciding.live.by_scheduler_name(found.pod.scheduler_name) is not None
+    shown = replace(_of_pod(deciding, found.pod, found), decision=decision, notes=(_RECORD_GONE if taken else _NOT_OURS,))
+    return shown if decision is None else replace(shown, profile=decision.profile, generation=decision.generation)
 
 
 def _group(deciding: DecidingPart, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
@@ -265,10 +245,3 @@ def _uid(question: Question) -> str:
     if len(text) > _LONGEST_UID:
         raise RequestRefused(_BAD_REQUEST, f"uid: found {text[:40]!r}…; allowed at most {_LONGEST_UID} characters")
     return text
-
-
-def _limit(question: Question) -> int:
-    text = question.query.get("limit", (str(_DEFAULT_LIMIT),))[-1]
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= OVERALL):
-        raise RequestRefused(_BAD_REQUEST, f"limit: found {text[:40]!r}; allowed a whole number from 1 to {OVERALL}")
-    return int(text)

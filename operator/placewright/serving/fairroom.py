@@ -1,4 +1,4 @@
-"""A room of guests (requests, streams) from many peers, with the rule by which a guest leaves for another, so that no peer fills the room.
+"""A room of guests (requests, streams) from many peers. A guest leaves for another, so that no peer fills the room.
 
 A newcomer to a full room takes a place of the peer with the most guests, whose oldest guest leaves. So a peer with one guest loses it only
 when no other peer has more than one. No peer is refused for its address, because addresses are shared: a node's address may be that of
@@ -53,7 +53,7 @@ class FairRoom(Generic[G]):
             newcomer: the peer that wants the place.
 
         Returns:
-            The oldest guest of the peer with the most guests, if that peer then still has as many as the newcomer; otherwise None.
+            The oldest guest of the peer with the most guests; None if that peer would have fewer than the newcomer then.
         """
         loser = self.who_makes_room()
         return loser if loser is not None and self.guests_of(self._guests[loser]) > self.guests_of(newcomer) + 1 else None
@@ -76,7 +76,7 @@ class FairRoom(Generic[G]):
 
         Args:
             guest: not in the room yet.
-            peer: of the guest.
+            peer: peer of the guest.
         """
         self._guests[guest] = peer
         self._by_peer.setdefault(peer, {})[guest] = None
@@ -96,7 +96,7 @@ def peer_of(address: str) -> str:
     """Find the peer that an address belongs to.
 
     Args:
-        address: as a socket spells it, perhaps with an IPv6 zone.
+        address: the address, as a socket spells it, perhaps with an IPv6 zone.
 
     Returns:
         An IPv4 address, also for one mapped into IPv6; an IPv6 /64 network; the text itself where it is no IP address.

@@ -24,7 +24,7 @@ class Check:
     """A named check.
 
     Attributes:
-        name: as in `/livez/<name>`.
+        name: the name, as in `/livez/<name>`.
         failing: returns the failure in words, or the empty text. It runs in the event loop every few seconds, so it must be cheap.
     """
 

@@ -1,10 +1,11 @@
 """Pages of other packages: how they are found, the operator's doorkeeper before them, and the answer where there are none.
 
-A package names its pages in the entry point group `placewright.pages`. It is used in the operator's own version alone. Where it is missing,
-of another version, or broken, the log and the path say so, and pods are placed as ever: no upgrade may stop scheduling.
+A package names its pages in the entry point group `placewright.pages`. It is used in the operator's own version alone. If it is missing, of
+another version, or broken, the log and the path say so. Pods are placed all the same: no upgrade may stop scheduling.
 
-The files of pages carry no data and need no token. Everything else is below `api/`: the doorkeeper finds out who asks and what they may
-see before the package hears of the question, and the token never reaches it. The replica that places pods answers, as it has the queue.
+The files of pages carry no data and need no token. Everything else is below `api/`: the doorkeeper finds out who asks and what they may see
+before the package hears of the question. The token never reaches the package. The replica that places pods answers, because it has the
+queue.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ class Pages(Protocol):
         """Answer a question for data.
 
         Args:
-            name: of the data.
-            question: without its token.
-            visitor: who asks.
+            name: name of the data.
+            question: question without its token.
+            visitor: the reader.
 
         Returns:
             The answer. The doorkeeper adds the headers that keep pages of other sites out.
@@ -94,7 +95,7 @@ def find_pages(name: str) -> PagesPackage | str:
     """Load the pages of a package.
 
     Args:
-        name: of the entry point, and folder of the package in the repository.
+        name: name of the entry point, and folder of the package in the repository.
 
     Returns:
         The package; or why it cannot be used and what to install, in one line.
@@ -117,8 +118,8 @@ def no_pages(path: str, why: str) -> Endpoint:
     """Make the endpoint where there are no pages.
 
     Args:
-        path: where they would be.
-        why: they are not there, and what to install; one line.
+        path: path of the pages.
+        why: the reason, and the package to install; one line.
 
     Returns:
         An endpoint that says so.
@@ -137,9 +138,9 @@ class GuardedPages:
         """Serve nothing yet; `endpoint` is what serves.
 
         Args:
-            path: of the pages, such as `/console`.
-            pages: of the package.
-            rights: of readers.
+            path: path of the pages, such as `/console`.
+            pages: pages of the package.
+            rights: rights of readers.
             elsewhere: says in a sentence which replica to ask instead; empty where this one places pods.
         """
         self._path = path
@@ -190,7 +191,7 @@ def active_elsewhere(engine: Engine) -> str:
     """Say which replica places pods, where it is not this one.
 
     Args:
-        engine: of this replica.
+        engine: engine of this replica.
 
     Returns:
         A sentence; empty where this one does.

@@ -20,6 +20,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from placewright.api.decode import DecodeError
+from placewright.engine.children import cancelled
 from placewright.http.routes import Question, RequestRefused
 from placewright.kube.errors import RequestError
 from placewright.serving.reviewlanes import Judge, Judgments, ReviewLanes
@@ -56,8 +57,8 @@ class Visitor:
     """A person, or a program, who may enter.
 
     Attributes:
-        party: with which they share bounded places.
-        rights: whose pods they see.
+        party: party with which they share a bounded number of places.
+        rights: namespaces of the pods that they see.
         again: asks again who they are and what they may see; raises `RequestRefused` as `ConsoleRights.of` does.
     """
 
@@ -113,10 +114,10 @@ class ConsoleRights:
         """Ask nothing yet.
 
         Args:
-            judge: of users and rights.
+            judge: judge of users and rights.
             namespaces: the names of the cluster's namespaces.
             clock: seconds, monotonic.
-            lanes: as for `Judgments`.
+            lanes: the lanes, as for `Judgments`.
         """
         self._judge = judge
         self._judgments = Judgments(judge, lanes, clock, KEPT_SECONDS)
@@ -129,14 +130,14 @@ class ConsoleRights:
         """Find who asks, and what they may see.
 
         Args:
-            question: with the token.
+            question: question with the token.
             anew: ask again about namespaces that were refused, at most once in `ANEW_SECONDS` for one user.
 
         Returns:
             The visitor.
 
         Raises:
-            RequestRefused: the token is missing or not valid (401), the user may not enter (403), or the API server does not say (503).
+            RequestRefused: the token is missing or not valid (401), the user may not enter (403), or there is no answer (503).
         """
         user = await self._user(question)
         if not await self._may(user, ENTER, question):
@@ -191,9 +192,7 @@ class ConsoleRights:
             for each in done:
                 each.result()
         finally:
-            for each in asking:
-                each.cancel()
-            await asyncio.gather(*asking, return_exceptions=True)
+            await cancelled(*asking)
 
     async def _answered(self, asking: Awaitable[V]) -> V:
         try:

@@ -1,11 +1,10 @@
 """The API server's judgments about clients, for `/metrics`, `/debug` and `/console`: kept for some seconds, and asked for in two lanes.
 
-A client that cannot name itself costs nothing. A token that the API server has named a user for waits in the lane `known`, in which users
-share the places. Any other token, and a request without one, waits in the lane `strangers`, in which addresses share them. So made-up
-tokens never delay a scrape.
+A client that cannot name itself costs nothing. If the API server has named a token's user, the request waits in the lane `known` of users.
+Any other request waits in the lane `strangers` of addresses. So made-up tokens never delay a scrape.
 
 In each lane few requests are under way, few wait, and parties share both (`serving.fairroom`): the next place is for the party with the
-fewest requests under way, and a newcomer to a full lane takes the place of the oldest request of the party with the most. A request whose
+fewest requests under way. A newcomer to a full lane takes the place of the oldest request of the party with the most. A request whose
 client is gone leaves its lane before the API server is asked (`http.accept`).
 """
 
@@ -49,7 +48,7 @@ class Judge(Protocol):
         """Ask whether a user has a right.
 
         Args:
-            user: as a TokenReview named them.
+            user: the user, as a TokenReview named them.
             wanted: the right.
 
         Returns:
@@ -160,8 +159,8 @@ class ReviewLanes:
         """Choose the place of a review of a user's right.
 
         Args:
-            user: whose right it is.
-            question: of the user.
+            user: the owner of the right.
+            question: question of the user.
 
         Returns:
             A context in which the API server may be asked.
@@ -203,7 +202,7 @@ class Remembered(Generic[V]):
         """Get a kept answer, or ask for it.
 
         Args:
-            key: of the answer.
+            key: key of the answer.
             ask: called where no fresh answer is kept. Its error is raised and not kept.
             turn: makes the context in which it may be asked.
 
@@ -240,10 +239,10 @@ class Judgments:
         """Keep no answers yet.
 
         Args:
-            judge: of users and rights.
+            judge: judge of users and rights.
             lanes: shared by all parts; None for lanes of its own, without a limit a second.
             clock: seconds, monotonic.
-            seconds: for which an answer is kept.
+            seconds: time in seconds for which an answer is kept.
         """
         self.lanes = ReviewLanes() if lanes is None else lanes
         self._judge = judge
@@ -254,7 +253,7 @@ class Judgments:
         """Find the user of a request.
 
         Args:
-            question: with the token.
+            question: question with the token.
 
         Returns:
             `ANONYMOUS` without a token; None for a token that is not valid.
@@ -280,7 +279,7 @@ class Judgments:
         """Find whether a user has a right.
 
         Args:
-            user: of the request.
+            user: user of the request.
             wanted: the right.
             question: the request.
 

@@ -53,8 +53,8 @@ class AskedRight:
     Attributes:
         verb: such as `get`.
         path: a nonResourceURL; empty for a resource.
-        resource: of the core group; empty for a path.
-        namespace: of the resource; empty for all namespaces.
+        resource: resource of the core group; empty for a path.
+        namespace: namespace of the resource; empty for all namespaces.
     """
 
     verb: str
@@ -70,22 +70,17 @@ class AskedRight:
         return {"resourceAttributes": {"verb": self.verb, "group": "", "resource": self.resource, **named}}
 
 
-class _TokenStatus(msgspec.Struct):
+class _Status(msgspec.Struct):
     authenticated: bool = False
     user: User = User()
-
-
-class _TokenReview(msgspec.Struct):
-    status: _TokenStatus = msgspec.field(default_factory=_TokenStatus)
-
-
-class _AccessStatus(msgspec.Struct):
     allowed: bool = False
     denied: bool = False
 
 
-class _AccessReview(msgspec.Struct):
-    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
+class _Review(msgspec.Struct):
+    """The answer to a TokenReview or a SubjectAccessReview."""
+
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
 class Reviews:
@@ -115,14 +110,14 @@ class Reviews:
         if not token.isascii():  # by RFC 6750, section 2.1; bytes of a header that are no UTF-8 could not be sent on as JSON
             return None
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        status = decode(await self._client.post(TOKEN_REVIEWS, asked), _TokenReview).status
+        status = decode(await self._client.post(TOKEN_REVIEWS, asked), _Review).status
         return status.user if status.authenticated and status.user.username else None
 
     async def allows(self, user: User, wanted: AskedRight) -> bool:
         """Ask whether a user has a right.
 
         Args:
-            user: as a TokenReview named them.
+            user: the user, as a TokenReview named them.
             wanted: the right.
 
         Returns:
@@ -135,5 +130,5 @@ class Reviews:
         who: dict[str, Any] = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
         spec = {**{name: value for name, value in who.items() if value}, **wanted.attributes()}
         asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        status = decode(await self._client.post(ACCESS_REVIEWS, asked), _AccessReview).status
+        status = decode(await self._client.post(ACCESS_REVIEWS, asked), _Review).status
         return status.allowed and not status.denied

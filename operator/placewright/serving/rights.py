@@ -19,7 +19,7 @@ class Rights:
         Rights.of(["shop", "web"]).may_see("shop")   # True
 
     Attributes:
-        namespaces: whose pods may be read; None for all namespaces.
+        namespaces: namespaces of the pods that may be read; None for all.
     """
 
     namespaces: frozenset[str] | None = None

@@ -24,7 +24,8 @@ from placewright.testing import VirtualTime
 from placewright.testing.devices import device_class, resource_claim, resource_slice
 from placewright.testing.podgroups import pod_group
 from placewright.testing.pods import pod as made_pod
-from placewright_console.local.seenworld import SeenWorld, unix_seconds
+from placewright_console.local.seenworld import SeenWorld
+from placewright_console.pages.pendingpods import unix_seconds
 from placewright_lab.simulation.apiserver import waiting
 from placewright_lab.simulation.evaluation import evaluate_pod
 from placewright_lab.snapshots.playback import finished, read_seen
