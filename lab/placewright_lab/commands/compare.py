@@ -1,4 +1,4 @@
-"""`placewright compare`: profiles side by side on the same cluster and pods, by their figures; with `--report` as a page, too."""
+"""`placewright compare`: figures of profiles on the same cluster and pods, side by side, with `--report` also as a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from placewright.api.bad_input import InputError
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data
@@ -29,6 +28,7 @@ from placewright_lab.commands.scenariooptions import (
     say_left_out,
     say_not_asked,
     scenario_of,
+    write_text,
 )
 from placewright_lab.consolefiles.comparisonsource import ComparisonSource
 from placewright_lab.figures.comparison import ProfileComparison, compare
@@ -54,15 +54,15 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Simulate under each profile, and print how they differ."""
+    """Simulate under each profile, and print the differences."""
     registry = in_tree().with_installed(installed_plugins())
     tried = candidates(args.profile, registry, args.snapshot, args.record)
     scenario = scenario_of(args, tried)
     if args.report is not None:
-        # Now, rather than after minutes of simulation, is the time to learn that jinja2 is missing or the file cannot be written.
+        # Fail now, and not after minutes of simulation, if jinja2 is missing or the file cannot be written.
         from placewright_lab.report.page import page_of  # noqa: PLC0415
 
-        _write(args.report, "", "a")
+        write_text(args.report, "", "a")
     say_not_asked(tried, "compare")
     simulations = [SimulationRun(each.name, each.declared, seed) for seed in range(args.seed, args.seed + args.seeds) for each in tried]
     failed = FailedPlugins()
@@ -73,7 +73,7 @@ def main(args: argparse.Namespace) -> int:
         say_left_out(first)
         comparison = compare(scenario.source, first, runs)
     if args.report is not None:
-        _write(args.report, page_of(comparison))
+        write_text(args.report, page_of(comparison))
     content = content_of(comparison)
     _print(comparison, content, args.output)
     if args.console:
@@ -88,11 +88,3 @@ def _print(comparison: ProfileComparison, content: ReportContent, output: str) -
         sys.stdout.write(markdown_of(rows_of(comparison), comparison.figures))
     else:
         show_table(console(), comparison)
-
-
-def _write(path: Path, text: str, mode: str = "w") -> None:
-    try:
-        with path.open(mode, encoding="utf-8") as file:
-            file.write(text)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from None

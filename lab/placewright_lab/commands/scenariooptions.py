@@ -1,4 +1,4 @@
-"""The common parts of the commands that simulate: their options, the scenario that these name, and the profiles to try on it."""
+"""The common parts of the commands that simulate: their options, the scenario that these name, and the profiles to try."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from placewright_lab.simulation.simulation import Which, asked_for
 from placewright_lab.snapshots.recording import read_recording
 from placewright_lab.snapshots.snapshot import profiles_in, read_snapshot
 
-#: More processes than any machine has use for.
+#: Number of processes, more than any machine can use.
 MOST_JOBS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The profiles of one `--profile`: those of a file, which run side by side, each for its schedulerName.
+    """The profiles of one `--profile`. The profiles of a file run side by side, each for its schedulerName.
 
     Attributes:
-        declared: the same as they were written; what another process is given.
+        declared: profiles in their written form, for another process.
     """
 
     name: str
@@ -70,7 +70,7 @@ def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which
 
 
 def add_jobs_option(parser: argparse.ArgumentParser, *also: str) -> None:
-    """Add `--jobs`, for commands that simulate more than once; `also` is its former name."""
+    """Add `--jobs`, for commands that simulate more than once. `also` is its former name."""
     jobs = "simulations at the same time; the result does not depend on it (default: one a core, or one where all of them are small)"
     parser.add_argument("--jobs", *also, dest="jobs", type=whole_number(1, MOST_JOBS), metavar="N", help=jobs)
 
@@ -78,7 +78,7 @@ def add_jobs_option(parser: argparse.ArgumentParser, *also: str) -> None:
 def scenario_of(args: argparse.Namespace, tried: Sequence[Candidate]) -> Scenario:
     """Read the scenario that the options name. Raises `InputError` for one without nodes or without files.
 
-    `tried`: whose pods a recording leaves to be placed anew; those of other schedulers stand where they stood.
+    The pods of `tried` are placed anew if they come from a recording. Pods of other schedulers keep their nodes.
     """
     paths = [*args.file, *args.pods]
     parts = [] if args.snapshot is None else [read_snapshot(args.snapshot)]
@@ -105,14 +105,12 @@ def _recorded(file: Path, schedulers: set[str]) -> Scenario:
 
 
 def candidates(paths: Sequence[Path], registry: Registry, snapshot: Path | None = None, record: Path | None = None) -> list[Candidate]:
-    """Return the profiles of each file. Without files: of the snapshot or the recording, or else kube-scheduler's default profile.
+    """Return the profiles of each file. Without files, return the profiles of the snapshot or the recording, or kube-scheduler's default.
 
-    Raises `InputError` for a file without profiles, `ProfileError` for profiles that could not come into effect.
+    Raises `InputError` for a file without profiles, and `ProfileError` for profiles that could not take effect.
     """
     if not paths:
-        found = [] if snapshot is None else list(profiles_in(snapshot))
-        found += [] if record is None else read_recording(record).profiles
-        return [_candidate(found or [default_profile()], str(snapshot or record) if found else "the default profile", registry)]
+        return [_candidate(profiles_of(snapshot, record), str(snapshot or record or "the default profile"), registry)]
     several = [_from_file(path, registry) for path in paths]
     names = Counter(candidate.name for candidate in several)
     return [replace(one, name=f"{one.name} ({path})") if names[one.name] > 1 else one for one, path in zip(several, paths, strict=True)]
@@ -126,56 +124,72 @@ def say_not_asked(tried: Sequence[Candidate], command: str) -> None:
 
 
 class FailedPlugins:
-    """Collects the failures of plugins in simulations, so that a command whose figures rest on a broken plugin does not end with 0."""
+    """Collects the failures of plugins in simulations. A command whose figures depend on a broken plugin must not end with 0."""
 
     def __init__(self) -> None:
         self._told: dict[str, None] = {}
 
     def watch(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come, and note the failures of each."""
+        """Yield the outcomes, and note the failures of each."""
         for outcome in outcomes:
             self.note(outcome.profile, outcome.plugin_failures)
             yield outcome
 
     def note(self, name: str, failures: Iterable[str]) -> None:
-        """Note the failures under one profile.
-
-        Args:
-            name: of the profile.
-            failures: a sentence for each.
-        """
+        """Note the failures under the profile of this name, a sentence for each."""
         self._told |= dict.fromkeys(f"{name}: {sentence}" for sentence in failures)
 
     def exit_code(self) -> int:
-        """Return 2 if a plugin failed, after a line on standard error for each failure; else 0."""
+        """Return 2 if a plugin failed, after a line on standard error for each failure. Otherwise return 0."""
         for line in self._told:
             sys.stderr.write(f"placewright: error: {printable(line)}\n")
         return 2 if self._told else 0
 
 
 def names_together(tried: Sequence[Candidate], scenario: Scenario) -> frozenset[str]:
-    """Return the schedulerNames whose pods the candidates are compared by: all that one of them places."""
+    """Return all schedulerNames that one of the candidates serves. Their pods are the subject of the comparison."""
     asked = asked_for(scenario)
     names = [{profile.scheduler_name for profile in candidate.profiles} for candidate in tried]
     return frozenset[str]().union(*(asked if len(each) == 1 and not each & asked else each for each in names))
 
 
 def say_left_out(outcomes: Sequence[Outcome]) -> None:
-    """Say which pods the profiles leave where they are: a comparison is not about them."""
+    """Tell which pods the profiles leave where they are, because a comparison is not about them."""
     for outcome in outcomes:
         if outcome.passed_over:
             sys.stderr.write(f"placewright: {printable(left_out(outcome))}\n")
 
 
 def left_out(outcome: Outcome) -> str:
-    """Return the line about pods of other schedulers; only for an outcome that has some."""
+    """Return the line about pods of other schedulers, for an outcome that has some."""
     first, *more = outcome.passed_over
     are = "pods of other schedulers are left where they are" if more else "pod of another scheduler is left where it is"
     return f"{outcome.profile}: {len(outcome.passed_over)} {are}, such as {first}"
 
 
+def profiles_of(snapshot: Path | None, record: Path | None) -> list[SchedulingProfile]:
+    """Return the profiles of a snapshot and of a recording, or kube-scheduler's default if there are none."""
+    found = [] if snapshot is None else list(profiles_in(snapshot))
+    found += [] if record is None else read_recording(record).profiles
+    return found or [default_profile()]
+
+
+def profiles_in_file(path: Path) -> list[SchedulingProfile]:
+    """Return the profiles of a file or a folder."""
+    return [profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)]
+
+
+def write_text(path: Path, text: str, mode: str = "w") -> None:
+    """Write a file. Raises `InputError` in one line."""
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+
 def _from_file(path: Path, registry: Registry) -> Candidate:
-    profiles = [profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)]
+    profiles = profiles_in_file(path)
     if not profiles:
         raise bad_field(str(path), "no profile", "a SchedulingProfile or a KubeSchedulerConfiguration")
     return _candidate(profiles, str(path), registry)

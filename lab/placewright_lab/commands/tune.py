@@ -1,4 +1,4 @@
-"""`placewright tune`: searches for weights with which the same cluster and pods do better, and shows the cost of each elsewhere."""
+"""`placewright tune`: searches for weights with better figures on the same cluster and pods, and shows their cost in other figures."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 from rich.console import Console
 
-from placewright.api.bad_input import InputError, bad_field
+from placewright.api.bad_input import bad_field
 from placewright.api.objects import ObjectMeta
-from placewright.api.profile import SchedulingProfile, default_profile
+from placewright.api.profile import SchedulingProfile
 from placewright.api.profilelimits import MAX_WEIGHT
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
@@ -24,7 +24,6 @@ from placewright.cli.profiles.output import console, print_data, print_table, sa
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.config import read_profiles
 from placewright.profiles.kubescheduler.documents import manifest, to_yaml
 from placewright.profiles.problem import did_you_mean
 from placewright.profiles.resolve import resolve
@@ -34,15 +33,17 @@ from placewright_lab.commands.scenariooptions import (
     FailedPlugins,
     add_jobs_option,
     add_scenario_options,
+    profiles_in_file,
+    profiles_of,
     say_not_asked,
     scenario_of,
+    write_text,
 )
-from placewright_lab.readers.inputs import read_sources
 from placewright_lab.simulation.sweep import jobs_for
-from placewright_lab.snapshots.recording import read_recording
-from placewright_lab.snapshots.snapshot import profiles_in
 from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
-from placewright_lab.tune.weightsearch import STRATEGY, Search, Setting, Task, Trial, TunedSetting, tune
+from placewright_lab.tune.sharedstudy import SharedStudy, StudyPlace, tune, tune_together
+from placewright_lab.tune.studystorage import errors_in_a_line, open_storage
+from placewright_lab.tune.weightsearch import STRATEGY, Search, Setting, Task, Trial, TunedSetting
 
 INTERRUPTED: Final = 130
 _STUDY: Final = "tune"
@@ -80,7 +81,7 @@ def _add_storage_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Search, and print the results. An interrupt ends the search; the results until then are printed."""
+    """Search, and print the results. After an interruption, print the results until then."""
     registry = in_tree().with_installed(installed_plugins())
     objectives, knobs = parse_objectives(args.objective), parse_knobs(args.vary, registry)
     base = _base(args.profile, args.snapshot, args.record)
@@ -101,7 +102,7 @@ def main(args: argparse.Namespace) -> int:
         failed.note(base.metadata.name or base.spec.scheduler_name, trial.result.plugin_failures)
     _print(search, args.output)
     if args.write is not None:
-        _write(args.write, to_yaml([manifest(_named(search.best_profile))], [_summary(search)]))
+        write_text(args.write, to_yaml([manifest(_named(search.best_profile))], [_summary(search)]))
     return code or failed.exit_code()
 
 
@@ -112,11 +113,8 @@ def _search(search: Search, args: argparse.Namespace) -> None:
         for option in ("study", "worker"):
             if getattr(args, option) is not None:
                 raise bad_field(f"--{option}", getattr(args, option), "only with --storage")
-        tune(task, search, args.trials, jobs, told)
+        tune(search, args.trials, jobs, told)
         return
-    from placewright_lab.tune.sharedstudy import SharedStudy, StudyPlace, tune_together  # noqa: PLC0415 - only a shared search needs Optuna at once
-    from placewright_lab.tune.studystorage import errors_in_a_line, open_storage  # noqa: PLC0415 - the same
-
     place = StudyPlace(open_storage(args.storage), args.study or _STUDY, partial(errors_in_a_line, args.storage))
     study = SharedStudy(place, task, args.trials, args.worker or 0)
     with _ended_as_by_an_interrupt():
@@ -125,7 +123,7 @@ def _search(search: Search, args: argparse.Namespace) -> None:
 
 @contextmanager
 def _ended_as_by_an_interrupt() -> Iterator[None]:
-    """End on SIGTERM as on Ctrl-C: a worker that a cluster or a batch system ends gives its unfinished trials back."""
+    """End on SIGTERM like on Ctrl-C. So a worker that a cluster or a batch system ends gives its unfinished trials back."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -134,12 +132,12 @@ def _ended_as_by_an_interrupt() -> Iterator[None]:
 
 
 def _simulations(task: Task, trials: int) -> int:
-    """How many run, that of the profile as it is among them."""
+    """Return the number of simulations, including that of the unchanged profile."""
     return min(trials, task.combinations) + 1
 
 
 def parse_knobs(texts: Sequence[str], registry: Registry) -> tuple[TunedSetting, ...]:
-    """Parse each `--vary`. Raises `InputError` for one that cannot be varied so, or occurs twice."""
+    """Parse each `--vary`. Raises `InputError` for a setting that cannot vary in this way, or occurs twice."""
     knobs = tuple(_knob(text, registry) for text in texts)
     names = [knob.name for knob in knobs]
     for name in names:
@@ -171,12 +169,7 @@ def _words(name: str, text: str) -> tuple[Setting, ...]:
 
 def _base(path: Path | None, snapshot: Path | None, record: Path | None) -> SchedulingProfile:
     """Return the one profile to begin with."""
-    if path is not None:
-        found = [profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)]
-    else:
-        found = [] if snapshot is None else list(profiles_in(snapshot))
-        found += [] if record is None else read_recording(record).profiles
-        found = found or [default_profile()]
+    found = profiles_of(snapshot, record) if path is None else profiles_in_file(path)
     if len(found) != 1:
         raise bad_field(str(path or snapshot or record), f"{len(found)} profiles", "one; name a file with a single profile with --profile")
     return found[0]
@@ -188,7 +181,7 @@ def _named(profile: SchedulingProfile) -> SchedulingProfile:
 
 
 def _progress(trials: int) -> Any:
-    """Says on a terminal how far the search is."""
+    """Print the progress of the search on a terminal."""
     err = Console(stderr=True)
 
     def told(search: Search) -> None:
@@ -256,16 +249,8 @@ def _trial(search: Search, trial: Trial) -> dict[str, Any]:
 
 
 def _try_to_write(path: Path) -> None:
-    """Now, rather than after minutes of simulation, is the time to learn that it cannot be done; leaves all as it was."""
+    """Raise an error if the file cannot be written, before minutes of simulation. The file stays unchanged."""
     new = not path.exists()
-    _write(path, "", "a")
+    write_text(path, "", "a")
     if new:
         path.unlink()
-
-
-def _write(path: Path, text: str, mode: str = "w") -> None:
-    try:
-        with path.open(mode, encoding="utf-8") as file:
-            file.write(text)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from None

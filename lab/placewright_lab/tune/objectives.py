@@ -23,9 +23,9 @@ class Objective:
     """One figure.
 
     Attributes:
-        maximise: more is better.
-        summary: what is counted, in one sentence.
-        value: the figure; None where the scenario has nothing to count.
+        maximise: True if more is better.
+        summary: meaning of the figure, in one sentence.
+        value: function that returns the figure; None if the scenario has nothing to count.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Objective:
     value: Callable[[Figures], Value]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Functions do not pickle; another process has the same table."""
+        """Pickle the name, because functions do not pickle. Another process has the same table."""
         return objective_named, (self.name,)
 
     def loss(self, value: float) -> float:
@@ -83,12 +83,12 @@ OBJECTIVES: Final[Mapping[str, Objective]] = MappingProxyType({objective.name: o
 
 
 def objective_named(name: str) -> Objective:
-    """Return the objective of that name; raise `KeyError` for none."""
+    """Return the objective of that name. Raises `KeyError` for an unknown one."""
     return OBJECTIVES[name]
 
 
 def parse_objectives(text: str) -> tuple[Objective, ...]:
-    """`empty-nodes,stranded-gpu`, the most important first; raise `InputError` for a name that is not known or comes twice."""
+    """Parse `empty-nodes,stranded-gpu`, the most important first. Raises `InputError` for an unknown or repeated name."""
     names = [name.strip() for name in text.split(_SEPARATOR)]
     for name in names:
         if name not in OBJECTIVES:
@@ -99,7 +99,7 @@ def parse_objectives(text: str) -> tuple[Objective, ...]:
 
 
 def measured(objectives: Iterable[Objective], figures: Figures) -> tuple[float, ...]:
-    """Return each objective's value; raise `InputError` for one that the scenario has nothing of."""
+    """Return each objective's value. Raises `InputError` for an objective that the scenario has nothing of."""
     return tuple(_present(objective, objective.value(figures)) for objective in objectives)
 
 

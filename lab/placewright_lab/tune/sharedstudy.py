@@ -1,8 +1,11 @@
-"""A search that several processes or machines share, kept in a storage of Optuna's: trials in work, their results, and lost workers.
+"""The choice of settings to try: all of them, or proposals of a study, in memory or shared by several workers.
 
-Optuna's study is all that workers share; no queue and no process hands out work. A worker asks the study for settings, simulates
-them, and tells it the result. What it had asked for and did not finish, it gives back when it is interrupted; what it could not give back,
-others take over once it has shown no sign of life for a while, judged by their own clocks.
+If the trials suffice, all combinations are tried. Otherwise Optuna's multi-objective TPE proposes settings in rounds of a fixed size. So
+the result depends on the seed, and not on the number of processes.
+
+Workers share only Optuna's study. There is no queue, and no process assigns work. A worker asks the study for settings, simulates them, and
+tells the study the result. A worker that is interrupted gives back its unfinished trials. Otherwise, other workers take them over after a
+time without a sign of life, by their own clocks.
 """
 
 from __future__ import annotations
@@ -39,25 +42,26 @@ from placewright_lab.tune.weightsearch import (
 )
 
 Key = tuple[Setting, ...]
+Told = Callable[[Search], None]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Attributes of the study: the search it is for; the result of the profile as it is.
+#: Attributes of the study: the identity of its search, and the result of the unchanged profile.
 _TASK: Final = "placewright:task"
 _AS_IT_IS: Final = "placewright:as-it-is"
-#: Of a trial: who simulates it, and a number that grows while it does; the pods that waited at the end.
+#: Attributes of a trial: its worker with a number that grows, and the number of pods that waited at the end.
 _BEAT: Final = "placewright:beat"
 _PENDING: Final = "placewright:pending"
 
 
 @dataclass(frozen=True, slots=True)
 class StudyPace:
-    """Seconds.
+    """The pace of a worker.
 
     Attributes:
-        beat: between two signs of life.
-        silence: without one, after which a worker's trials go to others.
-        look: between two looks at what others do, for a worker that has nothing to do itself.
+        beat: seconds between two signs of life.
+        silence: seconds without a sign of life, after which a worker's trials go to others.
+        look: seconds between two looks at other workers, for a worker that has nothing to do itself.
     """
 
     beat: float = 15.0
@@ -89,7 +93,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _in_a_line(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Errors of the storage become one line, in the way of its place."""
+    """Decorate a method so that errors of the storage become one line, in the way of its place."""
 
     @wraps(method)
     def careful(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -104,9 +108,9 @@ class StudyPlace:
     """The place of a study.
 
     Attributes:
-        storage: Optuna's.
-        name: of the study, in there.
-        errors: a context that turns errors of the storage into one line.
+        storage: storage of Optuna's; None for memory.
+        name: name of the study in the storage.
+        errors: context that turns errors of the storage into one line.
     """
 
     storage: Any
@@ -118,10 +122,10 @@ class SharedStudy:
     """One worker's view of the study.
 
     Args:
-        place: where the study is, or will be: it is begun where there is none.
-        task: what is searched for; a study of another task is refused.
-        trials: how many settings are to be tried, by all workers together.
-        worker: 0 for the first; another number draws other settings from the same seed.
+        place: place of the study, which is begun if it does not exist.
+        task: task of the search; a study of another task is refused.
+        trials: number of settings that all workers try together.
+        worker: number of the worker; workers draw different settings from the same seed.
     """
 
     def __init__(
@@ -143,9 +147,9 @@ class SharedStudy:
         self._me = uuid.uuid4().hex
         #: Optuna's error about a trial that has ended.
         self._over = (self._optuna.exceptions.UpdateFinishedTrialError, ValueError)
-        #: What is being simulated here.
+        #: Trials that this worker simulates.
         self._asked: dict[Key, Any] = {}
-        #: Of others' running trials, by number: the sign of life that was seen last, and when it was first seen.
+        #: The last sign of life of other workers' trials, by number, and the time at which it was first seen.
         self._signs: dict[int, tuple[str, float]] = {}
         self._exhausted = False
         with place.errors():
@@ -175,7 +179,7 @@ class SharedStudy:
         return study
 
     def _enqueue_missing(self) -> None:
-        """Enqueue the combinations that no worker has. Workers that begin at once may enqueue one twice; the second is skipped later."""
+        """Enqueue the combinations that no worker has. Workers that begin together may enqueue one twice; the second is skipped later."""
         there = {self._key(trial) for trial in self._all() if not self._failed(trial)}
         for settings in all_settings(self._task.knobs):
             if tuple(settings.values()) not in there:
@@ -184,7 +188,7 @@ class SharedStudy:
     @property
     @_in_a_line
     def as_it_is(self) -> Result | None:
-        """The result of the profile as it is, where a worker has told it."""
+        """Result of the unchanged profile; None until a worker has stored it."""
         known = self._study.user_attrs.get(_AS_IT_IS)
         try:
             result = msgspec.convert(known, Result)
@@ -195,7 +199,7 @@ class SharedStudy:
     @as_it_is.setter
     @_in_a_line
     def as_it_is(self, result: Result) -> None:
-        """Store the result of the profile as it is."""
+        """Store the result of the unchanged profile."""
         self._study.set_user_attr(_AS_IT_IS, {"values": list(result.values), "pending": result.pending})
 
     @_in_a_line
@@ -214,7 +218,7 @@ class SharedStudy:
     @_undisturbed()
     @_in_a_line
     def next_round(self, jobs: int) -> list[Settings]:
-        """Return the settings that this worker tries next; none when there is nothing to hand out now."""
+        """Return the settings that this worker tries next; none if there is nothing to hand out now."""
         self._take_over()
         most = max(ROUND, jobs) if self._everything else ROUND
         size = min(most, self._left())
@@ -229,21 +233,21 @@ class SharedStudy:
 
     @property
     def _only_waiting(self) -> bool:
-        """Whether no new setting is to be proposed, and only enqueued trials are left."""
+        """True if only enqueued trials are left, and no new setting is proposed."""
         return self._everything or self._exhausted
 
     @_in_a_line
     def others_work(self) -> bool:
-        """Whether anything is being tried elsewhere."""
+        """Return whether another worker tries something."""
         return bool(self._of_others())
 
     def _left(self) -> int:
-        """How many settings more may be begun."""
+        """Return the number of settings that may still be begun."""
         taken = {self._key(trial) for trial in self._all() if self._is(trial, "COMPLETE", "RUNNING")}
         return max(0, self._trials - len(taken))
 
     def _ask(self) -> None:
-        """One more from the study, unless it is known, is being tried, or is one too many."""
+        """Ask the study for settings. Give them back if they are known, are being tried, or exceed the number of trials."""
         trial = self._study.ask(self._distributions)
         key = tuple(trial.params[knob.name] for knob in self._task.knobs)
         known = next((each for each in self._all() if self._is(each, "COMPLETE") and self._key(each) == key), None)
@@ -259,7 +263,7 @@ class SharedStudy:
             self._asked[key] = trial
 
     def _goes_before(self, other: Any, number: int) -> bool:
-        """Whether another running trial has its settings by right: it was begun earlier, or is being simulated already."""
+        """Return whether another running trial has its settings by right: it began earlier, or is simulated already."""
         return self._is(other, "RUNNING") and (other.number < number or (other.number > number and _BEAT in other.user_attrs))
 
     @_undisturbed()
@@ -276,7 +280,7 @@ class SharedStudy:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Give signs of life while the context is open; at the end unfinished trials go back to the study."""
+        """Give signs of life while the context is open. At the end, give unfinished trials back to the study."""
         over = threading.Event()
         beating = threading.Thread(target=self._beat, args=(over,), daemon=True)
         beating.start()
@@ -285,7 +289,7 @@ class SharedStudy:
         finally:
             over.set()
             beating.join()
-            with suppress(InputError):  # a storage that is away: others take the trials over
+            with suppress(InputError):  # if the storage is away, other workers take the trials over
                 self._give_back()
 
     def _beat(self, over: threading.Event) -> None:
@@ -293,7 +297,7 @@ class SharedStudy:
         while not over.wait(self.pace.beat):
             number += 1
             for trial in list(self._asked.values()):
-                # A storage that is away or a trial that has just ended: whichever it was, the search itself will meet it.
+                # The storage is away, or the trial has just ended. The search itself will meet the same error.
                 with suppress(Exception):
                     trial.set_user_attr(_BEAT, f"{self._me} {number}")
 
@@ -354,12 +358,27 @@ class SharedStudy:
         return all(value in knob.choices for knob, value in zip(self._task.knobs, key, strict=True))
 
 
+def tune(search: Search, trials: int, jobs: int = 1, told: Told = lambda _: None) -> None:
+    """Try the unchanged profile, then up to `trials` settings: every combination in order, or the proposals of a study in memory.
+
+    `told` is called when trials have ended. After an interruption `search` has the results so far. Raises `InputError` for an objective
+    that the scenario has nothing of, and `ProfileError` for settings that the profile cannot have.
+    """
+    task = search.task
+    if task.combinations > trials:
+        tune_together(search, SharedStudy(StudyPlace(None, "in memory"), task, trials), jobs, told)
+        return
+    check_corners(task)
+    rounds: tuple[list[Settings], ...] = ([{}], list(all_settings(task.knobs)))
+    with evaluator_of(task, jobs) as evaluate:
+        for several in rounds:
+            for settings, result in zip(several, evaluate(several), strict=True):
+                search.add(settings, result)
+                told(search)
+
+
 def tune_together(
-    search: Search,
-    study: SharedStudy,
-    jobs: int,
-    told: Callable[[Search], None] = lambda _: None,
-    pause: Callable[[float], None] = time.sleep,
+    search: Search, study: SharedStudy, jobs: int, told: Told = lambda _: None, pause: Callable[[float], None] = time.sleep
 ) -> None:
     """Work at the study until all its trials are done, here or elsewhere. After an interruption `search` has the results of all workers.
 
@@ -383,7 +402,7 @@ def tune_together(
         _show(search, as_it_is, study, told)
 
 
-def _show(search: Search, as_it_is: Result, study: SharedStudy, told: Callable[[Search], None]) -> None:
+def _show(search: Search, as_it_is: Result, study: SharedStudy, told: Told) -> None:
     """Fill the search with the results of all workers."""
     search.trials = []
     search.add({}, as_it_is)

@@ -1,7 +1,7 @@
-"""The storage of a shared search: Optuna's own storages, opened, and their errors in one line.
+"""The storage of a shared search: Optuna's own storages, and their errors in one line.
 
 A path, or `journal:///path`, is Optuna's journal file, which needs no server and works on a shared file system. Any other URL is a database
-as SQLAlchemy names it: `sqlite:///file`, `postgresql://user@host/name`.
+in SQLAlchemy's form: `sqlite:///file`, `postgresql://user@host/name`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from placewright.api.bad_input import InputError, bad_field
 from placewright_lab.tune.weightsearch import optuna_library
 
 _JOURNAL: Final = "journal://"
-#: Of every line of a journal.
+#: Fields of every line of a journal.
 _BEGINNING: Final = b'{"op_code":'
 _ALLOWED: Final = "a path, journal:///path, sqlite:///path, or the URL of a database, such as postgresql://user@host/name"
 #: Names on PyPI of drivers whose module has another name.
 _PACKAGES: Final = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "mysqldb": "mysqlclient"}
 #: Seconds that a worker waits for another's write to an SQLite file.
 _SQLITE_SECONDS: Final = 60
-#: How often, and after how long, a worker looks again that found another one making the tables.
+#: Number of further looks, and seconds between them, for a worker that finds another one making the tables.
 _BEGINNERS: Final = 10
 _BEGINNER_SECONDS: Final = 0.5
-#: Errors that a file or a database makes Optuna raise beside its own: its content may be any.
+#: Errors of Optuna, besides its own, for a file or a database with unknown content.
 _NOT_OPTUNAS: Final = (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 
 
 def open_storage(text: str) -> Any:
-    """Optuna's storage of that name. Raises `InputError` in one line: no such place, no right to it, no driver, or not a storage."""
+    """Return Optuna's storage of that name. Raises `InputError` if it is missing, forbidden or no storage, or has no driver."""
     optuna = optuna_library()
     scheme, separator, _ = text.partition("://")
     if not separator or scheme == "journal":
@@ -60,7 +60,7 @@ def _journal(optuna: Any, path: Path) -> Any:
 
 
 def _drop_half_line(path: Path, lock: Any) -> None:
-    """Remove the half line that a killed worker left: all others would fail on it once a worker has written behind it.
+    """Remove the half line of a killed worker. All others would fail on it after a further write.
 
     A writer has the lock, so with the lock in our hand no line is still being written.
     """
@@ -76,7 +76,7 @@ def _drop_half_line(path: Path, lock: Any) -> None:
 
 
 def _is_journal(path: Path) -> bool:
-    """Whether the file begins as Optuna's journals do. Any other file was named by mistake, and stays as it is."""
+    """Return whether the file begins like Optuna's journals. Any other file was named by mistake, and stays unchanged."""
     with path.open("rb") as file:
         return file.read(len(_BEGINNING)) == _BEGINNING
 
@@ -99,7 +99,7 @@ def _database(optuna: Any, url: str) -> Any:
             except errors.DBAPIError as error:
                 if not isinstance(error, errors.IntegrityError) and "already exists" not in str(error):
                     raise
-                time.sleep(_BEGINNER_SECONDS)  # another worker is making the tables: they begin together
+                time.sleep(_BEGINNER_SECONDS)  # another worker, which began at the same time, is making the tables
         return optuna.storages.RDBStorage(url, engine_kwargs=waits)
     except ImportError:
         driver = import_module("sqlalchemy").make_url(url).get_dialect().driver
@@ -118,7 +118,7 @@ def errors_in_a_line(storage: str) -> Iterator[None]:
 
 
 def _why(error: BaseException) -> str:
-    """Return the innermost message: libraries wrap the database's own."""
+    """Return the innermost message, because libraries wrap the database's own."""
     cause: BaseException = error
     while (inner := getattr(cause, "orig", None) or cause.__cause__) is not None:
         cause = inner
@@ -131,7 +131,7 @@ def _why(error: BaseException) -> str:
 
 
 def without_password(storage: str) -> str:
-    """For people: a URL may hold one."""
+    """Return the URL for people, without its password."""
     scheme, separator, rest = storage.partition("://")
     if not separator or "@" not in rest:
         return storage

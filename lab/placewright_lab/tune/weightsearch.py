@@ -1,7 +1,6 @@
-"""Searches for weights of a profile. Each trial is a whole simulation; the trials that no other beats throughout are the Pareto front.
+"""A search for weights of a profile: the settings, their trials, and the best trials (the Pareto front).
 
-Where the trials suffice for every combination, all are tried. Otherwise Optuna's multi-objective TPE proposes them, in rounds of a fixed
-size, so that what is found depends on the seed and not on how many processes there are. Trial 0 is the profile as it is.
+Each trial is a whole simulation. Trial 0 is the unchanged profile. `sharedstudy` chooses the settings to try.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ Settings = Mapping[str, Setting]
 ROUND: Final = 8
 #: Rounds that may bring nothing new before the search ends.
 PATIENCE: Final = 20
-#: Fields that can be varied beside weights.
+#: The field that can be varied beside weights.
 STRATEGY: Final = "NodeResourcesFit.scoringStrategy"
 
 
 @dataclass(frozen=True, slots=True)
 class TunedSetting:
-    """One setting of a profile that is varied: the weight of the plugin `name`, or the type of NodeResourcesFit's `STRATEGY`.
+    """A setting of a profile that is varied: the weight of the plugin `name`, or the type of NodeResourcesFit's `STRATEGY`.
 
     Attributes:
-        choices: in the order in which people gave them; whole numbers without a gap for a weight.
+        choices: values in the order of the command line; for a weight, whole numbers without a gap.
     """
 
     name: str
@@ -50,7 +49,7 @@ class TunedSetting:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The common part of all trials; each process gets it once."""
+    """The common part of all trials, which each process gets once."""
 
     scenario: Scenario
     base: SchedulingProfile
@@ -62,7 +61,7 @@ class Task:
 
     @property
     def combinations(self) -> int:
-        """How many settings there are."""
+        """Number of different settings."""
         return math.prod(len(knob.choices) for knob in self.knobs)
 
 
@@ -71,9 +70,9 @@ class Result:
     """The result of one simulation.
 
     Attributes:
-        values: each objective's, in order.
+        values: value of each objective, in order.
         pending: number of pods that wait at the end.
-        plugin_failures: a sentence for each extension point at which a plugin failed.
+        plugin_failures: sentences, one for each extension point at which a plugin failed.
     """
 
     values: tuple[float, ...]
@@ -83,7 +82,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One setting that was tried; number 0 is the profile as it is, and sets nothing."""
+    """Settings that were tried, and their result. Trial 0 sets nothing, because it is the unchanged profile."""
 
     number: int
     settings: Settings
@@ -95,7 +94,7 @@ class Search:
     """The results so far; complete when `tune` returns.
 
     Attributes:
-        trials: by number.
+        trials: trials by number.
     """
 
     task: Task
@@ -103,7 +102,7 @@ class Search:
 
     @property
     def front(self) -> list[Trial]:
-        """Trials that no other one beats, the best by the first objective first; of those with equal values the earliest."""
+        """Trials that no other trial beats, the best by the first objective first. Of equal trials, only the earliest counts."""
         earliest: dict[tuple[float, ...], Trial] = {}
         for trial in self.trials:
             earliest.setdefault(self.losses(trial), trial)
@@ -112,7 +111,7 @@ class Search:
 
     @property
     def best(self) -> Trial:
-        """The best by the first objective, among equals by the next; the earliest of equals."""
+        """Best trial by the first objective. Among equal trials the next objective decides, and at last the number."""
         return min(self.trials, key=lambda trial: (self.losses(trial), trial.number))
 
     @property
@@ -131,7 +130,7 @@ class Search:
 
 
 def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """At least as good in everything, and better in something."""
+    """Return whether `one` is at least as good by all objectives, and better by one."""
     return one != other and all(mine <= theirs for mine, theirs in zip(one, other, strict=True))
 
 
@@ -156,39 +155,10 @@ def _with_strategy(configs: Sequence[PluginConfig], chosen: str) -> list[PluginC
     return [*others, changed]
 
 
-def tune(task: Task, search: Search, trials: int, processes: int = 1, told: Callable[[Search], None] = lambda _: None) -> None:
-    """Try the profile as it is, then up to `trials` settings. After an interruption `search` has the results so far.
-
-    `told` is called when trials have ended. Raises `InputError` for an objective that the scenario has nothing of, and `ProfileError` for
-    settings that the profile cannot have.
-    """
-    check_corners(task)
-    proposals: Proposals = Everything(task.knobs) if task.combinations <= trials else Proposed(search, trials)
-    with evaluator_of(task, processes) as evaluate:
-        search.add({}, next(iter(evaluate([{}]))))
-        told(search)
-        while settings_list := proposals.next_round():
-            for settings, result in zip(settings_list, evaluate(settings_list), strict=True):
-                search.add(settings, result)
-                told(search)
-                proposals.learn(settings, search.losses(search.trials[-1]))
-
-
 def check_corners(task: Task) -> None:
-    """Try the first and last value of every choice: a fault of the profile shows there. Raises `ProfileError`."""
+    """Try the first and last value of every choice, because a fault of the profile shows there. Raises `ProfileError`."""
     for at in (0, -1):
         resolve(with_settings(task.base, {knob.name: knob.choices[at] for knob in task.knobs}), task.registry)
-
-
-class Proposals:
-    """Where settings come from."""
-
-    def next_round(self) -> list[Settings]:
-        """Return the settings to try next, each once; none at the end."""
-        raise NotImplementedError
-
-    def learn(self, settings: Settings, losses: tuple[float, ...]) -> None:
-        """Tell the result."""
 
 
 def all_settings(knobs: Sequence[TunedSetting]) -> Iterator[Settings]:
@@ -197,61 +167,8 @@ def all_settings(knobs: Sequence[TunedSetting]) -> Iterator[Settings]:
     return (dict(zip(names, choices, strict=True)) for choices in itertools.product(*(knob.choices for knob in knobs)))
 
 
-class Everything(Proposals):
-    """Every combination, in order, in one round: none depends on the result of another."""
-
-    def __init__(self, knobs: Sequence[TunedSetting]) -> None:
-        self._left = all_settings(knobs)
-
-    def next_round(self) -> list[Settings]:
-        """Return all combinations, and none the next time."""
-        return list(self._left)
-
-
-class Proposed(Proposals):
-    """Optuna's proposals, without repeated ones: equal settings have equal outcomes."""
-
-    def __init__(self, search: Search, trials: int) -> None:
-        """Begin a study of the task."""
-        optuna = optuna_library()
-        task = search.task
-        sampler = optuna.samplers.TPESampler(seed=task.seed, n_startup_trials=2 * ROUND)
-        self._study = optuna.create_study(directions=["minimize"] * len(task.objectives), sampler=sampler)
-        self._distributions = {knob.name: distribution_of(optuna, knob) for knob in task.knobs}
-        self._left = trials
-        self._known: dict[tuple[Setting, ...], tuple[float, ...]] = {}
-        self._asked: dict[tuple[Setting, ...], Any] = {}
-
-    def next_round(self) -> list[Settings]:
-        """As many as a round has; repeated proposals are answered with what is known."""
-        for _ in range(PATIENCE):
-            for _ in range(ROUND):
-                if len(self._asked) < min(ROUND, self._left):
-                    self._ask()
-            if self._asked:
-                break
-        self._left -= len(self._asked)
-        return [trial.params for trial in self._asked.values()]
-
-    def _ask(self) -> None:
-        trial = self._study.ask(self._distributions)
-        key = tuple(trial.params.values())
-        if key in self._known:
-            self._study.tell(trial, self._known[key])
-        elif key in self._asked:
-            self._study.tell(trial, state=optuna_library().trial.TrialState.PRUNED)
-        else:
-            self._asked[key] = trial
-
-    def learn(self, settings: Settings, losses: tuple[float, ...]) -> None:
-        """Optuna learns it, too."""
-        key = tuple(settings.values())
-        self._known[key] = losses
-        self._study.tell(self._asked.pop(key), losses)
-
-
 def optuna_library() -> Any:
-    """Return the library, which takes a second to load and is not needed where every combination is tried."""
+    """Return the library, which takes a second to load. A search that tries every combination does not need it."""
     optuna = import_module("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
@@ -270,7 +187,7 @@ Evaluate = Callable[[Sequence[Settings]], Iterable[Result]]
 
 @contextmanager
 def evaluator_of(task: Task, processes: int) -> Iterator[Evaluate]:
-    """Yield a function from settings to results, in their order: here, or in other processes."""
+    """Yield a function that computes the results of settings, in order, in this process or in several others."""
     trier = Trier(task)
     if processes == 1:
         yield lambda several: map(trier.result, several)

@@ -26,7 +26,7 @@ FIT = ("--vary", "NodeResourcesFit=0..2")
 
 @pytest.fixture
 def trace(tmp_path: Path) -> list[str]:
-    """Two halves of a GPU and a whole one: there is room for all where the halves share."""
+    """Write two halves of a GPU and a whole one. All fit if the halves share."""
     nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
     nodes.write_text(NODES)
     pods.write_text(PODS)
@@ -47,7 +47,7 @@ def tuned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that is said about wrong input."""
+    """Return the one line about wrong input."""
     assert main(["tune", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""

@@ -15,5 +15,5 @@ def end_or_answer(given: int) -> int:
 
 
 def plugin_that_fails(given: int) -> int:
-    """As a simulation ends in which a plugin that is not ours does what it must not."""
+    """Return an outcome in which a third-party plugin broke a rule."""
     raise PluginError("Odd", "Filter", "no such luck")

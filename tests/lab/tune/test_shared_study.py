@@ -19,9 +19,9 @@ from placewright.cli.main import main
 from placewright_lab.simulation.simulation import Which
 from placewright_lab.tune import sharedstudy
 from placewright_lab.tune.objectives import parse_objectives
-from placewright_lab.tune.sharedstudy import SharedStudy, StudyPace, StudyPlace, tune_together
+from placewright_lab.tune.sharedstudy import SharedStudy, StudyPace, StudyPlace, tune, tune_together
 from placewright_lab.tune.studystorage import errors_in_a_line, open_storage, without_password
-from placewright_lab.tune.weightsearch import Result, Search, Settings, Task, TunedSetting, tune
+from placewright_lab.tune.weightsearch import Result, Search, Settings, Task, TunedSetting
 
 from .test_tuning import WEIGHTS, spec, task, told, world
 
@@ -30,7 +30,7 @@ AS_IT_IS = Result((9.0, 9.0), 9)
 
 
 class Time:
-    """A clock that is set."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -55,7 +55,7 @@ def together(storage: str, of: Task, trials: int, number: int = 0) -> Search:
 
 
 def result_of(settings: Settings) -> Result:
-    """What a simulation might say."""
+    """Return a possible result of a simulation."""
     values = [int(value) for value in settings.values()]
     return Result((float(sum(values)), float(values[0])), sum(values))
 
@@ -78,7 +78,7 @@ def states(study: SharedStudy) -> list[str]:
 def test_one_worker_finds_what_it_finds_without_a_storage(tmp_path: Path, url: str, knobs: tuple[TunedSetting, ...], trials: int) -> None:
     of = task(world(1), *knobs, seed=3)
     alone = Search(of)
-    tune(of, alone, trials)
+    tune(alone, trials)
     shared = together(url.format(tmp_path), of, trials)
     assert told(shared) == told(alone)
     assert [trial.result.pending for trial in shared.trials] == [trial.result.pending for trial in alone.trials]

@@ -21,7 +21,8 @@ from placewright_lab.simulation.simulation import simulate
 from placewright_lab.simulation.workprocesses import WorkProcesses
 from placewright_lab.tune import weightsearch
 from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
-from placewright_lab.tune.weightsearch import STRATEGY, Search, Settings, Task, TunedSetting, tune, with_settings
+from placewright_lab.tune.sharedstudy import tune
+from placewright_lab.tune.weightsearch import STRATEGY, Search, Settings, Task, TunedSetting, with_settings
 
 from .answering import end_or_answer
 
@@ -47,7 +48,7 @@ def task(
 
 def searched(of: Task, trials: int, processes: int = 1) -> Search:
     search = Search(of)
-    tune(of, search, trials, processes)
+    tune(search, trials, processes)
     return search
 
 
@@ -56,7 +57,7 @@ def told(search: Search) -> list[tuple[int, Settings, tuple[float, ...]]]:
 
 
 def counted(outcome: Outcome, scenario: Scenario) -> tuple[int, int]:
-    """(pods that wait, nodes without a pod), from names alone."""
+    """Return the number of waiting pods and of nodes without a pod, from names alone."""
     used = nodes_of(outcome)
     names = {each["metadata"]["name"] for each in scenario.objects if each["kind"] == "Node"}
     return sum(name is None for name in used.values()), len(names - {*used.values()})
@@ -133,7 +134,7 @@ def test_an_interrupted_search_keeps_what_it_found() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tune(of, search, 16, 2, stop)
+        tune(search, 16, 2, stop)
     assert [trial.number for trial in search.trials] == [0, 1, 2, 3, 4]
     assert search.best in search.front
 
@@ -153,7 +154,7 @@ def test_settings_that_the_profile_cannot_have_are_refused_before_anything_is_si
     of = task(world(0), TunedSetting("ImageLocality", range(3)), base=off)
     search = Search(of)
     with pytest.raises(ProfileError, match=r"spec.weights.ImageLocality"):
-        tune(of, search, 5)
+        tune(search, 5)
     assert search.trials == []
 
 
