@@ -1,1 +1,1 @@
-"""The forms of patches, how lists and maps merge, and who owns which field."""
+"""The forms of patches, the merging of lists and maps, and the owners of fields."""

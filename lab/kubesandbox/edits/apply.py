@@ -102,14 +102,14 @@ def track_update(
         _replace(owners, other, owned.fields - change.removed - change.written, owned.time)
     before = owners.get(manager)
     fields = (before.fields if before else frozenset()) | change.written
-    # A manager that only removed fields keeps its fields, and gets no entry of its own.
+    # A manager that only removed fields keeps its fields, and gets no entry.
     if change.written:
         owners[manager] = _Owned(fields, now)
     _store(new, owners)
 
 
 def _owned_here(fields: FieldSet, subresource: str) -> FieldSet:
-    """Return the fields that this endpoint writes: status and metadata by the subresource `status`, else all but status."""
+    """Return the fields that this endpoint writes: status and metadata for the subresource `status`, or else all except status."""
     if subresource == "status":
         return frozenset(path for path in fields if path[0] in ("f:status", "f:metadata"))
     return frozenset(path for path in fields if path[0] != "f:status")
@@ -144,7 +144,7 @@ def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> PatchError
 
 
 def _prune(merged: Object, owners: _Owners, manager: Manager, mine: FieldSet, shape: Shape) -> None:
-    """Remove the fields that `manager` applied before and does not now, where no other manager owns a part of them."""
+    """Remove the fields that `manager` applied before and does not now, unless another manager owns a part of them."""
     before = owners.get(manager)
     if before is None:
         return
@@ -173,7 +173,7 @@ def _remove(value: Any, path: FieldPath, shape: Shape) -> None:
 
 
 def _merge(live: Any, sent: Any, shape: Shape) -> Any:
-    """Return a new value with all that `sent` says and what else `live` has; containers are never shared with `live`."""
+    """Return a new value with all of `sent` and the rest of `live`. It shares no containers with `live`."""
     if isinstance(sent, dict) and not shape.atomic:
         base = live if isinstance(live, dict) else {}
         names = [*base, *(name for name in sent if name not in base)]
@@ -214,7 +214,7 @@ def _owner_before_first_apply(current: Object | None, shape: Shape) -> _Owners:
 
 
 def _owners_after(old: Object, new: Object) -> _Owners:
-    """Return the owners after a write: those in the sent object, or the old ones where it has none or unreadable ones."""
+    """Return the owners after a write: those in the sent object if they are readable, or else the old ones."""
     if "managedFields" in new.get("metadata", {}):
         with suppress(ValueError):
             return _owners(new)
@@ -231,7 +231,7 @@ def _owners(obj: Object) -> _Owners:
 
 
 def _own(owners: _Owners, manager: Manager, fields: FieldSet, now: str) -> None:
-    """Make `fields` all that `manager` owns; the time moves only when they changed. Older versions of it go."""
+    """Make `fields` all fields of `manager`. The time moves only with a change of them. Older versions of the manager disappear."""
     same = [m for m in owners if (m.name, m.operation, m.subresource) == (manager.name, APPLY, manager.subresource)]
     before = owners.get(manager)
     for earlier in same:

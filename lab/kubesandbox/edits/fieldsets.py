@@ -1,8 +1,12 @@
-"""Sets of fields of an object: what a manager owns, in memory and in the FieldsV1 format of `managedFields`.
+"""Sets of an object's fields that a manager owns, in memory and in the FieldsV1 format of `managedFields`.
 
-A field is a path of encoded elements: `f:name` for a key of a map, `k:{"name":"web"}` for an element of a keyed list,
-`v:"a"` for an element of a set. A set of fields is a plain set of such paths, so owning, sharing and taking away are
-union, intersection and difference.
+A field is a path of encoded elements:
+
+- `f:name` for a key of a map
+- `k:{"name":"web"}` for an element of a keyed list
+- `v:"a"` for an element of a set
+
+A set of fields is a plain set of such paths. So union, intersection and difference compute owners.
 """
 
 from __future__ import annotations
@@ -63,7 +67,7 @@ def encode(fields: Iterable[FieldPath]) -> Object:
 
 
 def decode(tree: Object) -> FieldSet:
-    """Return the set behind a FieldsV1 tree; raises ValueError for anything else."""
+    """Return the set of a FieldsV1 tree. Raises ValueError for other data."""
     return frozenset(_decode(tree, ()))
 
 
@@ -78,7 +82,7 @@ def _decode(tree: object, path: FieldPath) -> Iterator[FieldPath]:
 
 
 def prefixes(fields: Iterable[FieldPath]) -> set[FieldPath]:
-    """Return all fields and everything that holds them."""
+    """Return all fields and everything that contains them."""
     return {path[:depth] for path in fields for depth in range(1, len(path) + 1)}
 
 
@@ -88,9 +92,9 @@ def fields_of(value: Object, shape: Shape) -> FieldSet:
 
 
 def _fields(value: Any, shape: Shape, path: FieldPath, *, holders: bool = False) -> Iterator[FieldPath]:
-    """Yield the fields inside `value`; with `holders` also the nested objects that hold them (written as a whole)."""
+    """Yield the fields inside `value`. With `holders`, also yield the nested objects that contain them."""
     if isinstance(value, dict) and value and not shape.atomic:
-        # The parts of built-in objects (spec, metadata) are always there; what is deeper inside mostly is optional.
+        # The parts of built-in objects (spec, metadata) are always there. Deeper parts are mostly optional.
         if holders and path[-1].startswith("f:") and (shape.optional or len(path) > 1):
             yield path
         for name, below in value.items():
@@ -158,7 +162,7 @@ def _compare_children(old: Object, new: Object, path: FieldPath, found: _Sets, n
 
 
 def text(path: FieldPath) -> str:
-    """Return a path as messages show it: `.spec.containers[name="web"].image`."""
+    """Return a path in the form for messages: `.spec.containers[name="web"].image`."""
     shown = ""
     for element in path:
         kind, value = element[:2], element[2:]

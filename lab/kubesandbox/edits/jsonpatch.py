@@ -94,6 +94,6 @@ def _counted(document: Any, path: str, *, inserts: bool = False) -> str:
 
 
 def _is_free(document: Any, path: str) -> bool:
-    """Whether the path leads to a key that its object does not have."""
+    """Return whether the path leads to a key that its object does not have."""
     holder, key = JsonPointer(path).to_last(document)
     return bool(path) and isinstance(holder, dict) and key not in holder

@@ -58,15 +58,15 @@ def apply_patch(current: Object | None, patch: object, content_type: str, terms:
     if not isinstance(patch, dict):
         raise PatchError(f"a patch is an object, found {type(patch).__name__}", code=400)
     if content_type == MERGE_PATCH:
-        merged: Object = merge(copy.deepcopy(current), patch)
+        merged: Object = merge(copy.deepcopy(current), copy.deepcopy(patch))
         return merged
     return strategic_merge(copy.deepcopy(current), patch, shape_of(terms.kind))
 
 
 def merge(value: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7386): null removes, objects merge, all else replaces. `value` may be changed."""
+    """Apply a JSON merge patch (RFC 7386): null removes, objects merge, others replace. `value` may change and share parts of `patch`."""
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
+        return patch
     result: Object = value if isinstance(value, dict) else {}
     for key, wanted in patch.items():
         if wanted is None:

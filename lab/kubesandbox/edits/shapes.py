@@ -1,8 +1,9 @@
-"""How lists and maps of an object merge: by key, as a set, or as one piece.
+"""The merge behaviour of lists and maps: by key, as a set, or as one piece.
 
-Strategic merge patches and server-side apply both need to know it, and disagree on details (a container's ports merge
-by `containerPort` in the one, by `containerPort` and `protocol` in the other). Custom resources have theirs in the schema of their
-definition, Kubernetes' own types in Kubernetes' own (`kubernetestypes`). What no shape names is a struct, its lists atomic.
+Strategic merge patches and server-side apply both need it, and differ in details. For instance, a container's ports merge by
+`containerPort` in the one, and by `containerPort` and `protocol` in the other. The shapes of custom resources are in the schemas of their
+definitions. Those of Kubernetes' own types are in Kubernetes' document (`kubernetestypes`). A value without a shape is a struct with atomic
+lists.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 class Shape:
     """The merge behaviour of one value.
 
-    `fields` are the named children; `free` says that other keys are user data (labels), each owned by itself.
-    `item` is the shape of list elements. For server-side apply a list is keyed (`keys`), a set (`is_set`) or atomic;
-    `atomic` makes a map one piece. For strategic merge a list merges by `merge_key`, as a set (`merge_set`) or is
-    replaced; `retain_keys` drops what the patch's `$retainKeys` does not name. `optional` objects are absent until
-    a manager writes them; it then owns the object itself beside its fields.
+    Attributes:
+        fields: named children.
+        free: True if other keys are user data (labels), each with its own owner.
+        item: shape of list elements.
+        keys, is_set: keys of a list, or True for a set, in server-side apply; other lists are atomic.
+        atomic: True if a map is one piece.
+        merge_key, merge_set: key by which a list merges, or True for a set, in strategic merge; other lists are replaced.
+        retain_keys: True if `$retainKeys` of the patch removes other keys.
+        optional: True for objects that are absent until a manager writes them, and then owns them besides their fields.
     """
 
     fields: Mapping[str, Shape] = field(default_factory=lambda: _NONE)
@@ -43,37 +48,37 @@ class Shape:
     optional: bool = False
 
     def child(self, name: str) -> Shape:
-        """Shape of the value under `name`; a plain one when nothing is known of it."""
+        """Return the shape of the value under `name`, a plain one for an unknown name."""
         return self.fields.get(name, PLAIN)
 
     @property
     def element(self) -> Shape:
-        """Shape of a list's elements."""
+        """Return the shape of a list's elements."""
         return self.item or PLAIN
 
     def key_of(self, element: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the values that identify `element` in a keyed list, None where one is missing."""
+        """Return the values that identify `element` in a keyed list, or None if one is missing."""
         return tuple(element.get(key, self.key_defaults.get(key)) for key in self.keys)
 
 
 PLAIN: Final = Shape()
 #: Keys of lists that Kubernetes fills in before it compares.
 _KEY_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({"protocol": "TCP"})
-#: Structs that are pointers in Go; nothing in the document says so, and of others it makes no difference here.
+#: Structs that are pointers in Go. The document does not tell it, and for others it makes no difference here.
 _OPTIONAL: Final = frozenset({"resource.v1.AllocationResult"})
-#: Where a schema is one value among others, its parts belong to no shape.
+#: Keywords of schemas with alternatives, whose parts belong to no shape.
 _OPAQUE: Final = "apiextensions.v1.JSONSchemaProps"
 
 
 def shape_of(kind: str, schema: Mapping[str, Any] | None = None) -> Shape:
-    """Return the shape of objects of `kind`; `schema` (openAPIV3Schema) decides for a custom resource."""
+    """Return the shape of objects of `kind`. For a custom resource, `schema` (openAPIV3Schema) decides."""
     if schema is None:
         return _defined(definitions_of(kind)[0]) if definitions_of(kind) else Shape({"metadata": _defined(METADATA)})
     return Shape({**from_schema(schema).fields, "metadata": _defined(METADATA)})
 
 
 def from_schema(schema: Mapping[str, Any], *, optional: bool = True) -> Shape:
-    """Return the shape that a schema describes with its `x-kubernetes-*`; `optional` says whether structs are, as in custom resources."""
+    """Return the shape of a schema with its `x-kubernetes-*`. `optional` is True for custom resources, whose structs may be absent."""
     strategy = schema.get("x-kubernetes-patch-strategy", "").split(",")
     if "$ref" in schema:
         return replace(_defined(schema["$ref"]), retain_keys="retainKeys" in strategy)
@@ -103,7 +108,7 @@ def from_schema(schema: Mapping[str, Any], *, optional: bool = True) -> Shape:
 
 @cache
 def _defined(name: str) -> Shape:
-    """Return the shape of a definition of Kubernetes' own."""
+    """Return the shape of one of Kubernetes' own definitions."""
     if name == _OPAQUE:
         return PLAIN
     made = from_schema(definitions()[name], optional=False)

@@ -124,7 +124,7 @@ def _identity(element: Any, key: str) -> Any:
 
 
 def _without_directives(value: Any) -> Any:
-    """Return `value` as it is stored: without nulls and directives, at any depth."""
+    """Return the stored form of `value`, without nulls and directives at any depth."""
     if isinstance(value, dict):
         return {k: _without_directives(v) for k, v in value.items() if v is not None and not k.startswith("$")}
     if isinstance(value, list):

@@ -23,17 +23,8 @@ def open_source(
 ) -> tuple[FileSource | ComparisonSource, WhatIfPages | None]:
     """Open a snapshot, a recording or a comparison. Implements `Additions`.
 
-    Args:
-        path: of the file.
-        largest: bytes of text that it may unpack to.
-        speed: seconds of a recording that pass in a second.
-        say: hears remarks about the file once it is read.
-
-    Returns:
-        The source of the pages, and the what-if pages, which a comparison has not.
-
-    Raises:
-        InputError: the file is none of these, or is damaged.
+    `largest` is the limit of unpacked bytes, `speed` the recorded seconds that pass in a second. `say` hears remarks about the file. Return
+    the source of the pages, and the what-if pages, which a comparison does not have. Raises `InputError` for another or damaged file.
     """
     comparison = read_comparison(path, largest)
     if comparison is not None:
@@ -48,31 +39,12 @@ def more_pages(at_hand: ClusterAtHand) -> WhatIfPages:
 
 
 def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
-    """Read a snapshot or a recording for the console.
-
-    Args:
-        path: of the file.
-        largest: bytes of text that it may unpack to.
-        speed: seconds of a recording that pass in a second.
-
-    Returns:
-        The source of the pages.
-
-    Raises:
-        InputError: the file is neither, or is damaged.
-    """
+    """Read a snapshot or a recording for the console, with the arguments of `open_source`. Raises `InputError`."""
     return OpenedFile(path, largest, _registry(), time.monotonic, speed).whole()
 
 
 def what_if_of(source: FileSource) -> WhatIfPages:
-    """Make the what-if pages, and have the source offer them.
-
-    Args:
-        source: of the cluster that is shown.
-
-    Returns:
-        The pages.
-    """
+    """Make the what-if pages, and have the source offer them."""
     pages = more_pages(source)
     source.can += pages.can
     return pages

@@ -1,4 +1,4 @@
-"""A comparison of profiles as the console's only page: the content of the report, from `compare` itself or from its JSON."""
+"""A comparison of profiles as the console's only page. `compare` itself or its JSON has the content of the report."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from placewright_console.pages.statedelta import Sections
 from placewright_lab.report.content import ReportContent
 
 _KIND: Final = "comparison"
-#: The keys of a comparison's JSON that tell it from any other document.
+#: Keys by which a comparison's JSON differs from any other document.
 _SCENARIO: Final = "scenario"
 _REPORT: Final = "report"
-#: Bytes of a first line that is looked at.
+#: Bytes of the first line that are read.
 _FIRST_LINE: Final = 2**20
 
 
@@ -29,16 +29,11 @@ class ComparisonSource(WorldSource):
     """Shows a comparison, and an empty cluster to a reader who asks for a node or a pod."""
 
     def __init__(self, content: ReportContent, name: str) -> None:
-        """Show a comparison.
-
-        Args:
-            content: of the report.
-            name: of the file, or of the scenario.
-        """
+        """Show the content of a report. `name` is that of the file, or of the scenario."""
         super().__init__(SeenWorld(in_tree(), 0.0), {}, time.monotonic)
         self._state: Sections = {
             "about": {"kind": _KIND, "source": name, "can": [_KIND]},
-            # As plain data, because rows are compared with each other.
+            # Rows are compared with each other, so they are plain data.
             _KIND: {_REPORT: msgspec.to_builtins(content)},
         }
 
@@ -48,17 +43,9 @@ class ComparisonSource(WorldSource):
 
 
 def read_comparison(path: Path, largest: int) -> ReportContent | None:
-    """Read what `placewright compare -o json` wrote.
+    """Read the output of `placewright compare -o json`. Return None for a file of another kind.
 
-    Args:
-        path: of the file.
-        largest: bytes of a file that is read.
-
-    Returns:
-        None for a file of another kind.
-
-    Raises:
-        InputError: the file cannot be read, is too large, or has no report that can be shown.
+    Raises `InputError` if the file cannot be read, has more than `largest` bytes, or has no report.
     """
     try:
         with path.open("rb") as file:
@@ -83,5 +70,5 @@ def read_comparison(path: Path, largest: int) -> ReportContent | None:
 
 
 def _may_begin(first: bytes, rest: bytes) -> bool:
-    """Whether a document may begin so. A snapshot is packed or has a whole object in each line, and may be too large to be read twice."""
+    """Return whether a document may begin in this way. A snapshot begins otherwise, and may be too large to read twice."""
     return first.lstrip().startswith(b"{") and (first.strip() == b"{" or not rest)

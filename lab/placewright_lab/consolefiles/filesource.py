@@ -1,4 +1,4 @@
-"""A file's world, which goes on as its recorder saw it go on."""
+"""The world of a file, with the changes that its recorder saw."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from placewright.kube.client import ApiClient
 from placewright_console.local.seenworld import SeenWorld
 from placewright_console.local.worldsource import WorldSource
 from placewright_console.local.worldtimeline import WorldTimeline
-from placewright_lab.snapshots.playback import SeenChange
+from placewright_lab.simulation.scenario import Happening
 
-#: Remarks about the file that the pages show.
+#: Number of remarks about the file that the pages show.
 _MOST_NOTES: Final = 20
 
 
@@ -20,15 +20,15 @@ class FileSource(WorldSource):
     """A file's cluster, its changes at their times, and the verdicts about its waiting pods."""
 
     def __init__(
-        self, world: SeenWorld, changes: Sequence[SeenChange], about: dict[str, Any], clock: Callable[[], float], speed: float = 1.0
+        self, world: SeenWorld, changes: Sequence[Happening], about: dict[str, Any], clock: Callable[[], float], speed: float = 1.0
     ) -> None:
         """Stand at the beginning.
 
         Args:
-            world: at the beginning.
-            changes: in order of time.
-            about: rows of the section `about`: what the file is.
-            clock: seconds, monotonic.
+            world: world at the beginning.
+            changes: changes in order of time.
+            about: rows of the section `about`, which describe the file.
+            clock: function that returns monotonic seconds.
             speed: seconds of the recording that pass in a second.
         """
         super().__init__(world, about, clock)
@@ -36,12 +36,8 @@ class FileSource(WorldSource):
         self._speed = speed
         self.begin(changes)
 
-    def begin(self, changes: Sequence[SeenChange]) -> None:
-        """Stand at the beginning, which is now.
-
-        Args:
-            changes: that follow, in order of time.
-        """
+    def begin(self, changes: Sequence[Happening]) -> None:
+        """Begin now, with these changes in order of time."""
         self._changes = changes
         self._applied = 0
         self._started = self._clock()
@@ -50,7 +46,7 @@ class FileSource(WorldSource):
 
     @property
     def writer(self) -> ApiClient | None:
-        """Implements `ClusterAtHand`: a file is only read."""
+        """None, because a file is only read. Implements `ClusterAtHand`."""
         return None
 
     async def current_world(self) -> SeenWorld:
@@ -58,11 +54,7 @@ class FileSource(WorldSource):
         return self.world
 
     def advance(self) -> bool:
-        """Apply the changes whose time has come, and evaluate waiting pods for a moment.
-
-        Returns:
-            Whether there is more to do at once.
-        """
+        """Apply the changes whose time has come, and evaluate waiting pods for a moment. Return whether there is more to do at once."""
         position = (self._clock() - self._started) * self._speed
         while self._applied < len(self._changes) and self._changes[self._applied].at <= position:
             self._apply(self._changes[self._applied])
@@ -77,8 +69,8 @@ class FileSource(WorldSource):
         """Return the rows of the section `about` that change."""
         return {**super().moment(), "changes": [self._applied, len(self._changes)]}
 
-    def _apply(self, change: SeenChange) -> None:
-        """Apply a change, or note that its object is not valid: the rest of the recording can still be looked at."""
+    def _apply(self, change: Happening) -> None:
+        """Apply a change, or note that its object is invalid. The rest of the recording is still shown."""
         assert self.timeline is not None
         self.timeline.until(change.at)
         try:

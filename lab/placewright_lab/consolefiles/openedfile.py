@@ -1,7 +1,6 @@
-"""A file that is opened while its pages are open already: they say how much of it is read, until the cluster is there.
+"""A file that is opened while its pages are shown. They tell the progress until the cluster is there.
 
-A file of a hundred thousand nodes takes a while. It is read and built in slices between which the server answers, instead of before it
-starts.
+A file of a hundred thousand nodes takes a while. So it is read and built in slices, and the server answers between them.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from placewright_lab.snapshots.playback import SeenFile, finished
 
 #: Seconds of reading between two looks at requests.
 _SLICE: Final = 0.03
-#: Seconds for which pages show why a file cannot be opened, before the console ends.
+#: Seconds for which pages show the error of a file, before the console ends.
 _LAST_WORD: Final = 1.0
-#: Rows of nodes that are made between two looks at the clock.
+#: Number of rows of nodes that are made between two looks at the clock.
 _ROWS: Final = 256
 _NOTHING: Final[Sections] = {"nodes": {}, "loads": {}, "queue": {}, "decisions": {}}
 
 
 class OpenedFile(FileSource):
-    """The source of a file, from the moment in which its header is read.
+    """The source of a file, from the moment at which its header is read.
 
     Example:
         source = OpenedFile(path, largest, registry, time.monotonic)
@@ -49,18 +48,15 @@ class OpenedFile(FileSource):
         speed: float = 1.0,
         say: Callable[[str], object] | None = None,
     ) -> None:
-        """Read the header.
+        """Read the header. Raises `InputError` if the file is neither a snapshot nor a recording.
 
         Args:
-            path: of a snapshot or a recording.
-            largest: bytes of text that it may unpack to.
-            registry: of plugins.
-            clock: seconds, monotonic.
+            path: path of a snapshot or a recording.
+            largest: limit of unpacked bytes.
+            registry: known plugins.
+            clock: function that returns monotonic seconds.
             speed: seconds of a recording that pass in a second.
-            say: hears the remarks about the file once it is read; None to keep them for the pages.
-
-        Raises:
-            InputError: the file is neither.
+            say: function that hears the remarks about the file; None to keep them for the pages.
         """
         self._file = SeenFile(path, largest)
         header = self._file.header
@@ -76,31 +72,20 @@ class OpenedFile(FileSource):
 
     @property
     def opening(self) -> bool:
-        """Whether the file is not wholly there yet."""
+        """True while the file is not read to its end."""
         return self._steps is not None
 
     def whole(self) -> Self:
-        """Open the rest of the file at once.
-
-        Returns:
-            The source itself.
-
-        Raises:
-            InputError: the file is damaged; the message names the line.
-        """
+        """Open the rest of the file at once, and return the source. Raises `InputError` with the line of a fault."""
         if self._steps is not None:
             finished(self._steps)
             self._steps = None
         return self
 
     def advance(self) -> bool:
-        """Open the file for a moment, or go on as the file does.
+        """Open the file for a moment, or play it on. Return whether there is more to do at once.
 
-        Returns:
-            Whether there is more to do at once.
-
-        Raises:
-            InputError: the file is damaged. Pages have shown it for a moment.
+        Raises `InputError` for a damaged file, after pages have shown the error for a moment.
         """
         if self._steps is None:
             return super().advance()
@@ -119,34 +104,33 @@ class OpenedFile(FileSource):
         return True
 
     def sections(self, rights: Rights) -> Sections:
-        """Return the state: how far the file is read, or what is in it."""
+        """Return the state: the progress of reading, or the content."""
         if self._steps is None:
             return super().sections(rights)
         every = max(self._file.promised, self._file.taken)
-        # Half of the way of an object is from the file, the other half into the cluster.
+        # Reading an object is half of the work, and adding it to the cluster is the other half.
         told: dict[str, Any] = {"opening": [(self._file.taken + self._put) / 2, every]}
         if self._problem is not None:
             told = {"failed": str(self._problem)}
         return {"about": {**self._about, "can": [], **told}, **_NOTHING}
 
     async def current_world(self) -> SeenWorld:
-        """Return the world, once it is whole. Implements `ClusterAtHand`."""
+        """Return the world after it is complete. Implements `ClusterAtHand`."""
         await self._whole.wait()
         return self.world
 
     def _opened(self) -> Generator[None, None, None]:
         with only_what_stays():
             yield from self._file.reading()
-            seen = self._file.cluster
-            for put in self.world.filling(seen):
+            for put in self.world.filling(self._file):
                 self._put = put
                 yield
             while self.refresh(_ROWS):
                 yield
-            self.begin(seen.changes)
+            self.begin(self._file.changes)
         if self._say is not None:
             for note in self.world.remarks:
                 self._say(note)
         self._whole.set()
-        # What was read stays. The collector would walk a million objects again and again, and the pages would stand still meanwhile.
+        # All objects stay. The collector would walk a million objects again and again, and the pages would stand still meanwhile.
         gc.freeze()

@@ -1,1 +1,1 @@
-"""Snapshots and recordings of a live cluster, and how names in them are replaced."""
+"""Snapshots and recordings of a live cluster, and the replacement of names in them."""

@@ -1,20 +1,19 @@
-"""Replaces names by made-up ones, so that a snapshot can be given away and places pods as before.
+"""Replaces names by made-up ones, so that users can give a snapshot away. It still places pods in the same way.
 
-Each text becomes a hash under a key that is drawn for the snapshot and kept nowhere; equal texts become equal ones, so selectors, owners,
-claims and volumes still find what they found. What placement reads more into than equality keeps just that:
+Each text becomes a hash under a key that belongs to the snapshot and is not stored. Equal texts become equal hashes. So selectors, owners,
+claims and volumes still find the same objects. Some texts mean more to placement, and keep this meaning:
 
-- Names decide ties (volumes of one size, victims that cost the same on two nodes), so made-up ones stand in the order of the real ones:
-  a number in that order, then the hash.
-- A claim of a generic ephemeral volume is called after its pod and volume.
+- Names decide ties, for instance between volumes of one size. So a made-up name is a number in the order of the real names, and the hash.
+- A claim of a generic ephemeral volume has the names of its pod and volume in its name.
 - Whole numbers stay in the values of labels that Gt or Lt compare.
-- A volume in several zones has them in one value, joined by `__`; its region is the beginning of its zones' names.
-- `nginx` and `nginx:latest` are one image; disks of AWS and Google have several ways to be written.
-- What no label can be still is none.
-- Expressions that choose devices stay, and with them the values of attributes of devices that some expression names; the values of other
-  attributes are only compared with each other. Names of devices and pools stand in their order, too.
+- A volume in several zones has them in one value, joined by `__`. Its region is the beginning of its zones' names.
+- `nginx` and `nginx:latest` are one image. Disks of AWS and Google have several spellings.
+- A text that cannot be a label stays such a text.
+- Expressions that choose devices stay, and so do values of the attributes that they name. Values of other attributes are only compared with
+  each other. Names of devices and pools keep their order, too.
 
-Kept are quantities, effects, operators, times, types of machines and systems, the names of resources, device classes, attributes,
-schedulers, drivers, provisioners and profiles, and the keys of labels and the finalizers that belong to Kubernetes.
+These stay unchanged: quantities, effects, operators, times, and types of machines and systems. So do the names of resources, device
+classes, attributes, schedulers, drivers, provisioners and profiles. Of Kubernetes, keys of labels and finalizers stay.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Json = Any
 
 _KEY_BYTES: Final = 32
 _READY_MADE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-#: Kinds whose names stay: names of products, and names that people use on a command line.
+#: Kinds whose names stay, because they name products, or because people use them on a command line.
 _PUBLIC_KINDS: Final = frozenset({"CSIDriver", "DeviceClass", PROFILE})
 _DEVICE_KINDS: Final = frozenset({"DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceSlice"})
 #: Label keys under these prefixes are Kubernetes' own, and so are the others named here.
@@ -62,7 +61,7 @@ _OWN_KEYS: Final = frozenset(
         GROUP_LABEL, "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.cinder.csi.openstack.org/zone",
     }
 )  # fmt: skip
-#: Labels whose values identify no user: systems, and types of machines, which say how many disks one takes.
+#: Labels whose values identify no user. The type of a machine also tells how many disks it takes.
 _PLAIN_LABELS: Final = re.compile(r"(beta\.)?kubernetes\.io/(os|arch)|(node|beta)\.kubernetes\.io/instance-type")
 _ZONES: Final = re.compile(r".*(^|[./])(zone|region)")
 _ZONE_SEPARATOR: Final = "__"
@@ -90,7 +89,7 @@ _NAMES: Final = frozenset(
         "containerName", "requestName", "pool", "device", "counterSet",
     }
 )  # fmt: skip
-#: Finalizers that are Kubernetes' own: under its domains, and a few without any.
+#: Kubernetes' own finalizers, under its domains, and a few without any.
 _OWN_FINALIZER: Final = re.compile(r"kubernetes|orphan|foregroundDeletion|([a-z0-9-]+\.)*(k8s|kubernetes)\.io/.*")
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IMAGES: Final = frozenset({"image", "reference", "names"})
@@ -103,14 +102,14 @@ _KEY_LISTS: Final = frozenset(
 
 @only_what_stays()
 def anonymised(lines: Sequence[bytes], key: bytes | None = None) -> list[bytes]:
-    """Return the objects, one a line, with made-up names; `key` only for who wants the same names again."""
+    """Return the objects, one a line, with made-up names. An explicit `key` gives the same names again."""
     objects = [msgspec.json.decode(line) for line in lines]
     mask = Mask(key or secrets.token_bytes(_KEY_BYTES), objects)
     return [msgspec.json.encode(mask.manifest(each)) for each in objects]
 
 
 class Mask:
-    """From real to made-up texts, for the objects of one snapshot. Texts that none of them has as its name may be asked for as well."""
+    """The map from real to made-up texts, for the objects of one snapshot. It also maps texts that are no object's name."""
 
     def __init__(self, key: bytes, objects: Iterable[Mapping[str, Json]]) -> None:
         self._key = key
@@ -132,7 +131,7 @@ class Mask:
         return self._names.get(text) or self.text(text)
 
     def text(self, text: str) -> str:
-        """Replace a text without a structure; an empty one stays empty."""
+        """Replace a text without a structure. An empty one stays empty."""
         return f"x{self._hash(text, 12)}" if text else text
 
     def claim(self, namespace: str, name: str) -> str:
@@ -156,11 +155,11 @@ class Mask:
         return self.text(value) if _LABEL_VALUE.fullmatch(value) else f"!{self.text(value)}"
 
     def attribute(self, name: str, value: str) -> str:
-        """Return the text that a device has as the attribute of that name."""
+        """Return the text of a device's attribute with this name."""
         return value if name.rpartition("/")[2] in self._expressed else self.text(value)
 
     def finalizer(self, text: str) -> str:
-        """Replace a finalizer's name; the number of finalizers stays."""
+        """Replace a finalizer's name. The number of finalizers stays."""
         return text if _OWN_FINALIZER.fullmatch(text) else f"placewright.invalid/{self.text(text)}"
 
     def request(self, text: str) -> str:
@@ -171,7 +170,7 @@ class Mask:
         """Return the name of an image, with or without a tag or digest."""
         place, at, digest = image.partition("@")
         if at:
-            way, colon, content = digest.partition(":")  # with the colon it is no name that lacks a tag
+            way, colon, content = digest.partition(":")  # the colon shows that the name has a tag
             return f"{self.text(place)}@{way}{colon}{self.text(content)}"
         tagged = place.rfind(":") > place.rfind("/")
         path, _, tag = place.rpartition(":") if tagged else (place, "", "")
@@ -186,7 +185,7 @@ class Mask:
         return ("vol-" if handle.startswith("vol-") else "") + self.text(handle)
 
     def _zone(self, zone: str) -> str:
-        """Part by part, as regions are the first parts of zones; blanks around it count for nothing."""
+        """Replace a zone part by part, because regions are the first parts of zones. Blanks around it do not count."""
         parts = zone.strip().split("-")
         if zone == "UNSPECIFIED" or not all(parts):
             return zone if zone in ("", "UNSPECIFIED") else self.text(zone)
@@ -229,7 +228,7 @@ class Mask:
         return {key: value if key in known else "yes" for key, value in made.items()}
 
     def _limits(self, text: str) -> str:
-        """Return the limits that a pod states itself; a text that is none stays none."""
+        """Return the limits in a pod's own text. A text that is no limit stays such a text."""
         try:
             limits = write_limits(read_limits(text))
         except DomainLimitError:
@@ -237,7 +236,7 @@ class Mask:
         return msgspec.json.encode(_Arguments(self).value("", msgspec.json.decode(limits))).decode()
 
     def _ephemeral_claims(self, objects: Iterable[Mapping[str, Json]]) -> Iterable[tuple[tuple[str, str], str]]:
-        """Claims are called `POD-VOLUME`; which pod that is matters where two pairs have the same name."""
+        """Return the claims that are called `POD-VOLUME`. If two pairs have the same name, the pod decides."""
         for pod in objects:
             for volume in (pod.get("spec") or {}).get("volumes") or () if pod["kind"] == "Pod" else ():
                 if "ephemeral" in volume:
@@ -246,7 +245,7 @@ class Mask:
 
 
 class _Walk:
-    """Goes through one object; every text is made up that is not known to stay."""
+    """Walks through one object, and replaces every text that is not known to stay."""
 
     def __init__(self, mask: Mask, kind: str, namespace: str) -> None:
         self._mask = mask
@@ -254,7 +253,7 @@ class _Walk:
         self._namespace = namespace
 
     def mapping(self, item: Mapping[str, Json], within: str = "") -> dict[str, Json]:
-        """One level; `within`: the field that holds it."""
+        """Replace the texts of one level in the field `within`."""
         made = {field: self._field(field, value, within) for field, value in item.items()}
         if "key" in item:
             made |= _keyed(self._mask, item, names=within == "matchFields")
@@ -297,7 +296,7 @@ class _Walk:
 
 
 class _DeviceWalk(_Walk):
-    """Goes through an object about devices, where some fields mean something else than they do elsewhere."""
+    """Walks through an object about devices, in which some fields have another meaning."""
 
     def _field(self, field: str, value: Json, within: str) -> Json:
         if field == "attributes":
@@ -316,7 +315,7 @@ class _DeviceWalk(_Walk):
 
 
 class _Arguments:
-    """Goes through a profile: labels that arguments of plugins name are made up, everything else stays."""
+    """Walks through a profile. It replaces labels in the arguments of plugins, and keeps the rest."""
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
@@ -333,7 +332,7 @@ class _Arguments:
         return {**made, "spec": spec}
 
     def value(self, field: str, value: Json) -> Json:
-        """Return a part of the arguments; `field`: its name."""
+        """Return a part of the arguments, in the field `field`."""
         if isinstance(value, list):
             return [self.value(field, each) for each in value]
         if isinstance(value, str):
@@ -349,7 +348,7 @@ class _Arguments:
 
 
 def _plain(manifest: Mapping[str, Json]) -> dict[str, Json]:
-    """Fields without private content, of an object that an installed plugin declares."""
+    """Return the fields without private content, of an object that an installed plugin declares."""
     for source in installed_sources():
         if source.reads(manifest.get("apiVersion"), manifest["kind"]):
             return {field: manifest[field] for field in source.plain_fields if field in manifest}
@@ -357,7 +356,7 @@ def _plain(manifest: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _selected(manifest: Mapping[str, Json], made: Mapping[str, Json]) -> dict[str, Json]:
-    """Keep labels and name that a plugin's source selects by: its package names them, and a reader selects by them."""
+    """Keep the labels and the name by which a plugin's source selects an object. The plugin's package names them."""
     kept: dict[str, Json] = {}
     for source in installed_sources():
         if source.reads(manifest.get("apiVersion"), manifest["kind"]):
@@ -371,7 +370,7 @@ def _selected(manifest: Mapping[str, Json], made: Mapping[str, Json]) -> dict[st
 
 
 def _keyed(mask: Mask, item: Mapping[str, Json], *, names: bool) -> dict[str, Json]:
-    """Mask a requirement, a taint or a toleration, whose key says what its values mean. `names`: it is about the node's name, a field."""
+    """Mask a requirement, a taint or a toleration by its key. `names` is True if it is about the node's name, a field."""
     key = item["key"]
     if names and key == NODE_NAME_FIELD:
         return {"values": [mask.name(each) for each in item["values"]]} | {"key": key} if item.get("values") else {"key": key}
@@ -388,7 +387,7 @@ def _labels(mask: Mask, labels: Mapping[str, str] | None) -> dict[str, str] | No
 
 
 def _compared_keys(item: Json) -> Iterable[str]:
-    """Keys of labels and taints whose values are compared as numbers."""
+    """Return the keys of labels and taints whose values are compared as numbers."""
     if isinstance(item, dict):
         if item.get("operator") in ("Gt", "Lt") and isinstance(item.get("key"), str):
             yield item["key"]
@@ -409,7 +408,7 @@ def _device_names(objects: Iterable[Mapping[str, Json]]) -> Iterable[str]:
 
 
 def _expressions(item: Json) -> Iterable[str]:
-    """Every CEL expression."""
+    """Yield every CEL expression."""
     if isinstance(item, dict):
         if isinstance(item.get("expression"), str):
             yield item["expression"]

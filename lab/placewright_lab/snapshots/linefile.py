@@ -1,7 +1,7 @@
-"""Files of JSON lines, gzipped or plain, read with bounds: no file, however made, takes more memory than its longest line may.
+"""Files of JSON lines, gzipped or plain, with bounds. Reading takes no more memory than the longest allowed line.
 
-Every error names the file and the line. A file that was cut off in its middle is an error, unless the reader has a use for what is there.
-A new one comes to stand under its name only when it is worth something, and its owner alone may read it.
+Every error names the file and the line. A file that was cut off is an error, unless the reader can use its beginning. A new file gets its
+name only when it is complete enough, and only its owner may read it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import Final, Self, TypeAlias
 from placewright.api.bad_input import InputError, bad_field
 from placewright.cli.options import LARGEST_MIB
 
-#: Bytes of text that a file may hold once it is unpacked; about a million pods.
+#: Bytes of text in an unpacked file, enough for about a million pods.
 LARGEST_TEXT: Final = LARGEST_MIB << 20
-#: Bytes. An API server takes no object above 1.5 MiB, and the lines are cut down from those.
+#: Bytes of a line. An API server takes no object above 1.5 MiB, and the lines have fewer fields.
 LONGEST_LINE: Final = 16 * 2**20
 _MAGIC: Final = b"\x1f\x8b"
 _PIECE: Final = 2**18
 _OWNER_ONLY: Final = 0o600
-#: Told, in words, that the file ends too early.
+#: Function that hears in words that the file ends too early.
 OnCut: TypeAlias = Callable[[str], None]
 
 
 @contextmanager
 def only_what_stays() -> Iterator[None]:
-    """Around work that makes many objects and no garbage: the collector would look through all of them again and again."""
+    """Stop the garbage collector during work that makes many objects and no garbage. It would look through all of them again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -45,10 +45,10 @@ def only_what_stays() -> Iterator[None]:
 
 
 def numbered_lines(path: Path, largest: int = LARGEST_TEXT, on_cut: OnCut | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield each line and its number, from 1; blank lines are skipped.
+    """Yield each line and its number, from 1, without blank lines.
 
-    Raises `InputError` for what cannot be read, for a damaged or cut file, and above `largest` bytes of text. With `on_cut`, what follows
-    the last whole line of a cut file is left out and told instead.
+    Raises `InputError` for an unreadable, damaged or cut file, and above `largest` bytes of text. With `on_cut`, a cut file ends after its
+    last whole line, and `on_cut` hears of it.
     """
     try:
         with path.open("rb") as file:
@@ -101,16 +101,16 @@ def _pieces(path: Path, file: BufferedReader, largest: int) -> Iterator[bytes]:
 
 
 class NewFile:
-    """A context in which `file` is written under a name of its own beside the wanted one; `stand` moves it there.
+    """A context in which `file` is written under a temporary name. `stand` moves it to the wanted name.
 
     Without `stand` nothing of it is left. Every failure to open, write or move is an `InputError` that names the file.
 
     Attributes:
-        file: open for writing.
+        file: file that is open for writing.
     """
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
-        """Raise `InputError` where there is a file of that name already, unless forced."""
+        """Raise `InputError` if the file exists already, unless forced."""
         self._path = path
         self._force = force
         self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -133,7 +133,7 @@ class NewFile:
             raise self._unwritable(error) from None
 
     def stand(self) -> None:
-        """Put the written part on disk under its name; more may be written afterwards."""
+        """Put the written part on disk under its name. The caller may write more afterwards."""
         self.file.flush()
         os.fsync(self.file.fileno())
         refuse_to_overwrite(self._path, force=self._force)
@@ -144,6 +144,6 @@ class NewFile:
 
 
 def refuse_to_overwrite(path: Path, *, force: bool) -> None:
-    """Raise `InputError` where there is a file of that name already, unless forced."""
+    """Raise `InputError` if the file exists already, unless forced."""
     if not force and path.exists():
         raise bad_field(str(path), "a file of that name", "a new name, or --force to replace it")

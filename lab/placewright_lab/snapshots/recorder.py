@@ -1,4 +1,4 @@
-"""The recorder: follows the objects of a live cluster that placement reads, and writes their changes into a file."""
+"""The recorder follows the objects of a live cluster that placement reads, and writes their changes into a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from placewright_lab.snapshots.snapshot import FORMAT_VERSION, RECORDING, Header
 
 #: Seconds of changes that a kill may cost.
 FLUSH_SECONDS: Final = 1.0
-#: Of gzip.
+#: Compression level of gzip.
 _LEVEL: Final = 6
 
 Told = Callable[[Act, Any], None]
@@ -31,7 +31,7 @@ Told = Callable[[Act, Any], None]
 
 @dataclass(slots=True)
 class Recorded:
-    """The result of a recording; `counts` at its beginning, `acts` since then."""
+    """The result of a recording, with `counts` at its beginning, and `acts` since then."""
 
     counts: dict[str, int] = field(default_factory=dict)
     acts: Counter[str] = field(default_factory=Counter)
@@ -40,13 +40,13 @@ class Recorded:
 
 
 class ChangeSink:
-    """News of one collection, cut down to what placement reads; a pod that has ended is no pod any more."""
+    """Takes the changes of one collection, cut down to the fields that placement reads. A pod that has ended counts as gone."""
 
     def __init__(self, told: Told) -> None:
         self._told = told
 
     def changed(self, old: Any | None, new: Any) -> None:
-        """Appeared or changed; passed on only when placement could see it."""
+        """Pass an object on that is new, or that has a change that placement reads."""
         before = None if old is None or ended(old) else pruned(old)
         if ended(new):
             if before is not None:
@@ -57,7 +57,7 @@ class ChangeSink:
             self._told(Act.ADDED if before is None else Act.MODIFIED, after)
 
     def deleted(self, old: Any) -> None:
-        """Gone."""
+        """Pass on that an object is gone."""
         if not ended(old):
             self._told(Act.DELETED, old)
 
@@ -74,7 +74,7 @@ class Recorder:
     """Records one cluster into one file.
 
     Attributes:
-        recorded: how it stands.
+        recorded: result so far.
     """
 
     def __init__(self, client: ApiClient, found: Readable, clock: Callable[[], float] = time.monotonic) -> None:
@@ -87,9 +87,9 @@ class Recorder:
         self._reflectors = Reflectors([Reflector(client, source, ChangeSink(self._note)) for source in found.sources])
 
     async def run(self, new: NewFile, stop: asyncio.Event, begun: Callable[[Recorded], None], seconds: float | None = None) -> Recorded:
-        """Record until `stop`, or for that many seconds; `begun` hears when the beginning is on disk under its name.
+        """Record until `stop`, or for that many seconds. `begun` hears when the beginning is on disk under its name.
 
-        Stopped before that, nothing is left. Raises `OSError` when the file cannot be written; what was flushed before can be read.
+        An earlier end leaves nothing. Raises `OSError` if the file cannot be written. Flushed lines stay readable.
         """
         self._reflectors.start()
         stopped = asyncio.create_task(stop.wait())
@@ -121,7 +121,7 @@ class Recorder:
         return True
 
     def _write_beginning(self, out: gzip.GzipFile) -> None:
-        """All in one go, so that every change is either in it or after it."""
+        """Write the beginning at once, so that every change is either in it or after it."""
         stores = [one.store.values() for one in self._reflectors.members]
         items = [pruned(item) for store in stores for item in store if not ended(item)]
         self.recorded.counts = dict(Counter(map(kind_of, items)))
@@ -166,14 +166,14 @@ class Recorder:
         try:
             self._out.write(shown)
         except OSError as error:
-            # A sink's failure is caught where it is called; who waits must hear of this one.
+            # The caller of a sink catches its failure, but the waiter must hear of this one.
             self._failed.set_exception(error)
             return
         self.recorded.acts[act] += 1
 
 
 def _last_words(item: Any) -> bytes:
-    """Return the last line of an object that is gone: its identity, and, of a pod that ended by itself, its phase."""
+    """Return the last line of an object that is gone. It has its identity, and the phase of a pod that ended by itself."""
     meta = item.metadata
     head = msgspec.structs.replace(type(item)().metadata, name=meta.name, namespace=meta.namespace, uid=meta.uid)
     gone = type(item)(metadata=head)

@@ -1,8 +1,8 @@
 """Recordings: a snapshot, and the changes in the cluster from then on.
 
-After the header and the objects come changes, a line each: `{"at": seconds, "act": "ADDED", "object": {…}}`. Changed means: in what
-placement reads. The recorded cluster had a scheduler too. Its decisions are taken out, and told apart, so that another may decide:
-pods come without a node, and one that ended by itself says how long it ran, not when it was gone.
+After the header and the objects come changes, a line each: `{"at": seconds, "act": "ADDED", "object": {…}}`. Changes of fields that
+placement does not read are left out. The recorded cluster had a scheduler, too. A replay removes its decisions, so that another scheduler
+can decide: pods come without a node, and a pod that ended by itself tells how long it ran.
 """
 
 from __future__ import annotations
@@ -29,11 +29,22 @@ _ObjectKey = tuple[str, str, str]
 
 
 class ChangeLine(msgspec.Struct, frozen=True):
-    """One change; `at` in seconds after the beginning. A deleted object has kind, name, namespace and uid; a finished pod has its phase."""
+    """A change, with `at` in seconds after the beginning. A deleted object has kind, name, namespace and uid; a finished pod its phase."""
 
     at: float
     act: Act
     object: msgspec.Raw
+
+
+def read_change(line: bytes, where: str, earliest: float) -> Happening:
+    """Read a change that is not earlier than the one before. Raises `InputError` naming `where`."""
+    try:
+        change = msgspec.json.decode(line, type=ChangeLine)
+    except DECODE_ERRORS as problem:
+        raise bad_field(where, str(problem), "one change as JSON: at, act and object") from None
+    if not (math.isfinite(change.at) and change.at >= earliest):
+        raise bad_field(f"{where}: at", change.at, f"seconds, {earliest:g} or more, as the line before says")
+    return Happening(change.at, change.act, checked_object(change.object, where)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +52,12 @@ class Recording:
     """A recording as read.
 
     Attributes:
-        scenario: the cluster at the beginning, and what others than the scheduler did.
-        profiles: those of the beginning.
-        recorded_nodes: by uid, where the recorded scheduler put the pods that came to nodes during the recording.
-        recorded_at: when each of them was seen there, seconds after the beginning.
-        seconds: when the last change was seen.
-        notes: what a person should know.
+        scenario: cluster at the beginning, and later changes by other writers than the scheduler.
+        profiles: profiles at the beginning.
+        recorded_nodes: nodes that the recorded scheduler chose during the recording, by uid of the pod.
+        recorded_at: seconds after the beginning at which each of these pods was seen on its node.
+        seconds: seconds after the beginning of the last change.
+        notes: remarks for people.
     """
 
     header: Header
@@ -60,10 +71,10 @@ class Recording:
 
 @only_what_stays()
 def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collection[str] | None = None) -> Recording:
-    """Read a recording; of one that was cut off, its whole lines.
+    """Read a recording. If it was cut off, read its whole lines.
 
-    `schedulers`: whose pods are to be decided about anew (None: all schedulers'); other pods stand where they were put, when they were.
-    Raises `InputError` with the line of what is wrong, and above `largest` bytes of text.
+    A replay decides anew about pods of `schedulers`, or of all schedulers for None. Other pods go to their recorded nodes. Raises
+    `InputError` with the line of the fault, and above `largest` bytes of text.
     """
     notes: list[str] = []
     lines = numbered_lines(path, largest, notes.append)
@@ -75,7 +86,7 @@ def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collecti
         if not number:
             break
         beginning.take(number, line)
-    beginning.check(header)
+    beginning.names.check(header)
     replay = _Replay(path, beginning.objects, beginning.profiles, schedulers)
     for number, line in lines:
         replay.take(f"{path}: line {number}", line)
@@ -100,7 +111,7 @@ class _Replay:
     now: float = 0.0
     profile_changes: int = 0
     _there: dict[_ObjectKey, str] = field(default_factory=dict)
-    #: Of pods that the replay has to place, by uid: what was last told.
+    #: The last content of pods that the replay has to place, by uid.
     _shown: dict[str, Manifest] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,14 +125,9 @@ class _Replay:
         return self._follow(manifest)
 
     def take(self, where: str, line: bytes) -> None:
-        """One more change; raises `InputError`."""
-        try:
-            change = msgspec.json.decode(line, type=ChangeLine)
-        except DECODE_ERRORS as problem:
-            raise bad_field(where, str(problem), "one change as JSON: at, act and object") from None
-        if not (math.isfinite(change.at) and change.at >= self.now):
-            raise bad_field(f"{where}: at", change.at, f"seconds, {self.now:g} or more, as the line before says")
-        manifest, _ = checked_object(change.object, where)
+        """Take one more change. Raises `InputError`."""
+        change = read_change(line, where, self.now)
+        manifest = change.manifest
         self._check_order(where, change.act, manifest)
         self.now = change.at
         if manifest["kind"] == PROFILE:
@@ -129,7 +135,7 @@ class _Replay:
         elif manifest["kind"] == "Pod":
             self.happenings += self._pod(change.act, manifest)
         else:
-            self.happenings.append(Happening(self.now, change.act, manifest))
+            self.happenings.append(change)
 
     def _check_order(self, where: str, act: Act, manifest: Manifest) -> None:
         key, uid = _key(manifest), _uid(manifest)
@@ -172,7 +178,7 @@ class _Replay:
             yield Happening(self.now, Act.DELETED, manifest)
 
     def _is_open(self, pod: Manifest) -> bool:
-        """Is it to be decided where the pod goes?"""
+        """Return whether a replay decides where the pod goes."""
         ours = self.schedulers is None or (pod.get("spec") or {}).get("schedulerName", DEFAULT_SCHEDULER_NAME) in self.schedulers
         return ours and not _belongs_to_a_node(pod)
 
@@ -193,7 +199,7 @@ def undecided(pod: Manifest) -> Manifest:
 
 
 def _belongs_to_a_node(pod: Manifest) -> bool:
-    """Return whether a pod is static: no scheduler places it on its node."""
+    """Return whether a pod is static, which no scheduler places on its node."""
     owners = pod["metadata"].get("ownerReferences") or ()
     return bool(_node(pod)) and any(owner.get("kind") == "Node" for owner in owners)
 

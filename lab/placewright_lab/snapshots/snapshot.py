@@ -1,13 +1,14 @@
-"""Snapshots: a file with the objects of a cluster that the scheduler reads, at one moment.
+"""Snapshots: files with the objects of a cluster that the scheduler reads, at one moment.
 
-JSON lines, gzipped. The first is a header, then comes one object a line, each cut down to what placement reads (`pruning`), in the order
-in which the API server listed them: the order of nodes decides nothing but the draw among equals, and is kept for that.
+The file has gzipped lines of JSON. The first line is a header. Each other line has an object with the fields that placement reads. Objects
+keep the order in which the API server listed them, because the draw among equal nodes depends on it.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,12 +36,12 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The first line.
 
     Attributes:
-        placewright: what the file is: `snapshot` or `recording`.
-        version: of the format.
-        taken: when, in RFC 3339.
-        server: what the API server is, for people.
-        counts: by kind, how many objects follow; of a recording, how many there are at its beginning.
-        anonymised: names in it are made up.
+        placewright: kind of the file: `snapshot` or `recording`.
+        version: version of the format.
+        taken: RFC 3339 time.
+        server: name of the API server, for people.
+        counts: number of objects by kind; in a recording, of the objects at its beginning.
+        anonymised: True if names are made up.
         left_out: collections that could not be read.
     """
 
@@ -54,7 +55,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _Claim(msgspec.Struct, frozen=True):
-    """The fields of a header that tell whether the rest can be read."""
+    """The fields of a header that tell whether the rest is readable."""
 
     placewright: str
     version: int
@@ -68,7 +69,7 @@ class Names(msgspec.Struct, frozen=True):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Which object a line has, read without the rest of it."""
+    """Kind and names of an object, read without the rest of its line."""
 
     kind: str
     metadata: Names
@@ -80,7 +81,7 @@ _IDENTITY: Final = msgspec.json.Decoder(Identity)
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot as read; `objects` in the order of the file, without the profiles."""
+    """A snapshot, with `objects` in the order of the file, without the profiles."""
 
     path: Path
     header: Header
@@ -89,12 +90,12 @@ class Snapshot:
 
     @property
     def scenario(self) -> Scenario:
-        """The cluster as it stood, and nothing that happens in it."""
+        """The cluster in its recorded state, without later changes."""
         return Scenario(source_of(self.path, self.header), self.objects)
 
 
 def source_of(path: Path, header: Header) -> str:
-    """Where a scenario comes from, for people."""
+    """Return the origin of a scenario, for people."""
     return f"{path} ({header.server or 'an API server'}, {header.taken})"
 
 
@@ -104,19 +105,19 @@ def read_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Scenario:
 
 
 def profiles_in(path: Path, largest: int = LARGEST_TEXT) -> Sequence[SchedulingProfile]:
-    """Return the profiles that the cluster of a snapshot had; raises as `read_snapshot` does."""
+    """Return the profiles of the cluster in a snapshot. Raises the errors of `read_snapshot`."""
     return open_snapshot(path, largest).profiles
 
 
 @only_what_stays()
 def open_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Snapshot:
-    """Return all of a snapshot; raises as `read_snapshot` does."""
+    """Return all of a snapshot. Raises the errors of `read_snapshot`."""
     lines = numbered_lines(path, largest)
     header = read_header(lines, path, SNAPSHOT)
     gathered = ObjectLines(path)
     for number, line in lines:
         gathered.take(number, line)
-    gathered.check(header)
+    gathered.names.check(header)
     return Snapshot(path, header, gathered.objects, gathered.profiles)
 
 
@@ -141,82 +142,55 @@ def read_header(lines: Iterator[tuple[int, bytes]], path: Path, wanted: str) -> 
         raise InputError(f"{where}: {problem}") from None
 
 
+class SeenNames:
+    """The objects of a file that were read so far: their names, and their number by kind."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: set[tuple[str, str, str]] = set()
+        self._counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def add(self, where: str, kind: str, struct: type[Any], meta: ObjectMeta | Names) -> None:
+        """Note an object. `struct` tells kinds of one name apart. Raises `InputError` for an object that the file had already."""
+        key = (struct.__name__, meta.namespace, meta.name)
+        if key in self._seen:
+            raise bad_field(where, f"{kind} {meta.namespace}/{meta.name} again", "every object once")
+        self._seen.add(key)
+        self._counts[kind] += 1
+
+    def check(self, header: Header) -> None:
+        """Raise `InputError` if the file does not have all objects that its header promises."""
+        for kind, promised in header.counts.items():
+            if (found := self._counts[kind]) != promised:
+                raise bad_field(f"{self._path}: {shown(kind)}", f"{found} objects", f"{promised}, as its header says: it is not whole")
+
+
 class ObjectLines:
-    """Gathers the objects of a file line by line, and looks at each; raises `InputError` naming the line."""
+    """Gathers the objects of a file line by line, and checks each. Raises `InputError` naming the line."""
 
     def __init__(self, path: Path) -> None:
         self.objects: list[Manifest] = []
         self.profiles: list[SchedulingProfile] = []
+        self.names = SeenNames(path)
         self._path = path
-        self._seen: set[tuple[str, str, str]] = set()
-        self._counts: dict[str, int] = {}
 
     def take(self, number: int, line: bytes) -> None:
-        """One more object."""
+        """Take one more object."""
         where = f"{self._path}: line {number}"
         manifest, item = checked_object(line, where)
         kind = str(manifest["kind"])
-        refuse_twice(self._seen, where, kind, type(item), item.metadata)
-        self._counts[kind] = self._counts.get(kind, 0) + 1
+        self.names.add(where, kind, type(item), item.metadata)
         if kind == PROFILE:
             self.profiles.append(item)
         else:
             self.objects.append(manifest)
 
-    def check(self, header: Header) -> None:
-        """Is all there that the header promises?"""
-        check_counts(self._path, header, self._counts)
-
-
-def check_counts(path: Path, header: Header, counts: Mapping[str, int]) -> None:
-    """Refuse a file that does not have all objects that its header promises.
-
-    Args:
-        path: of the file.
-        header: of the file.
-        counts: objects that were read, by kind.
-
-    Raises:
-        InputError: there are more or fewer of a kind.
-    """
-    for kind, promised in header.counts.items():
-        found = counts.get(kind, 0)
-        if found != promised:
-            raise bad_field(f"{path}: {shown(kind)}", f"{found} objects", f"{promised}, as its header says: it is not whole")
-
-
-def refuse_twice(seen: set[tuple[str, str, str]], where: str, kind: str, struct: type[Any], meta: ObjectMeta | Names) -> None:
-    """Note an object, and refuse it where it was noted before.
-
-    Args:
-        seen: the objects so far.
-        where: file and line.
-        kind: of the object.
-        struct: of the kind: kinds of one name may have several.
-        meta: its names.
-
-    Raises:
-        InputError: the file has the object twice.
-    """
-    key = (struct.__name__, meta.namespace, meta.name)
-    if key in seen:
-        raise bad_field(where, f"{kind} {meta.namespace}/{meta.name} again", "every object once")
-    seen.add(key)
-
 
 def identified(raw: bytes | msgspec.Raw, where: str) -> tuple[Identity, type[Any]]:
-    """Find out which object a line has.
-
-    Args:
-        raw: the object as JSON.
-        where: file and line.
-
-    Returns:
-        Kind and name, and the struct of the kind.
-
-    Raises:
-        InputError: it is no object of a known kind, or has no name.
-    """
+    """Return kind and name of the object in a line, and the struct of the kind. Raises `InputError` for an unknown kind or no name."""
     try:
         identity = _IDENTITY.decode(raw)
     except DECODE_ERRORS as problem:
@@ -230,7 +204,7 @@ def identified(raw: bytes | msgspec.Raw, where: str) -> tuple[Identity, type[Any
 
 
 def checked_object(raw: bytes | msgspec.Raw, where: str) -> tuple[Manifest, Any]:
-    """Return an object as plain data and as the struct of its kind; raises `InputError`."""
+    """Return an object as plain data and as the struct of its kind. Raises `InputError`."""
     _, struct = identified(raw, where)
     try:
         return msgspec.json.decode(raw, type=dict[str, Any]), msgspec.json.decode(raw, type=struct)
@@ -242,9 +216,9 @@ def checked_object(raw: bytes | msgspec.Raw, where: str) -> tuple[Manifest, Any]
 
 
 def write_snapshot(path: Path, header: Header, lines: Iterable[bytes], *, force: bool = False) -> int:
-    """Write a snapshot that only its owner may read; the name stands for a whole file or for what stood there before.
+    """Write a snapshot that only its owner may read, in one step, and return its size in bytes.
 
-    Returns its size in bytes. Raises `InputError` where there is a file already, unless forced, and where it cannot be written.
+    Raises `InputError` if the file exists already, unless forced, and if it cannot be written.
     """
     with NewFile(path, force=force) as new:
         with gzip.GzipFile(fileobj=new.file, filename="", mode="wb", compresslevel=6) as packed:

@@ -1,8 +1,12 @@
-"""Finds out what a changed profile would do on the cluster that the console shows.
+"""Tries a changed profile on the cluster that the console shows.
 
-Three questions: which waiting pods would fit that do not now, and the other way round; how full nodes would be if the waiting pods were
-placed; and which placements of the last hour would have been others. The answers about the profile as it is are kept, so that a further
-change needs its own answers alone.
+It answers three questions:
+
+- Which waiting pods would fit that do not fit now, and which would not fit any more?
+- How full would nodes be if the waiting pods were placed?
+- Which placements of the last hour would differ?
+
+The answers about the unchanged profile are kept, so that a further change needs its own answers alone.
 """
 
 from __future__ import annotations
@@ -21,11 +25,12 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_evaluator
 from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.resolve import resolve
+from placewright_console.local.seenworld import SeenWorld
 from placewright_lab.figures.fragmentation import PodClass
 from placewright_lab.whatif.whatifanswer import Answer, Line, Lines, Subject, TriedProfile
 from placewright_lab.whatif.whatifpatch import ChangedProfile, changed, settable_weights, shown_spec, taken_along
 from placewright_lab.whatif.whatifplacements import LastHour, Mix
-from placewright_lab.whatif.whatifworld import TrialCluster, TriedWorld
+from placewright_lab.whatif.whatifworld import TrialCluster
 
 #: Seconds for which the copy of a changing cluster serves, so that the answers about two changes can be compared.
 _FRESH_SECONDS: Final = 10.0
@@ -33,7 +38,7 @@ _FRESH_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A profile as it is, and the answers about it on the copy as it is."""
+    """A profile without a change, and the answers about it on the current copy."""
 
     profile: SchedulingProfile
     resolved: ResolvedProfile | None
@@ -45,15 +50,10 @@ class WhatIf:
     """Answers questions about changes of profiles, one at a time."""
 
     def __init__(self, registry: Registry, clock: Callable[[], float]) -> None:
-        """Know no cluster yet.
-
-        Args:
-            registry: of plugins.
-            clock: seconds, monotonic.
-        """
+        """Know no cluster yet. `clock` returns monotonic seconds."""
         self._registry = registry
         self._clock = clock
-        self._world: TriedWorld | None = None
+        self._world: SeenWorld | None = None
         self._trial: TrialCluster | None = None
         self._mix: tuple[PodClass, ...] = ()
         self._hour = LastHour()
@@ -61,12 +61,8 @@ class WhatIf:
         self._copied = 0.0
         self._known: _Known | None = None
 
-    def form(self, world: TriedWorld) -> Line:
-        """Return what the page needs to ask: the profiles, their weights in effect, and the schema of their fields.
-
-        Args:
-            world: that the console shows.
-        """
+    def form(self, world: SeenWorld) -> Line:
+        """Return the form of the page: the profiles, their weights in effect, and the schema of their fields."""
         schema = editor_schema(self._registry)
         pods = Counter(pod.scheduler_name for pod in world.pending.values())
         pods.update(each.pod.scheduler_name for each in world.cluster.placements())
@@ -89,23 +85,16 @@ class WhatIf:
 
     # --- the copy ----------------------------------------------------------------------------------------------------------------
 
-    def is_fresh(self, world: TriedWorld) -> bool:
+    def is_fresh(self, world: SeenWorld) -> bool:
         """Return whether the copy of the cluster still serves: nothing has changed since, or it was made some seconds ago."""
         fresh = self._changes == world.changes or self._clock() < self._copied + _FRESH_SECONDS
         return self._trial is not None and self._world is world and fresh
 
-    def prepared(self, world: TriedWorld) -> Iterator[None]:
-        """Bring the copy of the cluster up to date if it is not fresh. This has to run to its end before `answer`.
-
-        Args:
-            world: that the console shows.
-
-        Yields:
-            After each piece of work.
-        """
+    def prepared(self, world: SeenWorld) -> Iterator[None]:
+        """Bring the copy of the cluster up to date if it is not fresh, piece by piece. `answer` needs all pieces."""
         if self.is_fresh(world):
             return
-        # Where this does not run to its end, there is no copy, and the next one is made from nothing.
+        # If this does not run to its end, there is no copy, and the next one is made from nothing.
         trial, self._trial, self._known = self._trial if self._world is world else None, None, None
         trial = trial or TrialCluster(world)
         self._world, self._changes = world, world.changes
@@ -118,15 +107,10 @@ class WhatIf:
     # --- answers -----------------------------------------------------------------------------------------------------------------
 
     def answer(self, name: str, changes: Mapping[str, Any]) -> Lines:
-        """Answer what a change would do, on the copy that `prepared` made.
+        """Answer what a merge patch of a profile's `spec` would do, on the copy that `prepared` made.
 
-        Args:
-            name: of the profile.
-            changes: a merge patch of its `spec`, as `form` shows it.
-
-        Yields:
-            Lines with a `part`: `problems`, or `patch`, `basis`, then `waiting`, `placing` and `recent` several times each, and `end`. None
-            after each step without a line.
+        Lines have a `part`: `problems`, or `patch`, `basis`, then `waiting`, `placing` and `recent` several times each, and `end`. A step
+        without a line yields None.
         """
         began, profile = self._clock(), self._profile(name)
         if profile is None:
@@ -162,13 +146,13 @@ class WhatIf:
         return {"part": "patch", **taken_along(profile, made, self._registry), "weights": weights}
 
     def _claims(self, profile: SchedulingProfile) -> bool:
-        """Whether the profile has its schedulerName: the oldest profile of the name does."""
+        """Return whether the profile serves its schedulerName: of several profiles, the oldest one does."""
         assert self._world is not None
         return oldest_of(list(self._world.profiles), profile.spec.scheduler_name) is profile
 
     def _as_is(self, profile: SchedulingProfile) -> _Known:
         known = self._known
-        # An operator writes the status every few seconds, and each time the object is another one.
+        # An operator writes the status every few seconds, and each time there is a new object.
         if known is not None and _same(known.profile, profile):
             return known
         trial = self._trial
@@ -185,7 +169,7 @@ class WhatIf:
         return self._known
 
     def _after(self, known: _Known, made: ChangedProfile) -> TriedProfile:
-        """Return the changed profile; the same side where it decides as before."""
+        """Return the changed profile on trial. If it decides like before, return the same object as before."""
         assert made.profile is not None
         resolved = resolve(made.profile, self._registry)
         if known.resolved is not None and _decisive(resolved) == _decisive(known.resolved):
@@ -203,5 +187,5 @@ def _same(one: SchedulingProfile, other: SchedulingProfile) -> bool:
 
 
 def _decisive(profile: ResolvedProfile) -> tuple[object, ...]:
-    """Return the parts of a profile that decide on which node a pod goes. Backoff and fairness, for two, do not."""
+    """Return the parts of a profile that decide on which node a pod goes. Backoff and fairness are no such parts."""
     return profile.points, profile.weights, profile.args, profile.settings.percentage_of_nodes_to_score

@@ -1,4 +1,4 @@
-"""The answer about one change: two profiles side by side on a trial cluster, with partial results first, in steps that do not take long."""
+"""The answer about one change: two profiles side by side on a trial cluster. Partial results come first, in short steps."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from placewright_lab.whatif.whatifplacements import RecentSample, chosen_again, 
 from placewright_lab.whatif.whatifworld import TrialCluster
 
 Line = dict[str, Any]
-#: Steps; a line where there is something to tell.
+#: Steps, each with a line or None.
 Lines = Generator[Line | None, None, None]
 #: Seconds until the first partial result, and between two of them.
 _FIRST: Final = 0.1
 _BETWEEN: Final = 0.3
-#: Seconds after which an answer ends, as far as it got.
+#: Seconds after which an answer ends early.
 MOST_SECONDS: Final = 30.0
 #: Pods, and groups of pods, that an answer names.
 _MOST_NAMED: Final = 50
@@ -34,14 +34,14 @@ _MOST_NAMED: Final = 50
 
 @dataclass(slots=True)
 class TriedProfile:
-    """One profile on the trial cluster, and what is known of it so far.
+    """One profile on the trial cluster, and the results so far.
 
     Attributes:
-        evaluator: None for a profile that cannot be used.
-        problem: why it cannot.
-        verdicts: about waiting pods, by uid.
-        nodes: of the waiting pods where all of them were placed; None before.
-        figures: of the cluster with them.
+        evaluator: evaluator of the profile; None for an invalid profile.
+        problem: reason why the profile is invalid.
+        verdicts: verdicts about waiting pods, by uid.
+        nodes: nodes of the waiting pods after all were placed; None before.
+        figures: figures of the cluster with these pods.
         again: nodes that it chooses now for pods of the last hour, by uid.
     """
 
@@ -59,13 +59,13 @@ class TriedProfile:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The cluster and the pods that both profiles are asked about.
+    """The cluster and the pods about which both profiles are asked.
 
     Attributes:
         trial: the cluster.
-        pods: the waiting pods of the profile, in the order of the queue.
-        recent: its placements of the last hour.
-        mix: by which fragmentation is judged.
+        pods: waiting pods of the profile, in the order of the queue.
+        recent: placements of the profile in the last hour.
+        mix: classes of pods that measure fragmentation.
     """
 
     trial: TrialCluster
@@ -75,16 +75,16 @@ class Subject:
 
 
 class Answer:
-    """Compares two profiles. Where both are the same `TriedProfile`, it tells how things stand."""
+    """Compares two profiles. If both are the same `TriedProfile`, it describes the present state."""
 
     def __init__(self, subject: Subject, before: TriedProfile, after: TriedProfile, clock: Callable[[], float]) -> None:
         """Ask nothing yet.
 
         Args:
-            subject: what they are asked about.
-            before: the profile as it is; what is found out about it is kept there.
-            after: the changed one.
-            clock: seconds, monotonic.
+            subject: cluster and pods of the question.
+            before: unchanged profile, which keeps the results about it.
+            after: changed profile.
+            clock: function that returns monotonic seconds.
         """
         self._subject = subject
         self._before = before
@@ -92,15 +92,11 @@ class Answer:
         self._clock = clock
         self._ends = clock() + MOST_SECONDS
         self._tells = clock() + _FIRST
-        #: Whether some of it was left out for want of time.
+        #: True if there was no time for all of it.
         self.cut = False
 
     def lines(self) -> Lines:
-        """Find out everything.
-
-        Yields:
-            Lines of the parts `waiting`, `placing` and `recent`: each takes the place of the earlier lines of its part.
-        """
+        """Find out everything. Each line of `waiting`, `placing` and `recent` takes the place of the earlier lines of its part."""
         for part in (self._waiting, self._placing, self._recent):
             try:
                 yield from part()
@@ -174,7 +170,7 @@ class Answer:
         }  # fmt: skip
 
     def _place(self, side: TriedProfile, number: int) -> Lines:
-        """Place the pods under one profile, measure, and take them back, also where the answer is given up in the middle."""
+        """Place the pods under one profile, measure, and take them back, also if the answer ends in the middle."""
         subject, trial = self._subject, self._subject.trial
         nodes: dict[str, NodeName | None] = {}
         steps = placed(trial, side.evaluator, subject.pods, self._before.nodes or {}, nodes)
@@ -185,7 +181,7 @@ class Answer:
                 yield {"part": "placing", "side": number, "tried": tried, "of": len(subject.pods)} if self._due() else None
             side.figures, side.nodes = figures(trial, subject.mix), nodes
         finally:
-            steps.close()  # takes back the members of a group that it is at
+            steps.close()  # takes back the members of a group that is under way
             trial.take_all_back(subject.pods)
 
     # --- the last hour -------------------------------------------------------------------------------------------------------------
@@ -230,6 +226,6 @@ def _told(pod: PodInfo, now: CurrentVerdict) -> PendingPod:
 
 
 def _by_reason(pods: Sequence[PendingPod]) -> list[Any]:
-    """Group pods by reasons as in the section `queue`, the largest first: reasons, number, namespace and names."""
+    """Group pods by reasons like in the section `queue`, the largest first: reasons, number, namespace and names."""
     rows = sorted(waiting_rows(pods, ALL_NAMESPACES).values(), key=lambda row: -row["count"])
     return [[row["reasons"], row["count"], row["namespace"], [name for name, _ in row["pods"]]] for row in rows[:_MOST_NAMED]]

@@ -1,8 +1,8 @@
-"""Writes a change that a person tried, by the person's own rights: the profile itself, or a shadow that tries the change beside it."""
+"""Writes a change that a person tried, with the person's own rights: to the profile itself, or to a shadow beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -38,9 +38,9 @@ class Applied(NamedTuple):
     """The result of a write.
 
     Attributes:
-        status: of HTTP; 200 where the API server stored the object.
-        said: one sentence for the person, with what the API server said.
-        object: as the API server stored it; None where it did not.
+        status: HTTP status; 200 if the API server stored the object.
+        said: sentence for the person, with the words of the API server.
+        object: object as the API server stored it; None if it did not.
     """
 
     status: int
@@ -49,21 +49,12 @@ class Applied(NamedTuple):
 
 
 async def apply_change(client: ApiClient, registry: Registry, seen: Seen, changes: Mapping[str, Any]) -> Applied:
-    """Patch a profile, and no other version of it than the one that was seen. The operator's writes of its status do not count as another.
+    """Patch the version of a profile that the person saw, with a merge patch of its `spec`. The client has the person's rights.
 
-    Args:
-        client: with the person's rights.
-        registry: of plugins.
-        seen: the version that the change is of.
-        changes: a merge patch of its `spec`, as the form shows it.
-
-    Returns:
-        The result.
+    Any other version is a conflict. The operator's writes of the status make no version.
     """
-    try:
-        current = await read_profile(client, seen.name)
-        if stale := _stale(seen, current):
-            return stale
+
+    async def write(current: Object) -> Applied:
         made = changed(profile_of(current), changes, registry)
         if made.problems:
             return _refused(made.problems)
@@ -71,44 +62,40 @@ async def apply_change(client: ApiClient, registry: Registry, seen: Seen, change
             return Applied(_INVALID, f"profile {seen.name}: nothing would change")
         change = ProfileChange(current, made.after, made.patch)
         stored = await ProfileWrite({"spec": made.patch}, merge=True, force=False).send(client, change, dry_run=False)
-    except (RequestError, InputError) as problem:
-        return _failed(seen, problem)
-    generation = stored["metadata"].get("generation")
-    said = f"the API server stored profile {seen.name} as generation {generation}; its status says whether it takes effect"
-    return Applied(_OK, said, stored)
+        generation = stored["metadata"].get("generation")
+        said = f"the API server stored profile {seen.name} as generation {generation}; its status says whether it takes effect"
+        return Applied(_OK, said, stored)
+
+    return await _written(client, seen, write)
 
 
 async def apply_shadow(client: ApiClient, registry: Registry, seen: Seen, changes: Mapping[str, Any]) -> Applied:
-    """Create a shadow with the changed settings beside a live profile.
+    """Create a shadow with the changed settings beside the version of a live profile that the person saw."""
 
-    Args:
-        client: with the person's rights.
-        registry: of plugins.
-        seen: the version of the live profile that the change is of.
-        changes: a merge patch of its `spec`, as the form shows it.
-
-    Returns:
-        The result.
-    """
-    try:
-        current = await read_profile(client, seen.name)
-        if stale := _stale(seen, current):
-            return stale
-        live = profile_of(current)
-        manifest = _shadow_of(live, changes, registry)
+    async def write(current: Object) -> Applied:
+        manifest = _shadow_of(profile_of(current), changes, registry)
         if not isinstance(manifest, dict):
             return _refused(manifest)
         name = str(manifest["metadata"]["name"])
-        answer = await client.post(PROFILES_PATH, msgspec.json.encode(manifest), {"fieldManager": FIELD_MANAGER})
-        stored = msgspec.json.decode(answer, type=Object)
-    except ApiError as problem:
-        if problem.reason == "AlreadyExists":
+        try:
+            answer = await client.post(PROFILES_PATH, msgspec.json.encode(manifest), {"fieldManager": FIELD_MANAGER})
+        except ApiError as problem:
+            if problem.reason != "AlreadyExists":
+                raise
             return Applied(CONFLICT, f"there is a profile {name} already: delete it first, or change it with kubectl")
-        return _failed(seen, problem)
+        said = f"the API server stored the shadow as profile {name}; it decides what {seen.name} decides, and binds nothing"
+        return Applied(_OK, said, msgspec.json.decode(answer, type=Object))
+
+    return await _written(client, seen, write)
+
+
+async def _written(client: ApiClient, seen: Seen, write: Callable[[Object], Awaitable[Applied]]) -> Applied:
+    """Write what follows from the current profile, unless the person saw another version of it."""
+    try:
+        current = await read_profile(client, seen.name)
+        return _stale(seen, current) or await write(current)
     except (RequestError, InputError) as problem:
         return _failed(seen, problem)
-    said = f"the API server stored the shadow as profile {name}; it decides what {seen.name} decides, and binds nothing"
-    return Applied(_OK, said, stored)
 
 
 def _shadow_of(live: SchedulingProfile, changes: Mapping[str, Any], registry: Registry) -> Object | tuple[Problem, ...]:

@@ -1,6 +1,7 @@
-"""The what-if page's requests: the form, a question with its answer as lines of JSON, and the writes, where the console may write.
+"""The requests of the what-if page: the form, a question with its answer in lines of JSON, and the writes.
 
-Questions are answered one after the other, in slices of the server's loop. A newer question of the same page ends the one before.
+Questions are answered one after the other, in slices of the server's loop. A newer question of the same page ends the one before. Writes
+need a console that may write.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from placewright.framework.registry import Registry
 from placewright.http.routes import SECURITY_HEADERS
 from placewright_console.local.clusterathand import ClusterAtHand
 from placewright_console.local.doorkeeper import DATA
+from placewright_console.local.seenworld import SeenWorld
 from placewright_lab.whatif.whatif import WhatIf
 from placewright_lab.whatif.whatifapply import Applied, Seen, apply_change, apply_shadow
-from placewright_lab.whatif.whatifworld import TriedWorld
 
-#: Bytes of a question or of a change: more than any profile has.
+#: Bytes of a question or of a change, more than any profile has.
 LARGEST_BODY: Final = 2**20
 #: Seconds of work between two turns of the loop.
 _SLICE: Final = 0.02
 _WRITE_SECONDS: Final = 30.0
-#: Pages that are told apart.
+#: Number of pages that are told apart.
 _MOST_PAGES: Final = 50
 _JSON: Final = "application/json"
 _FORBIDDEN: Final = 403
 _TOO_LARGE: Final = 413
 _NO_JSON: Final = 415
 _NO_CLUSTER: Final = 503
-#: Why the page has no buttons that write.
+#: The reason why the page has no buttons that write.
 READ_ONLY: Final = "This console only reads: `placewright console --allow-changes` may apply changes, with your own rights"
 
 
@@ -44,9 +45,9 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a question.
 
     Attributes:
-        profile: the name of its object.
-        changes: a merge patch of its `spec`, as the form shows it.
-        page: tells tabs apart: a newer question of one tab ends the one before.
+        profile: name of the profile's object.
+        changes: merge patch of its `spec`, as the form shows it.
+        page: name of a browser's tab, because a newer question of one tab ends the one before.
     """
 
     profile: str
@@ -58,11 +59,10 @@ class WantedWrite(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a write.
 
     Attributes:
-        profile: the name of its object.
-        uid: of the object that the person saw.
-        generation: of the version that the person saw.
-        changes: a merge patch of its `spec`, as the form shows it.
-        shadow: create a shadow with the change, instead of changing the profile.
+        profile: name of the profile's object.
+        uid, generation: object and version that the person saw.
+        changes: merge patch of its `spec`, as the form shows it.
+        shadow: True to create a shadow with the change, instead of changing the profile.
     """
 
     profile: str
@@ -76,12 +76,7 @@ class WhatIfPages:
     """Answers the what-if page."""
 
     def __init__(self, at_hand: ClusterAtHand, registry: Registry) -> None:
-        """Ask nothing yet.
-
-        Args:
-            at_hand: the cluster that the console shows.
-            registry: of plugins.
-        """
+        """Ask nothing yet. `at_hand` is the cluster that the console shows."""
         self._at_hand = at_hand
         self._registry = registry
         self._what_if = WhatIf(registry, time.monotonic)
@@ -97,11 +92,11 @@ class WhatIfPages:
 
     @property
     def under_way(self) -> bool:
-        """Whether a question is being answered, so that work that can wait should."""
+        """True while a question is being answered, so that less urgent work waits."""
         return self._lock.locked() or self._preparing is not None
 
     def routes(self) -> Iterable[web.RouteDef]:
-        """Return the routes; all need the session, by their path."""
+        """Return the routes by their path. All need the session."""
         return (
             web.get(f"{DATA}whatif", self._form),
             web.post(f"{DATA}whatif", self._ask),
@@ -136,14 +131,14 @@ class WhatIfPages:
 
     def _next(self, page: str) -> int:
         self._asked += 1
-        self._newest.pop(page, None)  # so that it stands last
+        self._newest.pop(page, None)  # so that it is the last one
         self._newest[page] = self._asked
         if len(self._newest) > _MOST_PAGES:
             del self._newest[next(iter(self._newest))]
         return self._asked
 
-    async def _prepared(self, world: TriedWorld) -> None:
-        """Have the copy prepared. The end of a question does not end that, or a person who goes on moving a slider would see no answer."""
+    async def _prepared(self, world: SeenWorld) -> None:
+        """Have the copy prepared, also after the end of the question. Otherwise a person who moves a slider would see no answer."""
         if self._preparing is not None:
             await asyncio.shield(self._preparing)
         if not self._what_if.is_fresh(world):
@@ -173,7 +168,7 @@ class WhatIfPages:
                     return
 
     async def _pause(self) -> float:
-        """Let the rest of the server have its turn; returns the time at which the next slice ends."""
+        """Let the rest of the server have its turn. Return the time at which the next slice ends."""
         await asyncio.sleep(0)
         return time.monotonic() + _SLICE
 
@@ -190,7 +185,7 @@ class WhatIfPages:
 
 
 async def _body(request: web.Request, kind: type[Any]) -> Any:
-    """Decode a body of JSON; return the refusal of one that is too long, or that another site's form could send. Raises `DecodeError`."""
+    """Decode a body of JSON, or refuse a body that is too long, or from another site's form. Raises `DecodeError`."""
     if request.content_type != _JSON:
         return _text(_NO_JSON, "a body of application/json is expected")
     text = b""

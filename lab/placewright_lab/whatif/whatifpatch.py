@@ -1,4 +1,4 @@
-"""A change of a profile: the changed profile or its problems, and the patch for people, as YAML, as a kubectl line and as a shadow."""
+"""A change of a profile: the changed profile or its problems, and the patch as YAML, as a kubectl line and as a shadow."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from kubesandbox.edits.patches import merge
 from placewright.api.profile import DECIDING, KIND, SHADOW, SchedulingProfile
 from placewright.cli.profiles.profilewrites import merge_patch
 from placewright.framework.registry import Registry
@@ -25,23 +27,23 @@ from placewright.profiles.resolve import resolve
 from placewright.profiles.validation import check_object
 
 Object = dict[str, Any]
-#: Names that the API server takes. A line for a shell is written for no other one.
+#: Names that the API server accepts. A line for a shell has no other ones.
 _NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _LONGEST_NAME: Final = 253
 _SHADOW_SUFFIX: Final = "-what-if"
-#: The name in a manifest of a profile that is no object, such as the default one of a file without profiles.
+#: Name in a manifest for a profile without an object, such as the default one of a file without profiles.
 _UNNAMED: Final = "default"
 
 
 class ChangedProfile(NamedTuple):
-    """A profile as it would be.
+    """A profile after a change.
 
     Attributes:
-        before: its `spec`, without the fields that have their default.
-        after: the same after the change.
-        patch: the changed fields, as a merge patch of `spec`.
-        problems: why the operator would refuse it; empty for none.
-        profile: None where there are problems.
+        before: its `spec` before, without fields with their default.
+        after: its `spec` after the change.
+        patch: changed fields, as a merge patch of `spec`.
+        problems: reasons why the operator would refuse it; empty for none.
+        profile: changed profile; None if there are problems.
     """
 
     before: Object
@@ -52,23 +54,14 @@ class ChangedProfile(NamedTuple):
 
 
 def shown_spec(profile: SchedulingProfile) -> Object:
-    """Return the `spec` of a profile for a form: without the fields that have their default, and without private keys."""
+    """Return the `spec` of a profile for a form, without fields with their default, and without private keys."""
     return without_keys(stated_spec(profile.spec), HIDDEN)
 
 
 def changed(profile: SchedulingProfile, changes: Mapping[str, Any], registry: Registry) -> ChangedProfile:
-    """Change a profile, and check it as the operator does.
-
-    Args:
-        profile: as it is.
-        changes: a merge patch (RFC 7386) of what `shown_spec` gives.
-        registry: of plugins.
-
-    Returns:
-        The profile after the change, or its problems.
-    """
+    """Change a profile with a merge patch (RFC 7386) of `shown_spec`, and check it like the operator."""
     before = stated_spec(profile.spec)
-    after = _with_keys(merged(without_keys(before, HIDDEN), changes), before)
+    after = _with_keys(merge(deepcopy(without_keys(before, HIDDEN)), changes), before)
     name = profile.metadata.name or _UNNAMED
     new, old = manifest_of(name, after), manifest_of(name, before)
     problems = tuple(check_object(new, old, registry))
@@ -79,27 +72,6 @@ def changed(profile: SchedulingProfile, changes: Mapping[str, Any], registry: Re
     except ProfileError as error:  # a change that changes nothing is not checked above
         return ChangedProfile(before, after, merge_patch(before, after), tuple(error.problems))
     return ChangedProfile(before, after, merge_patch(before, after), (), SchedulingProfile(metadata=profile.metadata, spec=read.spec))
-
-
-def merged(value: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7386).
-
-    Args:
-        value: stays as it is.
-        patch: null removes a field.
-
-    Returns:
-        The patched value.
-    """
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(value) if isinstance(value, Mapping) else {}
-    for key, each in patch.items():
-        if each is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), each)
-    return result
 
 
 def _with_keys(spec: Object, before: Mapping[str, Any]) -> Object:
@@ -122,17 +94,11 @@ def _with_key(extender: Any, known: Mapping[Any, Any]) -> Any:
 
 
 def taken_along(profile: SchedulingProfile, made: ChangedProfile, registry: Registry) -> Object:
-    """Write a change for people: what differs in effect, and texts to copy. Private keys are in none of them.
+    """Return the change for people: the differences in effect, and texts to copy, all without private keys.
 
-    Args:
-        profile: as it is.
-        made: of the profile, without problems.
-        registry: of plugins.
-
-    Returns:
-        `differences` as rows of what, before and after; `patch` and `yaml` with the changed fields alone; `kubectl`, empty where the name
-        is none that an API server takes; `shadow`, the manifest of a profile that tries the change beside the live one, empty where that
-        cannot be. Where nothing changes, all of them are empty.
+    `differences` has rows of name, before and after. `patch` and `yaml` have the changed fields alone, and `kubectl` the command. `shadow`
+    is the manifest of a shadow that tries the change beside the live profile. A text is empty if the change has no such form. All are empty
+    if nothing changes.
     """
     assert made.profile is not None
     patch = {"spec": without_keys(made.patch, HIDDEN)}
@@ -146,36 +112,21 @@ def taken_along(profile: SchedulingProfile, made: ChangedProfile, registry: Regi
 
 
 def kubectl_line(name: str, patch: Mapping[str, Any]) -> str:
-    """Write the command that applies a patch, for a shell.
-
-    Args:
-        name: of the profile.
-        patch: of the whole object.
-
-    Returns:
-        The line, ASCII; empty where no API server takes the name.
-    """
+    """Return the command that applies a patch of the whole object, in ASCII for a shell. It is empty if no API server accepts the name."""
     if not _NAME.fullmatch(name):
         return ""
     return shlex.join(["kubectl", "patch", KIND.lower(), name, "--type=merge", "-p", json.dumps(patch)])
 
 
 def can_be_shadowed(profile: SchedulingProfile) -> bool:
-    """Whether a shadow can stand beside a profile: it is an object, and no shadow itself."""
+    """Return whether a shadow can stand beside a profile: it is an object, and no shadow itself."""
     return bool(profile.metadata.name) and not profile.spec.is_shadow
 
 
 def shadow_manifest(profile: SchedulingProfile, made: ChangedProfile) -> Object:
     """Build a shadow that decides with the changed profile's settings beside the live one.
 
-    A shadow tries what decides where a pod goes, and nothing else of the change: see docs/shadow.md.
-
-    Args:
-        profile: the live one.
-        made: its change.
-
-    Returns:
-        The manifest.
+    A shadow tries only the settings that decide where a pod goes. docs/shadow.md names them.
     """
     name = profile.metadata.name
     spec = {"mode": SHADOW, "shadows": name} | {field: made.after[field] for field in DECIDING if field in made.after}
@@ -183,7 +134,7 @@ def shadow_manifest(profile: SchedulingProfile, made: ChangedProfile) -> Object:
 
 
 def _differences(before: SchedulingProfile, after: SchedulingProfile, registry: Registry) -> tuple[Difference, ...]:
-    """Return the differences in effect; none where the profile of before cannot be used."""
+    """Return the differences in effect, or none if the profile before is invalid."""
     try:
         known = resolve(before, registry)
     except ProfileError:
@@ -192,14 +143,9 @@ def _differences(before: SchedulingProfile, after: SchedulingProfile, registry: 
 
 
 def settable_weights(profile: SchedulingProfile, registry: Registry) -> dict[str, int]:
-    """Find the plugins whose weight can be set, with the weights in effect.
+    """Return the plugins whose weight can be set, with the weights in effect. A plugin that does not score has weight 0.
 
-    Args:
-        profile: as it is.
-        registry: of plugins.
-
-    Returns:
-        Weight by plugin, 0 for one that does not score; the plugins that score come first, by weight. Empty for a profile with problems.
+    The plugins that score come first, by weight. A profile with problems has none.
     """
     try:
         weights = dict(resolve(profile, registry).weights)
@@ -212,7 +158,7 @@ def settable_weights(profile: SchedulingProfile, registry: Registry) -> dict[str
 
 
 def _weighs(profile: SchedulingProfile, plugin: str, registry: Registry) -> bool:
-    """Whether the profile would be right with a weight for a plugin that a weight of 0 switches off: it runs, and scores."""
+    """Return whether a weight would be valid for a plugin that a weight of 0 switches off: it runs, and scores."""
     weights = (profile.spec.weights or {}) | {plugin: 1}
     try:
         return plugin in resolve(replace(profile, spec=replace(profile.spec, weights=weights)), registry).weights

@@ -1,6 +1,6 @@
-"""Places pods under two profiles: the waiting ones one after the other, and pods of the last hour each by itself.
+"""Placement of pods under two profiles: waiting pods one after the other, and pods of the last hour each by itself.
 
-Both are approximations, and docs/console.md says which.
+Both are approximations, which docs/console.md describes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from placewright_lab.figures.fragmentation import PodClass, classes_of, fragment
 from placewright_lab.simulation.apiserver import waiting
 from placewright_lab.whatif.whatifworld import TrialChooser, TrialCluster
 
-#: Nodes by the pod's uid; None where no node can hold it.
+#: Nodes by the pod's uid; None if no node can hold it.
 Nodes = Mapping[str, NodeName | None]
-#: Kinds of pods by which fragmentation is judged, the most popular first: a larger mix takes long on many nodes.
+#: Number of the most popular kinds of pods that measure fragmentation. A larger mix takes long on many nodes.
 _MOST_CLASSES: Final = 100
-#: Pods that are counted between two looks at the clock.
+#: Number of pods that are counted between two looks at the clock.
 _PIECE: Final = 500
 _HOUR: Final = 3600.0
-#: Placements of the last hour that are tried again.
+#: Number of placements of the last hour that are tried again.
 MOST_TRIED: Final = 200
 
 
@@ -39,19 +39,16 @@ MOST_TRIED: Final = 200
 def placed(
     trial: TrialCluster, evaluator: Evaluator | None, pods: Sequence[PodInfo], preferred: Nodes, nodes: dict[str, NodeName | None]
 ) -> Generator[None, None, None]:
-    """Place waiting pods one after the other, as a scheduler without other work would. A group gets nodes as a whole or not at all.
+    """Place waiting pods one after the other, like a scheduler without other work. A group gets nodes as a whole or not at all.
 
-    No room is made by preemption, and no extender is asked. The pods stay placed: `trial.take_all_back(pods)` undoes it.
+    The trial evicts no pod and asks no extender. The pods stay placed until `trial.take_all_back(pods)`.
 
     Args:
-        trial: is changed.
-        evaluator: of the profile; None for one that cannot be used, which places no pod.
-        pods: in the order of the queue. Pods that PreEnqueue keeps are left out.
-        preferred: the nodes that are taken where several are equally good, so that chance makes no difference between two profiles.
-        nodes: is filled with the node of each pod that was tried.
-
-    Yields:
-        After each pod.
+        trial: cluster, which changes.
+        evaluator: evaluator of the profile; None for an invalid profile, which places no pod.
+        pods: pods in the order of the queue; pods that PreEnqueue keeps are left out.
+        preferred: nodes that win among equally good ones, so that chance makes no difference between two profiles.
+        nodes: dictionary that gets the node of each tried pod.
     """
     if evaluator is None:
         return
@@ -83,20 +80,13 @@ def _choice(node: NodeName | None) -> LiveChoice | None:
 
 
 class Mix:
-    """The workload by which fragmentation is judged: all pods, waiting or on nodes, by what they ask for."""
+    """The workload that measures fragmentation: the requests of all pods, waiting or on nodes."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[tuple[tuple[str, int], ...], bytes], int] = {}
 
     def count(self, trial: TrialCluster) -> Iterator[None]:
-        """Count all pods.
-
-        Args:
-            trial: with the pods; it does not change meanwhile.
-
-        Yields:
-            After each piece of work.
-        """
+        """Count all pods of a trial that does not change meanwhile, piece by piece."""
         pods = [*trial.pending, *(each.pod for each in trial.cluster.placements())]
         for start in range(0, len(pods), _PIECE):
             for each in classes_of(pods[start : start + _PIECE]):
@@ -111,15 +101,10 @@ class Mix:
 
 
 def figures(trial: TrialCluster, mix: Sequence[PodClass]) -> dict[str, Any]:
-    """Measure the cluster as it stands in the trial.
+    """Measure the cluster in its present state in the trial, with the classes of a `Mix`.
 
-    Args:
-        trial: with or without placements.
-        mix: the classes of a `Mix`.
-
-    Returns:
-        `empty` nodes; `uses`: resource, requested, allocatable, mean and deviation of the nodes' shares; `fragments`: device, free,
-        stranded, and the share of the free ones that a pod of the mix is expected to find useless.
+    Return `empty` nodes, `uses` and `fragments`. `uses` have resource, requested, allocatable, mean and deviation of the nodes' shares.
+    `fragments` have device, free, stranded, and the expected useless share of free devices for a pod of the mix.
     """
     cluster = trial.cluster
     return {
@@ -136,7 +121,7 @@ class Recent(NamedTuple):
     """A pod that got its node in the last hour.
 
     Attributes:
-        at: the time, seconds since 1970.
+        at: time of the placement, seconds since 1970.
     """
 
     pod: PodInfo
@@ -149,7 +134,7 @@ class RecentSample(NamedTuple):
 
     Attributes:
         of: number of all of them.
-        tried: at most `MOST_TRIED`, spread over the hour, in an order in which the first ones are spread over it, too.
+        tried: the first `MOST_TRIED` of them, in an order that spreads any first part over the hour.
     """
 
     of: int
@@ -163,14 +148,9 @@ class LastHour:
         self._found: dict[str, list[Recent]] = {}
 
     def find(self, trial: TrialCluster, seen: Iterable[SeenDecision]) -> Iterator[None]:
-        """Find them.
+        """Find the pods in a trial that does not change meanwhile, piece by piece.
 
-        Args:
-            trial: with the pods; it does not change meanwhile.
-            seen: placements that were seen as they happened; of all others the pod's condition tells the time.
-
-        Yields:
-            After each piece of work.
+        `seen` has placements that were observed. The conditions of all other pods tell the time.
         """
         times = {each.uid: each.at for each in seen}
         for place, (pod, node, _) in enumerate(trial.cluster.placements()):
@@ -181,14 +161,7 @@ class LastHour:
                 yield
 
     def of(self, scheduler_name: str) -> RecentSample:
-        """Take a sample of one profile's placements.
-
-        Args:
-            scheduler_name: of the profile.
-
-        Returns:
-            The sample.
-        """
+        """Return a sample of the placements of one scheduler's profile."""
         found = sorted(self._found.get(scheduler_name, ()), key=lambda each: (-each.at, each.pod.key))
         step = max(len(found) / MOST_TRIED, 1.0)
         sample = [found[int(place * step)] for place in range(min(len(found), MOST_TRIED))]
@@ -196,12 +169,12 @@ class LastHour:
 
 
 def _is_placed(trial: TrialCluster, pod: PodInfo, node: NodeName) -> bool:
-    """Whether a scheduler placed the pod, and it stays on a node that there is."""
+    """Return whether a scheduler placed the pod on a node that still exists, and the pod is still there."""
     return not pod.terminating and MIRROR not in (pod.pod.metadata.annotations or {}) and trial.cluster.row(node) is not None
 
 
 def _spread(count: int) -> Iterator[int]:
-    """Yield all numbers below `count`, so that the first few are spread evenly, too: 0, 4, 2, 6, 1, 3, 5, 7 for 8."""
+    """Yield all numbers below `count` so that the first few are spread evenly: 0, 4, 2, 6, 1, 3, 5, 7 for 8."""
     seen = set[int]()
     step = 1 << max(count - 1, 1).bit_length()
     while step:
@@ -213,16 +186,13 @@ def _spread(count: int) -> Iterator[int]:
 
 
 def chosen_again(trial: TrialCluster, chooser: Chooser, recent: Recent, preferred: NodeName | None) -> NodeName | None:
-    """Choose a node for a pod on the cluster as it is now, without the pod.
+    """Choose a node for a pod on the present cluster, without the pod. Return None if no node can hold it.
 
     Args:
-        trial: is as before afterwards.
-        chooser: of a profile; reserves nothing.
-        recent: the pod, and its node.
-        preferred: is taken where several nodes are equally good.
-
-    Returns:
-        None where no node can hold it.
+        trial: cluster, which is unchanged afterwards.
+        chooser: chooser of a profile that reserves nothing.
+        recent: pod with its node.
+        preferred: node that wins among equally good ones.
     """
     known = trial.cluster.remove_pod(recent.pod.uid)
     assert known is not None

@@ -1,20 +1,19 @@
-"""A cluster to try profiles on: a copy of the one that the console shows, in which waiting pods are placed and taken back.
+"""A copy of the cluster that the console shows, to try profiles on. Waiting pods are placed in it and taken back.
 
-The pods, nodes and objects themselves are shared, so a copy costs columns and dictionaries. It is brought up to date by looking which
-objects are others than before. While a question is answered it stands still, however the cluster that is shown goes on.
+The copy shares pods, nodes and objects, so it costs columns and dictionaries only. An update takes over the objects that have changed. The
+copy stands still while a question is answered, also if the cluster that is shown changes.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.profile import SchedulingProfile
-from placewright.cluster.cluster import Cluster, PodOnNode
+from placewright.cluster.cluster import PodOnNode
 from placewright.cluster.objects import ClusterObject
 from placewright.cluster.storage import key_of
 from placewright.framework.runtime.evaluation import Evaluator
@@ -23,55 +22,23 @@ from placewright.scheduler.cycle import FitError
 from placewright.shadow.chooser import Chooser, Found
 from placewright.shadow.tape import LiveChoice
 from placewright.shadow.world import ShadowCluster
-from placewright_console.pages.decisionrows import SeenDecision
+from placewright_console.local.seenworld import SeenWorld
 
-#: Objects that are compared between two looks at the clock.
+#: Number of objects that are compared between two looks at the clock.
 _PIECE: Final = 200
 
 
-class TriedWorld(Protocol):
-    """The cluster that the console shows, as far as it is copied. `SeenWorld` is one."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """Nodes, the pods on them, and all other objects. Only read."""
-
-    @property
-    def pending(self) -> Mapping[str, PodInfo]:
-        """Pods without a node, by uid."""
-
-    @property
-    def profiles(self) -> Sequence[SchedulingProfile]:
-        """The profiles that place pods."""
-
-    @property
-    def placements(self) -> Iterable[SeenDecision]:
-        """The last placements that were seen, the latest first; pods that were bound before are found by their conditions."""
-
-    @property
-    def now(self) -> float:
-        """The moment that is shown, seconds since 1970."""
-
-    @property
-    def changes(self) -> int:
-        """Grows with every change of any of these, but of `now`."""
-
-
 class TrialCluster(ShadowCluster):
-    """The copy. Placements of a trial are `chosen`, and are taken back with all that their plugins reserved.
+    """The copy. `chosen` has the placements of a trial, which are taken back with everything that plugins reserved.
 
     Attributes:
-        pending: pods without a node when the copy was brought up to date, in the order of the queue: by priority, then by age.
+        pending: pods without a node at the last update, in the order of the queue: by priority, then by age.
         members: the same pods, by group.
-        now: the moment of the copy, seconds since 1970.
+        now: moment of the copy, seconds since 1970.
     """
 
-    def __init__(self, world: TriedWorld) -> None:
-        """Copy nothing yet.
-
-        Args:
-            world: that is shown.
-        """
+    def __init__(self, world: SeenWorld) -> None:
+        """Copy nothing of the world yet."""
         super().__init__(world.cluster)
         self.pending: list[PodInfo] = []
         self.members = Members()
@@ -83,10 +50,9 @@ class TrialCluster(ShadowCluster):
         self._undo: dict[str, Callable[[], None]] = {}
 
     def follow(self) -> Iterator[None]:
-        """Make this cluster equal to the one that is shown now. No pod may be chosen meanwhile.
+        """Make this cluster equal to the one that is shown now, piece by piece. No pod may be chosen meanwhile.
 
-        Yields:
-            After each piece of work. The cluster that is shown may change in between: what it was at the beginning counts.
+        The cluster that is shown may change between two pieces. Its state at the beginning counts.
         """
         seen = self._world
         nodes, placements, objects = list(seen.cluster.nodes()), list(seen.cluster.placements()), list(seen.cluster.objects.shown())
@@ -96,7 +62,7 @@ class TrialCluster(ShadowCluster):
         for pod in self.pending:
             self.members.add(pod)
         yield
-        # Objects first, as when a scheduler starts: pods are counted with the claims and volumes that they name.
+        # Objects come first, like at a scheduler's start, because pods are counted with their claims and volumes.
         yield from self._follow_objects(objects)
         yield from self._follow_nodes(nodes)
         yield from self._follow_pods(placements)
@@ -149,43 +115,27 @@ class TrialCluster(ShadowCluster):
         self.cluster.forget(pod, node)
 
     def take_all_back(self, pods: Sequence[PodInfo]) -> None:
-        """Undo the placements of a trial, the last one first.
-
-        Args:
-            pods: in the order in which they were tried; those without a placement are passed over.
-        """
+        """Undo the placements of a trial, the last one first. `pods` are in the order in which they were tried."""
         for pod in reversed(pods):
             if pod.uid in self.chosen:
                 self.take_back(pod)
 
 
 class TrialChooser(Chooser):
-    """Finds nodes for pods in a `TrialCluster`, and reserves there what the pod needs: two pods do not get one device."""
+    """Finds nodes for pods in a `TrialCluster`. It reserves there what the pod needs, so that two pods do not get one device."""
 
     def __init__(self, world: TrialCluster, evaluator: Evaluator, seed: int = 0) -> None:
-        """Choose nothing yet.
-
-        Args:
-            world: with the pods.
-            evaluator: made around the world's cluster.
-            seed: of the choices among nodes of equal totals.
-        """
+        """Choose nothing yet. `evaluator` belongs to the world's cluster; `seed` decides among nodes of equal totals."""
         super().__init__(world, evaluator, random.Random(seed))
         self._trial = world
 
     def find(
         self, pod: PodInfo, live: LiveChoice | None = None, within: frozenset[NodeName] | None = None, *, compared: bool = False
     ) -> Found | None:
-        """Find the best node, and assume the pod there with all that its plugins reserve.
+        """Find the best node, and assume the pod there with everything that its plugins reserve.
 
-        Args:
-            pod: to be placed.
-            live: the choice that is taken among nodes of equal totals; None for chance.
-            within: the candidates; None for all nodes.
-            compared: score the node even if it is the only feasible one.
-
-        Returns:
-            None where no node can hold the pod, or what it needs cannot be reserved.
+        `live` decides among nodes of equal totals, and `within` has the candidates. `compared` asks for scores even of a single feasible
+        node. Return None if no node can hold the pod, or if a plugin cannot reserve what the pod needs.
         """
         try:
             evaluation = self._cycle.evaluate(self._evaluator, pod, None, within)

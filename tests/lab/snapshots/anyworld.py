@@ -55,7 +55,7 @@ class World:
         self._of_limits = Random(f"limits of {seed}")
 
     def objects(self) -> list[Body]:
-        """All of it, in an order that an API server accepts."""
+        """Return all of it, in an order that an API server accepts."""
         dice = self.dice
         nodes = [f"node-{letter}" for letter in dice.sample("abcdefgh", dice.randint(2, 5))]
         spaces = [self._namespace(name) for name in ("home", "away")]
@@ -228,7 +228,7 @@ def profiles_by_scheduler() -> dict[str, ResolvedProfile]:
 
 
 def verdicts(objects: list[Body], registry: Registry) -> dict[str, Any]:
-    """What is said of every pending pod, by its key: scores, reasons, messages, preemption."""
+    """Return the verdict about every pending pod, by its key: scores, reasons, messages, preemption."""
     world = world_from(objects, "world")
     wanted = {pod.scheduler_name for pod in world.pending.values()}
     evaluators = {name: offline_evaluator(profiles_by_scheduler()[name], registry, world.cluster) for name in wanted}

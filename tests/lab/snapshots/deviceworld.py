@@ -24,7 +24,7 @@ class DeviceWorld:
         self._free: list[Body] = []
 
     def objects(self) -> list[Body]:
-        """All of it, in an order that an API server accepts."""
+        """Return all of it, in an order that an API server accepts."""
         nodes = [f"host-{letter}" for letter in self.dice.sample("abcdef", self.dice.randint(2, 4))]
         slices = [each for name in nodes for each in self._slices(name)]
         rule = self._rule()

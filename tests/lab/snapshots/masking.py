@@ -18,13 +18,13 @@ KEY: Final = b"a key for tests"
 
 
 def as_saved(objects: Sequence[Mapping[str, Any]]) -> list[bytes]:
-    """The lines of a snapshot of these objects; kinds that a snapshot does not have are left out."""
+    """Return the lines of a snapshot of these objects, without kinds that a snapshot does not have."""
     known = [(each, struct) for each in objects if (struct := struct_of(each.get("apiVersion"), each["kind"])) is not None]
     return [manifest_line(pruned(decode(msgspec.json.encode(each), struct))) for each, struct in known]
 
 
 class RememberingMask(Mask):
-    """Knows what each made-up text stands for."""
+    """A mask that remembers the real text for each made-up one."""
 
     def __init__(self, objects: Sequence[Body], key: bytes = KEY) -> None:
         self.real: dict[str, str] = {}

@@ -61,7 +61,7 @@ def test_a_line_of_a_snapshot_is_read_back_as_the_object_that_was_written() -> N
 
 
 def rejected(manifests: list[Any]) -> set[str]:
-    """Nodes that LoadAware rejects for the pod."""
+    """Return the nodes that LoadAware rejects for the pod."""
     world = world_from(manifests, "test")
     body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}}
     spec = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": "LoadAware"}]}}}

@@ -55,7 +55,7 @@ def bound(manifest: Object, at: str) -> Object:
 
 
 def random_objects(dice: random.Random) -> list[Object]:
-    """Nodes of a few sizes, pods on them, of which many came in the last hour, and pods that wait."""
+    """Make nodes of a few sizes, pods on them, many of them from the last hour, and pods that wait."""
     names = [f"n{number}" for number in range(dice.randint(3, 9))]
     nodes = [
         a_node(name, cpu=dice.choice([2, 4, 8]), gpu=dice.choice([0, 0, 2]), cordoned=dice.random() < 0.2,
@@ -87,7 +87,7 @@ def world_of(path: Path, objects: Sequence[Object], **spec: Any) -> SeenWorld:
 
 
 def asked(what_if: WhatIf, world: SeenWorld, changes: Object) -> dict[str, Line]:
-    """The last line of each part."""
+    """Return the last line of each part."""
     for _ in what_if.prepared(world):
         pass
     return {line["part"]: line for line in what_if.answer("default", changes) if line is not None}
@@ -106,7 +106,7 @@ def evaluator_of(world: SeenWorld) -> Evaluator:
 
 
 def best_nodes(world: SeenWorld, pod: PodInfo) -> tuple[str, ...]:
-    """All nodes of the highest total, one of which the scheduler would choose; none where the pod fits nowhere."""
+    """Return all nodes of the highest total, or none if the pod fits nowhere. The scheduler would choose one of them."""
     return evaluate_pod(evaluator_of(world), world.cluster, pod).best
 
 

@@ -60,7 +60,7 @@ def seen(stage: Stage, name: str = "default") -> Seen:
 
 
 def effect(profile: Any) -> ResolvedProfile:
-    """A profile as it decides, of whatever object and generation."""
+    """Return the deciding part of a profile, without its object and generation."""
     return dataclasses.replace(resolve(profile, REGISTRY), uid="", generation=0)
 
 

@@ -47,7 +47,7 @@ READ_BACK = """(async (text, change) => {
 
 
 def specs() -> list[Object]:
-    """Of every sample, and one that states every field of the schema."""
+    """Return the spec of every sample, and one with every field of the schema."""
     found = [each for path in sorted(SAMPLES.rglob("*.yaml")) for each in yaml.safe_load_all(path.read_text()) if each]
     samples = [each["spec"] for each in found if each["kind"] == KIND]
     assert len(samples) >= 8

@@ -6,12 +6,14 @@ import json
 import random
 import shlex
 from base64 import b64encode
+from copy import deepcopy
 from typing import Any
 
 import pytest
 import yaml
 
 from console.makers import HOSTILE, Object
+from kubesandbox.edits.patches import merge
 from placewright.api.profile import DECIDING, SchedulingProfile, default_profile
 from placewright.cli.profiles.profilewrites import merge_patch
 from placewright.framework.registry import installed_plugins
@@ -23,7 +25,6 @@ from placewright.profiles.validation import check_object
 from placewright_lab.whatif.whatifpatch import (
     changed,
     kubectl_line,
-    merged,
     settable_weights,
     shadow_manifest,
     shown_spec,
@@ -55,8 +56,8 @@ def test_a_patch_of_the_difference_leads_from_one_value_to_the_other(seed: int) 
     dice = random.Random(seed)
     before, after = ({"spec": random_value(dice)} for _ in range(2))
     patch = merge_patch(before, after)
-    assert merged(before, patch) == after
-    assert merged(before, {}) == before
+    assert merge(deepcopy(before), patch) == after
+    assert merge(deepcopy(before), {}) == before
 
 
 def test_the_kubectl_line_is_read_by_a_shell_as_the_patch_and_nothing_else() -> None:

@@ -15,16 +15,16 @@ import pytest
 from console.makers import HOSTILE, shop
 from placewright.http.listener import bind
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
+from placewright_console.local.seenworld import SeenWorld
 from placewright_lab.consolefiles.additions import open_file, what_if_of
 from placewright_lab.whatif.whatif import WhatIf
 from placewright_lab.whatif.whatifpages import LARGEST_BODY, READ_ONLY
-from placewright_lab.whatif.whatifworld import TriedWorld
 
 Line = dict[str, Any]
 
 
 class Asker:
-    """A browser that was let in."""
+    """A browser with a session."""
 
     def __init__(self, http: aiohttp.ClientSession, site: str) -> None:
         self.http = http
@@ -183,7 +183,7 @@ async def test_a_question_that_is_given_up_does_not_end_the_preparation_that_the
     begun, go_on, prepared = asyncio.Event(), asyncio.Event(), 0
     kept = WhatIf.prepared
 
-    def slow(self: WhatIf, world: TriedWorld) -> Generator[None, None, None]:
+    def slow(self: WhatIf, world: SeenWorld) -> Generator[None, None, None]:
         nonlocal prepared
         prepared += 1
         begun.set()
