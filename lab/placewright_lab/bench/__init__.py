@@ -1,1 +1,1 @@
-"""How fast pods are decided, bound and preempted for, and how fast profiles are reloaded: what `placewright bench` measures."""
+"""Measurements of decisions, bindings, preemption and profile reloads. `placewright bench` runs them."""

@@ -1,8 +1,8 @@
-"""`placewright bench against`: ours and kube-scheduler on one real API server, in turns, with the same nodes and the same pods.
+"""`placewright bench against`: our scheduler and kube-scheduler on one real API server, with the same nodes and the same pods.
 
-One scheduler runs at a time: a second one would cost the API server a share of every event, whichever is measured. Each is started, warmed
-up with a few pods, given its wave, and stopped before pods and events are removed. The feed and the watch that tells of bindings run here,
-on the same machine, so what they take is told too; `--backlog` leaves the feed out of the measurement.
+The schedulers run in turns, because a second one would cost the API server time for every event. Each turn starts a scheduler, warms it up
+with a few pods, and creates its wave. Then it stops the scheduler and removes pods and events. The feed and the watch for bindings run on
+the same machine, so the report has their CPU time, too. With `--backlog`, the feed is no part of the measurement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from placewright_lab.controlplane.programs import at_hand
 from placewright_lab.controlplane.server import ControlPlane, Options
 
 SUMMARY: Final = "beside a kube-scheduler, in turns, on one real API server"
-#: More pods may not fit on the nodes, and on fewer nodes none may have a GPU for the pods that want one.
+#: More pods may not fit on the nodes. Fewer nodes may have no GPU for the pods that want one.
 PODS_A_NODE: Final = 10
 FEWEST_NODES: Final = 20
 _MOST_PODS: Final = 1_000_000
@@ -48,9 +48,9 @@ class Plan:
     """The measurement at one number of nodes.
 
     Attributes:
-        waves: for each scheduler.
-        rate: pods created a second; None: as fast as accepted.
-        backlog: pods are created before the scheduler starts.
+        waves: number of waves of each scheduler.
+        rate: pods created a second; None for as fast as the API server accepts them.
+        backlog: True to create pods before the scheduler starts.
     """
 
     nodes: int
@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def mode(self) -> str:
-        """How pods come, in words."""
+        """Way in which pods come, in words."""
         if self.backlog:
             return "backlog"
         return f"{self.rate} pods/s" if self.rate else "burst"
@@ -69,7 +69,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ContenderPrograms:
-    """The control plane's programs, and the kube-scheduler to be compared with."""
+    """The control plane's programs, and a kube-scheduler."""
 
     assets: Assets
     kube_scheduler: Path
@@ -91,7 +91,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Sequence[ResultTable]:
-    """Run all that the options ask for. Raises `InputError` before anything starts, `BenchFailed` after."""
+    """Run everything that the options ask for. Raises `InputError` before anything starts, and `BenchFailed` later."""
     if not sys.platform.startswith("linux"):
         raise bad_field("bench against", sys.platform, "Linux: CPU and memory of processes are read from /proc")
     programs = find_programs(args.assets, args.kube_scheduler)
@@ -132,10 +132,8 @@ async def _waves(plane: ControlPlane, plan: Plan, order: list[Contender]) -> lis
         await arena.furnish(plan.nodes)
         for contender in order:
             try:
-                if plan.backlog:
-                    wave = (await arena.backlog(contender, plan.pods)).backlog(contender.label)
-                else:
-                    wave = (await arena.burst(contender, plan.pods, plan.rate)).burst(contender.label)
+                turn = arena.backlog(contender, plan.pods) if plan.backlog else arena.burst(contender, plan.pods, plan.rate)
+                wave = (await turn).wave(contender.label, backlog=plan.backlog)
             except WaveFailed as error:
                 raise WaveFailed(f"{contender.label}: {error}") from error
             waves.append(wave)

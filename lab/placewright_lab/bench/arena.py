@@ -1,4 +1,4 @@
-"""One real API server with nodes on it, on which schedulers take turns: every wave of pods begins with the same cluster."""
+"""One real API server with nodes, on which schedulers take turns. Every wave of pods begins with the same cluster."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
-
-import msgspec
 
 from placewright.kube.errors import RequestError
 from placewright.offline.kinds import Manifest
@@ -22,29 +20,12 @@ from placewright_lab.bench.wavecomparison import Spent, WaveOutcome
 WARM_UP: Final = 20
 _PODS: Final = "/api/v1/namespaces/default/pods"
 _EVENTS: Final = "/api/v1/namespaces/default/events"
-#: Removes every pod at once, though no kubelet confirms it.
+#: Parameters that remove a pod at once, without a kubelet's confirmation.
 _AT_ONCE: Final = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
 
 
-class _Metadata(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _PodSpec(msgspec.Struct, rename="camel", frozen=True):
-    node_name: str = ""
-
-
-class _Pod(msgspec.Struct, frozen=True):
-    metadata: _Metadata
-    spec: _PodSpec = _PodSpec()
-
-
-class _Pods(msgspec.Struct, frozen=True):
-    items: list[_Pod]
-
-
 class Arena:
-    """A control plane's cluster for one number of nodes; make it with `open_arena`."""
+    """A control plane's cluster with some number of nodes. `open_arena` makes it."""
 
     def __init__(self, cluster: MeasuredCluster) -> None:
         self._cluster = cluster
@@ -56,7 +37,7 @@ class Arena:
         await cluster.feed.create(posts(cluster.client.access, "/api/v1/nodes", mixed_nodes(nodes)))
 
     async def burst(self, contender: Contender, pods: int, rate: float | None) -> WaveOutcome:
-        """Start the scheduler, warm it up, then create pods, as fast as accepted or at a rate."""
+        """Start the scheduler, warm it up, then create pods at a rate, or as fast as the server accepts them."""
         cluster = self._cluster
         await self._clear()
         wanted = self._posts(contender, mixed_pods(pods))
@@ -68,7 +49,7 @@ class Arena:
                 return await self._finish(running, watch, sent, before, WARM_UP)
 
     async def backlog(self, contender: Contender, pods: int) -> WaveOutcome:
-        """Create pods, then start the scheduler. The time of a start without a backlog is measured before, and subtracted."""
+        """Create pods, then start the scheduler. Its start without a backlog is timed beforehand, and subtracted."""
         cluster = self._cluster
         await self._clear()
         before = cluster.spent()
@@ -89,7 +70,7 @@ class Arena:
         return posts(self._cluster.client.access, _PODS, pods)
 
     async def _warm_up(self, contender: Contender, running: RunningScheduler) -> None:
-        """Place a few small pods first, after which the scheduler has read the whole cluster."""
+        """Place a few small pods first. Then the scheduler has read the whole cluster."""
         cluster = self._cluster
         async with cluster.watch(_PODS) as watch:
             await cluster.feed.create(self._posts(contender, plain_pods(WARM_UP)))
@@ -107,22 +88,21 @@ class Arena:
         return WaveOutcome(sent, dict(watch.times), settled, events, spent - before, peak)
 
     async def _check(self, sent: Iterable[str]) -> int:
-        """Compare the watched bindings with the pods on the server. Returns how many of these pods have a Scheduled event."""
+        """Compare the watched bindings with the pods on the server. Return the number of pods with a Scheduled event."""
         names = set(sent)
-        pods = (await self._cluster.client.get_as(_PODS, _Pods)).items
-        bound = {pod.metadata.name for pod in pods if pod.spec.node_name}
+        bound = {pod.metadata.name for pod in await self._cluster.pods(_PODS, "spec.nodeName!=")}
         if left := names - bound:
             raise WaveFailed(f"{len(left)} pods were seen bound and are not, {min(left)} for one")
         return await self._cluster.told(_EVENTS, names)
 
     async def _clear(self) -> None:
-        """No pods, no events."""
+        """Remove all pods and all events."""
         for path in (_PODS, _EVENTS):
             while await self._cluster.count(path):
                 try:
                     await self._cluster.client.delete(path, _AT_ONCE)
                 except RequestError as error:
-                    # A long deletion times out, and is gone on with; what is refused would be refused for ever.
+                    # The server ends a long deletion with a timeout, and we go on. It would refuse a forbidden one for ever.
                     if not error.temporary:
                         raise
 

@@ -1,4 +1,7 @@
-"""The protocol of a benchmark: options, and a run that returns tables. `placewright bench` and `python -m benchmarks` print them alike."""
+"""The protocol of a benchmark: its options, and a run that returns tables.
+
+`placewright bench` and `python -m benchmarks` print them alike.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ if TYPE_CHECKING:
 MOST_NODES: Final = 100_000
 MOST_PODS: Final = 1_000_000
 
-#: A measurement, as JSON has it.
+#: A measurement in JSON.
 Row = dict[str, Any]
 
 
 class BenchFailed(Exception):
-    """A measurement that did not come to its end; one line."""
+    """A measurement did not come to its end. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,10 @@ class ResultTable:
     """The measurements of one kind.
 
     Attributes:
-        title: printed above the table.
-        rows: the measurements, as JSON has them.
+        title: line above the table.
+        rows: measurements in JSON.
         lines: cells of the table by heading; all lines have the same headings.
-        faults: reasons for which the figures mean nothing; a run that has one ends with exit code 1.
+        faults: reasons that make the figures void; with one of them, the run ends with exit code 1.
     """
 
     title: str
@@ -56,7 +59,7 @@ class Benchmark(Protocol):
 
 
 def row_of(measured: DataclassInstance, *derived: str) -> Row:
-    """Return a measurement as JSON has it, with these of its properties."""
+    """Return a measurement in JSON, with these of its properties."""
     return asdict(measured) | {name: getattr(measured, name) for name in derived}
 
 
@@ -64,10 +67,10 @@ def table(title: str, rows: Sequence[Row], columns: Mapping[str, str], faults: S
     """Make the lines of a table.
 
     Args:
-        title: printed above it.
-        rows: the measurements.
+        title: line above the table.
+        rows: measurements.
         columns: templates of `str.format` by heading; a cell is empty if its template names a field that is None.
-        faults: reasons for which the figures mean nothing.
+        faults: reasons that make the figures void.
     """
     return ResultTable(title, rows, [{heading: _cell(template, row) for heading, template in columns.items()} for row in rows], faults)
 

@@ -1,10 +1,11 @@
-"""Hears which pods were bound, and when, at the least cost: metadata only, and only of pods that have a node.
+"""A watch that hears at the least cost which pods were bound, and when.
 
-Metadata only also keeps the watch fair: the API server encodes an object once for all watches that want it alike, so a watch for whole
-objects in JSON would save a scheduler that watches JSON that work, and not one that watches protobuf.
+It reads metadata only, and only of pods on nodes. That also keeps the comparison fair. The API server encodes an object once for all
+watches of one form. So a watch of whole objects in JSON would save work for a scheduler that watches JSON. A scheduler that watches
+protobuf would gain nothing.
 
-An API server that has just started keeps little room for each watch, and closes one that it cannot serve for some tens of milliseconds, as
-on a machine whose cores are all taken. So a watch that ends is taken up again after the last event that was heard: none is lost.
+A fresh API server keeps little room for each watch. It closes a watch that it cannot serve for some tens of milliseconds. This happens on a
+machine with all cores taken. So this watch begins again after the last event that it heard, and loses no event.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SILENT_ENDS: Final = 3
 
 
 class WatchBroken(Exception):
-    """The watch ended or reported an error, or a pod was bound twice: the measurement is void."""
+    """The watch ended or reported an error, or a pod was bound twice. The measurement is void."""
 
 
 class _Metadata(msgspec.Struct, rename="camel", frozen=True):
@@ -49,12 +50,12 @@ _DECODER: Final = msgspec.json.Decoder(_Event)
 
 
 class BoundWatch:
-    """Watches the assigned pods of one collection while its context is open, from a version on.
+    """A watch of the assigned pods of one collection, from a version on. It runs while its context is open.
 
     Attributes:
-        times: when each pod was seen bound (`time.monotonic`), by name; by `namespace/name` where it watches all namespaces.
-        gone: those of them that were deleted since.
-        placed: how many are on nodes now, by namespace.
+        times: time (`time.monotonic`) of each pod's binding, by name; by `namespace/name` in a watch of all namespaces.
+        gone: those of these pods that were deleted since.
+        placed: numbers of pods on nodes now, by namespace.
     """
 
     def __init__(self, access: ClusterAccess, path: str, version: str) -> None:
@@ -83,7 +84,7 @@ class BoundWatch:
         await self._session.close()
 
     def seen(self) -> int:
-        """How many were bound by now. Raises `WatchBroken` when that cannot be told any more."""
+        """Return the number of bound pods. Raises `WatchBroken` if the watch has failed."""
         if self._broken is not None:
             raise self._broken
         return len(self.times)
@@ -99,7 +100,7 @@ class BoundWatch:
         return answer
 
     async def _read(self, answer: aiohttp.ClientResponse) -> None:
-        """Until the context ends, or the watch has ended so often without an event in between that it will not go on."""
+        """Read until the context ends. Give up after too many ends of the watch without an event in between."""
         silent = 0
         try:
             while True:
@@ -112,7 +113,7 @@ class BoundWatch:
             self._broken = WatchBroken(str(error))
 
     async def _heard_of(self, answer: aiohttp.ClientResponse) -> bool:
-        """Hear all events of one answer; whether there were any."""
+        """Hear all events of one answer. Return whether there were any."""
         lines, before = LineSplitter(), self._version
         async with answer:
             async for chunk in answer.content.iter_any():

@@ -1,4 +1,4 @@
-"""The two schedulers that are compared, each as a process of its own with its own scheduler name."""
+"""The two schedulers of a comparison. Each is a process of its own with its own scheduler name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunningScheduler(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended by itself."""
+        """True if the process has ended by itself."""
 
     def last_words(self) -> str:
         """Return the end of its log, in one line."""
@@ -35,9 +35,9 @@ class Contender:
     """A scheduler that can be started.
 
     Attributes:
-        label: for people.
-        scheduler_name: what its pods have as `spec.schedulerName`.
-        start: given a folder for configuration and log, a context in which its process runs.
+        label: name for people.
+        scheduler_name: `spec.schedulerName` of its pods.
+        start: function from a folder for configuration and log to a context in which its process runs.
     """
 
     label: str
@@ -46,12 +46,12 @@ class Contender:
 
 
 def ours(kubeconfig: Path) -> Contender:
-    """Return the operator, as it is shipped; a profile for its scheduler name must exist."""
+    """Return the operator as we ship it. A profile for its scheduler name must exist."""
 
     @asynccontextmanager
     async def start(folder: Path) -> AsyncIterator[RunningScheduler]:
         async with OperatorProcess(operator_command(kubeconfig), folder / "operator.log") as process:
-            yield _Operator(process)
+            yield process
 
     return Contender("placewright", OUR_SCHEDULER_NAME, start)
 
@@ -67,18 +67,3 @@ def kube_scheduler(program: Path, minor: int, kubeconfig: Path, gates: str = "")
             yield process
 
     return Contender(f"kube-scheduler 1.{minor}", DEFAULT_SCHEDULER_NAME, start)
-
-
-class _Operator:
-    """An operator's process as `RunningScheduler` has it."""
-
-    def __init__(self, process: OperatorProcess) -> None:
-        self.pid = process.pid
-        self._process = process
-
-    @property
-    def ended(self) -> bool:
-        return self._process.exit_code is not None
-
-    def last_words(self) -> str:
-        return self._process.last_words()

@@ -1,7 +1,7 @@
-"""How fast pods are decided without an API server: the real queue, columns and cycle, and a binding that always succeeds.
+"""The speed of decisions without an API server: the real queue, columns and cycle, and a binding that always succeeds.
 
-One decision is: pop, PreFilter, Filter, PreScore, Score, choose, assume, Reserve, Permit. Every node is evaluated.
-Nothing here waits, so the processor's time is measured: on a machine that has nothing else to do it is the time on the clock.
+One decision is: pop, PreFilter, Filter, PreScore, Score, choose, assume, Reserve, Permit. Every node is evaluated. Nothing here waits, so
+that processor time is measured. On an idle machine it equals the time on the clock.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from placewright.api.objects import Condition, NodeName
 from placewright.api.pods import PodInfo
@@ -25,6 +25,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.bench.workloads import Workload
 
 RUNS: Final = 3
 WARM_UP: Final = 200
@@ -32,14 +33,14 @@ WARM_UP: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One line of the table.
+    """A line of the table.
 
     Attributes:
-        deployments: from how many the pods come; None where the workload does not say.
+        deployments: number of Deployments that the pods come from; None if the workload has none.
         running: pods on nodes before the first decision.
-        placed, pending: the measured pods, by their outcome.
-        wanted: decisions a second; None where nothing was set.
-        seconds: of processor time, of each run.
+        placed, pending: measured pods by their outcome.
+        wanted: decisions a second that we want; None without a goal.
+        seconds: processor seconds of each run.
     """
 
     workload: str
@@ -54,17 +55,17 @@ class Measurement:
 
     @property
     def per_second(self) -> float:
-        """Decisions a second, by the median run."""
+        """Decisions a second in the median run."""
         return self.pods / statistics.median(self.seconds)
 
     @property
     def name(self) -> str:
-        """The workload, with the number of Deployments."""
+        """Name of the workload, with the number of Deployments."""
         return self.workload if self.deployments is None else f"{self.workload} of {self.deployments}"
 
 
 class Nothing:
-    """Ports to nowhere."""
+    """The ports of a scheduler without an API server. They drop everything."""
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
         """Drop the event: a benchmark has no reader of events."""
@@ -73,57 +74,31 @@ class Nothing:
         """Drop the condition: a benchmark has no reader of conditions."""
 
     def nomination_cleared(self, pod: PodInfo) -> None:
-        """Nor nominations."""
+        """Drop the nomination."""
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
         """Drop the condition."""
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """Ignored: the benchmark evicts no pod."""
-
-
-class DecisionWorkload(Protocol):
-    """The pods to place, and the cluster."""
-
-    @property
-    def wanted(self) -> int | None:
-        """Decisions a second that we want; None where nothing was set."""
-
-    @property
-    def preset(self) -> str | None:
-        """The evaluator of the profile that decides."""
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """On how many nodes it is measured by default."""
-
-    @property
-    def count(self) -> int:
-        """How many pods by default."""
-
-    def cluster(self, nodes: int) -> list[Manifest]:
-        """Return the nodes, and the pods on them."""
-
-    def pods(self, count: int) -> list[Manifest]:
-        """Pending pods."""
+        """Evict nothing, because the benchmark evicts no pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionBenchmark:
-    """A workload, and how it is decided.
+    """A workload, and the setting of its profile.
 
     Attributes:
-        deployments: from how many the pods come; None where the workload does not say.
-        percentage: of nodes to score; 0 for all.
+        deployments: number of Deployments that the pods come from; None if the workload has none.
+        percentage: percentage of nodes to score; 0 for all.
     """
 
     name: str
-    workload: DecisionWorkload
+    workload: Workload
     deployments: int | None = None
     percentage: int = 0
 
     def measure(self, nodes: int, pods: int) -> Measurement:
-        """Decide `pods` pods on `nodes` nodes, `RUNS` times on a fresh cluster each."""
+        """Decide so many pods on so many nodes, `RUNS` times on a fresh cluster each."""
         workload = self.workload
         before = workload.cluster(nodes)
         pending = workload.pods(pods + WARM_UP)
@@ -135,7 +110,7 @@ class DecisionBenchmark:
 
 
 def run_once(before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> tuple[float, int]:
-    """(seconds, placed) of everything after the warm-up."""
+    """Decide all pods. Return the processor seconds and the number of placed pods after the warm-up."""
     world = world_from([*before, *pods], "benchmark")
     evaluator = offline_evaluator(profile, in_tree(), world.cluster)
     policy = ProfilePolicy(evaluator.runtime)
@@ -148,9 +123,9 @@ def run_once(before: Sequence[Manifest], pods: Sequence[Manifest], profile: Reso
 
 
 def timed(scheduler: Scheduler, count: int, warm_up: int) -> tuple[float, int]:
-    """(seconds of processor time, successes) of so many decisions about pods or groups, after others that are not counted.
+    """Make so many decisions about pods or groups, after a warm-up. Return the processor seconds, and the number of successes.
 
-    Raises `RuntimeError` when the queue runs empty before, or a decision breaks.
+    Raises `RuntimeError` if the queue runs empty before, or if a decision fails with an error.
     """
     _decide(scheduler, warm_up)
     with nothing_old_collected:
@@ -168,7 +143,7 @@ def bound_at_once(binding: Coroutine[Any, Any, Any]) -> None:
 
 
 class _Frozen:
-    """Keeps old objects out of garbage collection until the outermost `with` ends. Reentrant."""
+    """A context that keeps old objects out of garbage collection until the outermost `with` ends."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -184,8 +159,8 @@ class _Frozen:
             gc.unfreeze()
 
 
-#: Collects garbage, and then nothing that is left, so that a cluster's size costs no time while this is open. A program with a large heap
-#: of its own opens it once around all that it measures, and pays for its heap once.
+#: A context that collects garbage once, and then leaves all remaining objects alone. So a cluster's size costs no time. A program with
+#: a large heap opens it once around all measurements, and so pays for its heap once.
 nothing_old_collected: Final = _Frozen()
 
 

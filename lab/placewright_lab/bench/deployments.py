@@ -1,27 +1,25 @@
-"""Clusters in which many Deployments run, and pods that arrive from them at random; in the other workloads pods look alike.
+"""Clusters in which many Deployments run, and pods that arrive from them at random.
 
-Each Deployment has its own name, label and requests, and belongs to one of fifty teams, which have a namespace each. Its constraints, where
-it has any, are about its own pods, as Helm charts ship them.
+In the other workloads pods look alike. Here each Deployment has its own name, label and requests. Each belongs to one of fifty teams, which
+have a namespace each. Constraints of a Deployment are about its own pods, like in Helm charts.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from placewright.offline.kinds import Manifest
 from placewright_lab.bench.decisions import DecisionBenchmark
-from placewright_lab.bench.madeup import mixed_nodes
-from placewright_lab.bench.workloads import HOSTNAME, ZONE, affinity_to, spread_over
+from placewright_lab.bench.workloads import HOSTNAME, ZONE, Workload, affinity_to, spread_over
 from placewright_lab.readers.openb import pod_manifest
 
 #: Number of Deployments that are measured by default.
 DEPLOYMENTS: Final = (20, 3000)
-#: Pods a node that run before the first decision.
+#: Pods that run on a node before the first decision.
 RUNNING_PER_NODE: Final = 6
-#: More pods than are measured, or run on one layer of nodes.
+#: A number above that of measured pods, and of pods on one layer of nodes.
 MOST_PODS: Final = 1_000_000
 _TEAMS: Final = 50
 #: Steps of CPU and memory; no factor in common, and a few single MiB, so that the first 83,224 Deployments have different requests.
@@ -30,48 +28,29 @@ _MEMORY_STEPS: Final = 103
 _SINGLE_MIB: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentsWorkload:
-    """Pods of so many Deployments, drawn at random.
+def deployments_workload(deployments: int | None, kind: str, seed: int = 0, wanted: int | None = None) -> Workload:
+    """Return a workload with pods of so many Deployments, drawn at random. For None, each pod has a Deployment of its own.
 
-    Attributes:
-        deployments: how many there are; None: each pod has one of its own, so that no two are alike.
-        kind: of constraints, a key of `KINDS`.
-        seed: of the order in which pods come, and of the nodes on which some run beforehand.
-        sizes, count, wanted, preset: as in `Workload`.
+    `kind` is a key of `KINDS`. `seed` decides the order in which pods come, and the nodes on which pods run beforehand.
     """
 
-    deployments: int | None
-    kind: str
-    seed: int = 0
-    sizes: tuple[int, ...] = (5000,)
-    count: int = 3000
-    wanted: int | None = None
-    preset: str | None = None
+    def drawn(first: int, count: int, what: str) -> list[Manifest]:
+        chance = random.Random(f"{what} {first} {seed}")
+        numbers = range(first, first + count)
+        owners = numbers if deployments is None else [chance.randrange(deployments) for _ in numbers]
+        return [_pod(owner, f"{what}-{number:07d}", kind) for owner, number in zip(owners, numbers, strict=True)]
 
-    def cluster(self, nodes: int) -> list[Manifest]:
-        """Return the nodes, and the pods on them."""
-        return [*mixed_nodes(nodes), *self._running(nodes)]
-
-    def pods(self, count: int) -> list[Manifest]:
-        """Pending pods."""
-        return list(self._drawn(0, count, "arriving"))
-
-    def _running(self, nodes: int) -> Iterator[Manifest]:
-        """On random nodes, so that a Deployment's pods stand nearly as its constraints want them."""
-        places, chance = list(range(nodes)), random.Random(self.seed)
+    def running(nodes: int) -> list[Manifest]:
+        """Make pods on random nodes, so that a Deployment's pods stand nearly as its constraints ask."""
+        places, chance, made = list(range(nodes)), random.Random(seed), []
         for layer in range(1, RUNNING_PER_NODE + 1):
             chance.shuffle(places)
-            for pod, place in zip(self._drawn(layer * MOST_PODS, nodes, "running"), places, strict=True):
+            for pod, place in zip(drawn(layer * MOST_PODS, nodes, "running"), places, strict=True):
                 pod["spec"]["nodeName"] = f"node-{place:05d}"
-                yield pod
+                made.append(pod)
+        return made
 
-    def _drawn(self, first: int, count: int, what: str) -> Iterator[Manifest]:
-        """Pods of Deployments numbered from `first`, where each has one of its own."""
-        chance = random.Random(f"{what} {first} {self.seed}")
-        for number in range(first, first + count):
-            deployment = number if self.deployments is None else chance.randrange(self.deployments)
-            yield _pod(deployment, f"{what}-{number:07d}", self.kind)
+    return Workload(lambda count: drawn(0, count, "arriving"), running, (5000,), 3000, wanted)
 
 
 def _pod(deployment: int, name: str, kind: str) -> Manifest:
@@ -88,7 +67,7 @@ def _nothing(_app: str) -> Mapping[str, Any]:
 
 
 def _soft(app: str) -> Mapping[str, Any]:
-    """Soft spread over zones, and a preference for hosts where no other of the Deployment's pods is."""
+    """Return a soft spread over zones, and a preference for hosts without another pod of the Deployment."""
     own = {"app": app}
     term = {"labelSelector": {"matchLabels": own}, "topologyKey": HOSTNAME}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
@@ -106,18 +85,18 @@ def _apart(app: str) -> Mapping[str, Any]:
     return {"affinity": affinity_to("podAntiAffinity", HOSTNAME, {"app": app})}
 
 
-#: By kind, the constraints of a Deployment's pods, given its label `app`.
+#: Functions by kind from a Deployment's label `app` to the constraints of its pods.
 KINDS: Final = {"plain": _nothing, "soft": _soft, "hard": _hard, "anti": _apart}
 
 
-#: Workloads of as many Deployments as one likes, by name.
+#: Kinds of constraints by the name of the workload, which has any number of Deployments.
 DEPLOYMENT_WORKLOADS: Final = {f"deployments-{kind}": kind for kind in KINDS}
 ALL_DIFFERENT: Final = "all-different"
 
 
 def deployment_benchmarks(name: str, deployments: Iterable[int], seed: int, percentage: int) -> list[DecisionBenchmark]:
-    """One of `DEPLOYMENT_WORKLOADS` for each number of Deployments, or `ALL_DIFFERENT`."""
+    """Return a benchmark of `DEPLOYMENT_WORKLOADS` for each number of Deployments, or the benchmark `ALL_DIFFERENT`."""
     if name == ALL_DIFFERENT:
-        return [DecisionBenchmark(name, DeploymentsWorkload(None, "plain", seed, wanted=800), None, percentage)]
+        return [DecisionBenchmark(name, deployments_workload(None, "plain", seed, 800), None, percentage)]
     kind = DEPLOYMENT_WORKLOADS[name]
-    return [DecisionBenchmark(name, DeploymentsWorkload(n, kind, seed, wanted=1500), n, percentage) for n in deployments]
+    return [DecisionBenchmark(name, deployments_workload(n, kind, seed, 1500), n, percentage) for n in deployments]

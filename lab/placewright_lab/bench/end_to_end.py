@@ -1,4 +1,4 @@
-"""Measures the time from created to bound through a sandbox in another process: one operator process and a burst of pods."""
+"""Time from created to bound through a sandbox in another process, for one operator process and a burst of pods."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class EndToEnd:
     """The result of the measurement.
 
     Attributes:
-        per_second: pods bound a second, from the first creation to the last binding seen.
-        p50, p99: seconds from created to seen bound.
+        per_second: pods bound a second, from the first creation to the last observed binding.
+        p50, p99: seconds from creation to observed binding.
         operator_cpu, server_cpu: CPU seconds of each process during the run.
         operator_bytes: resident memory of the operator after the run.
     """
@@ -79,12 +79,12 @@ class EndToEnd:
 
     @property
     def latency_ms(self) -> tuple[float, float]:
-        """Median and p99 from created to seen bound."""
+        """Median and p99 of the milliseconds from creation to observed binding."""
         return 1000 * self.p50, 1000 * self.p99
 
     @property
     def cpu_a_pod(self) -> tuple[float, float]:
-        """Milliseconds of CPU a pod: operator, API server."""
+        """Milliseconds of CPU a pod, of the operator and of the API server."""
         return 1000 * self.operator_cpu / self.pods, 1000 * self.server_cpu / self.pods
 
     @property
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> Sequence[ResultTable]:
 
 
 async def measure_end_to_end(nodes: int, pods: int, assigned: int) -> EndToEnd:
-    """Start everything, put `assigned` pods on nodes, start the operator, create `pods` pods as fast as accepted."""
+    """Put `assigned` pods on nodes, start the operator, and create `pods` pods as fast as the server accepts them."""
     scenario = make_scenario(Inputs(nodes=mixed_nodes(nodes), pods=mixed_pods(pods)))
     with tempfile.TemporaryDirectory(prefix="placewright-bench-") as folder:
         async with SandboxProcess(crds=crd_folders()) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
@@ -140,7 +140,7 @@ def _refused(key: PodKey, problem: str) -> None:
 
 
 def _assigned_pods(nodes: Sequence[Manifest], count: int) -> list[Manifest]:
-    """Pods that already stand on nodes, in turn."""
+    """Return pods that already stand on nodes, in turn."""
     pods = mixed_pods(count, seed=1)
     for number, pod in enumerate(pods):
         pod["metadata"]["name"] = f"assigned-{number:06d}"
@@ -149,7 +149,7 @@ def _assigned_pods(nodes: Sequence[Manifest], count: int) -> list[Manifest]:
 
 
 async def _warm_up(client: ApiClient, feed: Feed) -> None:
-    """Place a few small pods first, after which the operator has read the whole cluster."""
+    """Place a few small pods first. Then the operator has read the whole cluster."""
     await _create(feed, plain_pods(WARM_UP))
     unplaced = {"fieldSelector": "spec.nodeName=", "limit": "1"}
     async with asyncio.timeout(_READY_SECONDS):
@@ -158,7 +158,7 @@ async def _warm_up(client: ApiClient, feed: Feed) -> None:
 
 
 async def _burst(feed: Feed, tracker: Tracker, pods: Sequence[Manifest]) -> list[tuple[float, float]]:
-    """Create the pods, and return (created, bound) of each bound pod, on one monotonic clock."""
+    """Create the pods. Return the times of creation and binding of each bound pod, on one monotonic clock."""
     creating = asyncio.create_task(
         feed.create_pods(
             pods, lambda key: tracker.created(key, time.monotonic()), lambda key, why: tracker.refused(key, why, time.monotonic())

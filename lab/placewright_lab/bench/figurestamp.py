@@ -1,4 +1,4 @@
-"""The circumstances of figures: machine, commit, versions and date, without which no two figures can be compared."""
+"""The circumstances of figures: machine, commit, versions and date. Without them no two figures can be compared."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from placewright_lab.simulation.workprocesses import usable_cores
 
 _MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"^MemTotal:\s*(\d+) kB$", re.MULTILINE)
-#: Distributions, beside Python, that the figures depend on.
+#: Distributions that the figures depend on, besides Python.
 _STANDS_ON: Final = ("numpy", "kopf")
 
 
 @dataclass(frozen=True, slots=True)
 class FigureStamp:
-    """One measurement's circumstances.
+    """The circumstances of one measurement.
 
     Attributes:
-        date: of its end, UTC, as 2026-11-23.
-        commit: of the code, "+" where it was changed since; "" where git knows nothing of it.
-        cpu, cores, memory_bytes: the machine; cores that this process may use.
-        versions: by what they are versions of.
-        load: the average of one minute when it began: other work on the machine.
-        note: instead of all these, where figures were measured before there were stamps.
+        date: date of its end, UTC, such as 2026-11-23.
+        commit: commit of the code, with "+" if the code was changed; "" if git does not know the code.
+        cpu, cores, memory_bytes: machine, and the cores that this process may use.
+        versions: versions by the name of the program.
+        load: load average of one minute at the beginning, which shows other work on the machine.
+        note: text instead of all these, for figures without a stamp.
     """
 
     date: str = ""
@@ -47,7 +47,7 @@ class FigureStamp:
     note: str = ""
 
     def sentence(self) -> str:
-        """For people, under a table."""
+        """Return the sentence under a table."""
         if self.note:
             return self.note
         versions = ", ".join(f"{name} {number}" for name, number in (self.versions or {}).items())
@@ -57,7 +57,7 @@ class FigureStamp:
 
 
 def stamp_here(load: float) -> FigureStamp:
-    """Return the stamp of this machine, this code and this day. `load`: when the measurement began."""
+    """Return the stamp of this machine, this code and this day. `load` is the load at the beginning of the measurement."""
     versions = {"Python": platform.python_version(), **{_name(each): _version(each) for each in _STANDS_ON}}
     return FigureStamp(
         datetime.now(UTC).date().isoformat(),
@@ -71,7 +71,7 @@ def stamp_here(load: float) -> FigureStamp:
 
 
 def load_now() -> float:
-    """Return the machine's load average of the last minute; 0 where it is not told."""
+    """Return the machine's load average of the last minute, or 0 if the machine has none."""
     try:
         return os.getloadavg()[0]
     except (AttributeError, OSError):
@@ -98,7 +98,7 @@ def _found(pattern: re.Pattern[str], file: str) -> str:
 
 
 def commit_of(packages: Iterable[Path]) -> str:
-    """Return the hash of the commit whose packages lie there, with "+" where they were changed since; "" where git does not keep them."""
+    """Return the hash of the commit of these packages, with "+" if they were changed. Without git, return ""."""
     folders = list(packages)
     if any(git(each, "ls-files", "--error-unmatch", "__init__.py") is None for each in folders):
         return ""
@@ -108,7 +108,7 @@ def commit_of(packages: Iterable[Path]) -> str:
 
 
 def git(folder: Path, *words: str) -> bytes | None:
-    """Git's output; None where git fails or is missing."""
+    """Return git's output, or None if git fails or is missing."""
     try:
         return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=True).stdout  # noqa: S603, S607 - no shell
     except (OSError, subprocess.SubprocessError):

@@ -1,7 +1,7 @@
-"""Made-up clusters and pods for the demo and the benchmarks: seeded, so that the same numbers come from the same call.
+"""Made-up clusters and pods for the demo and the benchmarks. They are seeded, so equal calls return equal objects.
 
-The tables of shapes are ours: round numbers in the proportions one meets in mixed clusters, and, for `gpu_pods`, in those of clusters that
-share GPUs between pods.
+The tables of shapes are ours. They have round numbers in the proportions of mixed clusters, and, for `gpu_pods`, of clusters that share
+GPUs between pods.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ZONES: Final = ("a", "b", "c")
 
 
 class NodeShape(NamedTuple):
-    """A size of node and how often it occurs."""
+    """A size of nodes, and its frequency."""
 
     share: int
     cpu_milli: int
@@ -27,7 +27,7 @@ class NodeShape(NamedTuple):
 
 
 class PodShape(NamedTuple):
-    """A kind of pod, its requests, and its frequency."""
+    """A kind of pods, its requests, and its frequency."""
 
     share: int
     app: str
@@ -68,17 +68,17 @@ GPU_PODS: Final = (
 
 
 def mixed_nodes(count: int, seed: int = 0) -> list[Manifest]:
-    """Nodes of mixed sizes, a third of them with GPUs, spread over three zones."""
+    """Make nodes of mixed sizes in three zones. A third of them have GPUs."""
     return make_nodes(MIXED_NODES, count, seed)
 
 
 def gpu_nodes(count: int, seed: int = 0) -> list[Manifest]:
-    """Nodes of a cluster for GPUs: most have some, four a node in the mean."""
+    """Make nodes of a cluster for GPUs. Most of them have some, four a node on average."""
     return make_nodes(GPU_NODES, count, seed)
 
 
 def make_nodes(shapes: Sequence[NodeShape], count: int, seed: int) -> list[Manifest]:
-    """`count` nodes named `node-00000...`, their shapes drawn by share."""
+    """Make `count` nodes named `node-00000...`, with shapes drawn by share."""
     drawn = random.Random(seed).choices(shapes, [s.share for s in shapes], k=count)
     nodes = []
     for index, shape in enumerate(drawn):
@@ -90,22 +90,22 @@ def make_nodes(shapes: Sequence[NodeShape], count: int, seed: int) -> list[Manif
 
 
 def plain_pods(count: int) -> list[Manifest]:
-    """Pods that are all alike: 100m of CPU, 200 MiB."""
+    """Make pods that are all alike: 100m of CPU, 200 MiB."""
     return [pod_manifest(f"plain-{i:06d}", cpu_milli=100, memory_mib=200, labels={"app": "plain"}) for i in range(count)]
 
 
 def mixed_pods(count: int, seed: int = 0) -> list[Manifest]:
-    """Pods of six kinds, some with a GPU or a half; about 2 CPUs each in the mean."""
+    """Make pods of six kinds, some with a GPU or a half. Each wants about 2 CPUs on average."""
     return make_pods(MIXED_PODS, count, seed)
 
 
 def gpu_pods(count: int, seed: int = 0) -> list[Manifest]:
-    """Pods as a cluster that shares GPUs sees them: most ask for one GPU or a part of one."""
+    """Make pods of a cluster that shares GPUs. Most of them ask for one GPU or a part of one."""
     return make_pods(GPU_PODS, count, seed)
 
 
 def make_pods(shapes: Sequence[PodShape], count: int, seed: int) -> list[Manifest]:
-    """`count` pods named after their kind, their shapes drawn by share."""
+    """Make `count` pods with the names of their kinds, and shapes drawn by share."""
     drawn = random.Random(seed).choices(shapes, [s.share for s in shapes], k=count)
     return [
         pod_manifest(

@@ -1,11 +1,12 @@
-"""A real API server with one scheduler at work on it, and the questions of benchmarks to both.
+"""A real API server with one scheduler at work, and the questions of benchmarks to both.
 
-Two benchmarks are built on it: the arena, where waves of pods meet the same nodes again and again, and upstream's own workloads.
+Two benchmarks use it: the arena, in which waves of pods meet the same nodes again and again, and upstream's own workloads.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable
@@ -44,24 +45,24 @@ class Plane(Protocol):
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig of an administrator."""
+        """Path of an administrator's kubeconfig."""
 
     @property
     def api_server_pid(self) -> int:
-        """Process id."""
+        """Process id of the API server."""
 
     @property
     def etcd_pid(self) -> int:
-        """Process id."""
+        """Process id of etcd."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """When a scheduler is taken to have given up.
+    """Limits after which a scheduler counts as idle.
 
     Attributes:
         binding: seconds without a binding.
-        event: seconds without an event; the rest is taken to be lost then.
+        event: seconds without an event; the remaining events count as lost then.
     """
 
     binding: float = 60.0
@@ -79,6 +80,27 @@ class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
 
 class _Metadata(msgspec.Struct, frozen=True):
     name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str = ""
+
+
+class _PodStatus(msgspec.Struct, frozen=True):
+    conditions: list[_Condition] = []
+
+
+class SeenPod(msgspec.Struct, frozen=True):
+    """The fields of a pod that benchmarks read."""
+
+    metadata: _Metadata
+    status: _PodStatus = _PodStatus()
+
+
+class _Pods(msgspec.Struct, frozen=True):
+    items: list[SeenPod]
 
 
 class _Event(msgspec.Struct, rename="camel", frozen=True):
@@ -96,12 +118,12 @@ class _Events(msgspec.Struct, frozen=True):
 
 
 class MeasuredCluster:
-    """A control plane with connections to it; make it with `measured_cluster`.
+    """A control plane with connections to it. `measured_cluster` makes it.
 
     Attributes:
-        client: for what is not counted in thousands.
-        feed: for what is.
-        patience: when a scheduler is taken to have given up.
+        client: client for few requests.
+        feed: client for thousands of requests.
+        patience: limits after which a scheduler counts as idle.
     """
 
     def __init__(self, plane: Plane, client: ApiClient, feed: QuickFeed, patience: Patience) -> None:
@@ -117,7 +139,7 @@ class MeasuredCluster:
         spec = {"schedulerName": scheduler_name}
         profile = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": "bench"}, "spec": spec}
         async with asyncio.timeout(_SERVED_SECONDS):
-            while True:  # a definition is served a moment after it was created
+            while True:  # the server serves a definition a moment after its creation
                 try:
                     await self.client.post(PROFILES_PATH, profile)
                 except ApiError as error:
@@ -129,20 +151,20 @@ class MeasuredCluster:
 
     @asynccontextmanager
     async def started(self, contender: Contender) -> AsyncIterator[RunningScheduler]:
-        """Its process, while the context is open."""
+        """Run the scheduler while the context is open."""
         with tempfile.TemporaryDirectory(prefix="placewright-bench-") as folder:
             async with contender.start(Path(folder)) as running:
                 yield running
 
     @asynccontextmanager
     async def watch(self, path: str) -> AsyncIterator[BoundWatch]:
-        """Hears of pods in the collection at `path` that are bound from now on."""
+        """Return a watch of the pods in the collection at `path` that are bound from now on."""
         now = await self.client.get_as(path, _Some, {"limit": "1"})
         async with BoundWatch(self.client.access, path, now.metadata.resource_version) as watch:
             yield watch
 
     async def all_bound(self, running: RunningScheduler, watch: BoundWatch, wanted: int) -> None:
-        """Return when so many pods were seen bound. Raises `WaveFailed` when the scheduler has given up."""
+        """Return when the watch has seen so many bindings. Raises `WaveFailed` if the scheduler makes no more."""
         count, at, patience = watch.seen(), time.monotonic(), self.patience.binding
         while count < wanted:
             await asyncio.sleep(LOOK_SECONDS)
@@ -153,10 +175,14 @@ class MeasuredCluster:
             elif time.monotonic() - at > patience:
                 raise WaveFailed(f"{count} of {wanted} pods were bound, then none for {patience:.0f} s: {running.last_words()}")
 
-    async def events_written(self, running: RunningScheduler, path: str, wanted: int) -> tuple[float, Spent]:
-        """Wait until so many events exist, or no more are written. Returns the time, and the CPU that was used until then."""
+    async def events_written(self, running: RunningScheduler, path: str, wanted: float, seconds: float = math.inf) -> tuple[float, Spent]:
+        """Wait until so many events exist, no more are written, or time is over.
+
+        Return the time of the last event, and the CPU seconds until then.
+        """
         count, at, spent = -1, time.monotonic(), self.spent(running.pid)
-        while count < wanted and time.monotonic() - at < self.patience.event:
+        end = at + seconds
+        while count < wanted and time.monotonic() < min(end, at + self.patience.event):
             await asyncio.sleep(LOOK_SECONDS)
             found = await self.count(path)
             if found > count:
@@ -164,17 +190,21 @@ class MeasuredCluster:
         return at, spent
 
     async def told(self, path: str, names: Iterable[str]) -> int:
-        """How many of these pods have an event that says that they were bound."""
+        """Return the number of these pods with an event about their binding."""
         events = (await self.client.get_as(path, _Events)).items
         return len({event.involved_object.name for event in events if event.reason == _SCHEDULED} & set(names))
 
+    async def pods(self, path: str, selector: str = "") -> list[SeenPod]:
+        """Return the pods in a collection, all or those of a field selector."""
+        return (await self.client.get_as(path, _Pods, {"fieldSelector": selector} if selector else {})).items
+
     async def count(self, path: str) -> int:
-        """How many objects a collection has."""
+        """Return the number of objects in a collection."""
         some = await self.client.get_as(path, _Some, {"limit": "1"})
         return len(some.items) + some.metadata.remaining_item_count
 
     def spent(self, scheduler: int = 0) -> Spent:
-        """CPU seconds until now; of the scheduler's process 0 while there is none."""
+        """Return the CPU seconds until now, with 0 for a scheduler that does not run."""
         plane = self._plane
         used = cpu_seconds(scheduler) if scheduler else 0.0
         return Spent(used, cpu_seconds(plane.api_server_pid), cpu_seconds(plane.etcd_pid), time.process_time())

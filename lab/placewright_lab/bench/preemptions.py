@@ -1,7 +1,7 @@
-"""Measures an attempt to preempt: a pod that fits nowhere, on a full cluster of less important pods.
+"""Time of an attempt to preempt, for a pod that fits nowhere, on a full cluster of less important pods.
 
-One attempt is the whole cycle: PreFilter, Filter, why each node was rejected, and then the search for victims. No pod is evicted, so that
-every attempt meets the same cluster. As in `benchmark`, the processor's time is measured.
+One attempt is the whole cycle: PreFilter, Filter, the reason why each node was rejected, and then the search for victims. No pod is
+evicted, so every attempt meets the same cluster. Like in `benchmark`, the processor's time counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from placewright_lab.readers.tracefile import NAMESPACE
 
 ATTEMPTS: Final = 20
 WANTED_MS: Final = 50
-#: Running pods, and so also volumes, that fill a node.
+#: Number of running pods, and of volumes, that fill a node.
 PER_NODE: Final = 4
 _WARM_UP: Final = 3
 _LEVELS: Final = 5
@@ -42,9 +42,9 @@ class Variety:
 
     Attributes:
         spec: constraints of the preemptors.
-        web_spec: constraints of running web pods, labelled as the preemptors are.
-        web_per_node: how many of a node's pods are such; the others are batch pods.
-        claims: whether every pod has a volume.
+        web_spec: constraints of running web pods, which have the same labels as the preemptors.
+        web_per_node: number of web pods on a node; the other pods are batch pods.
+        claims: True if every pod has a volume.
     """
 
     spec: Mapping[str, Any] = field(default_factory=dict)
@@ -70,9 +70,9 @@ class Attempts:
     """One line of the table.
 
     Attributes:
-        running: pods on nodes.
-        victims: how many were found, over all attempts.
-        milliseconds: of each attempt.
+        running: number of pods on nodes.
+        victims: number of victims over all attempts.
+        milliseconds: duration of each attempt.
     """
 
     workload: str
@@ -83,7 +83,7 @@ class Attempts:
 
     @property
     def median(self) -> float:
-        """Milliseconds."""
+        """Milliseconds of the median attempt."""
         return statistics.median(self.milliseconds)
 
     @property
@@ -93,12 +93,12 @@ class Attempts:
 
     @property
     def slowest(self) -> float:
-        """Milliseconds."""
+        """Milliseconds of the slowest attempt."""
         return max(self.milliseconds)
 
 
 def measure_attempts(name: str, nodes: int) -> Attempts:
-    """Try `ATTEMPTS` pods of a variety; `KeyError` for an unknown one."""
+    """Try `ATTEMPTS` pods of a variety. Raises `KeyError` for an unknown one."""
     variety = VARIETIES[name]
     world = _world(variety, nodes)
     evaluator = offline_evaluator(resolve(default_profile(), in_tree()), in_tree(), world.cluster)
@@ -112,14 +112,14 @@ def measure_attempts(name: str, nodes: int) -> Attempts:
 
 
 def _timed_attempt(cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -> tuple[float, int]:
-    """Milliseconds, and how many would have to leave."""
+    """Return the milliseconds of an attempt, and the number of its victims."""
     start = time.process_time()
     victims = _attempt(cycle, evaluator, pod)
     return 1000 * (time.process_time() - start), len(victims)
 
 
 def _attempt(cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -> tuple[PodInfo, ...]:
-    """Return the victims that would have to leave; none where the cluster is too small for the variety's constraints."""
+    """Return the victims of an attempt. A cluster that is too small for the constraints has none."""
     try:
         cycle.place(evaluator, pod)
     except FitError as found:
@@ -169,7 +169,7 @@ def _csi_node(index: int) -> Manifest:
 
 
 def _claim_and_volume(name: str) -> tuple[Manifest, Manifest]:
-    """Return a claim of this name that has its volume, of a driver whose nodes take `PER_NODE`."""
+    """Return a claim with its volume. The volume's driver takes `PER_NODE` volumes on a node."""
     meta = {"name": name, "namespace": NAMESPACE, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
     claim = {"volumeName": f"of-{name}", "accessModes": ["ReadWriteOnce"], "storageClassName": "disks"}
     volume = {

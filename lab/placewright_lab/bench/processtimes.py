@@ -13,14 +13,14 @@ _PEAK: Final = re.compile(r"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
 
 
 def percentiles(waits: Sequence[float]) -> tuple[float, float]:
-    """Return the median and the 99th percentile, in the unit of `waits`; zeros when there are none."""
+    """Return the median and the 99th percentile, in the unit of `waits`, or zeros if it is empty."""
     if len(waits) < 2:
         return sum(waits), sum(waits)
     return statistics.median(waits), statistics.quantiles(waits, n=100, method="inclusive")[98]
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system CPU seconds that a process has used (Linux; 0 elsewhere)."""
+    """Return the user and system CPU seconds of a process (Linux; 0 elsewhere)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -29,7 +29,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def machine_seconds() -> float:
-    """CPU seconds that all processes of the machine have used on all its cores (Linux; 0 elsewhere)."""
+    """Return the CPU seconds of all processes on all cores of the machine (Linux; 0 elsewhere)."""
     try:
         user, nice, system, _idle, _iowait, *interrupts = Path("/proc/stat").read_text().partition("\n")[0].split()[1:8]
     except (OSError, ValueError):
@@ -38,7 +38,7 @@ def machine_seconds() -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process in bytes (Linux; 0 elsewhere)."""
+    """Return the resident memory of a process in bytes (Linux; 0 elsewhere)."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except OSError:
@@ -47,7 +47,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def peak_bytes(pid: int) -> int:
-    """Return the most resident memory that a process ever had, in bytes (Linux; 0 elsewhere)."""
+    """Return the highest resident memory of a process in bytes (Linux; 0 elsewhere)."""
     try:
         found = _PEAK.search(Path(f"/proc/{pid}/status").read_text())
     except OSError:

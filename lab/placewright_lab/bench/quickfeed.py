@@ -1,6 +1,6 @@
-"""Creates objects at the least cost to the machine, for benchmarks in which the feed shares the processors with the scheduler.
+"""Creation of objects at the least cost, for benchmarks in which the feed shares the processors with the scheduler.
 
-Requests are encoded beforehand, whole; each connection has one under way at a time, and of an answer only the status is looked at.
+Whole requests are encoded beforehand. Each connection has one request under way at a time, and reads only the status of an answer.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from placewright.offline.kinds import Manifest
 CONNECTIONS: Final = 32
 _DONE: Final = frozenset({b"200", b"201"})
 _HEAD_END: Final = b"\r\n\r\n"
-#: Ends a body of unknown length; JSON text never holds it.
+#: The end of a body of unknown length; JSON text never contains it.
 _LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 class FeedBroken(Exception):
-    """The API server refused an object, or hung up."""
+    """The API server refused an object, or closed the connection."""
 
 
 class Post(NamedTuple):
     """One creation.
 
     Attributes:
-        name: the object's.
-        request: the bytes to be sent.
-        before: requests that are sent first, on the same connection, each when the one before it was answered.
+        name: name of the object.
+        request: bytes of the request.
+        before: requests that precede it on the same connection, each after the answer to the one before.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Post(NamedTuple):
 
 
 def posts(access: ClusterAccess, path: str, manifests: Iterable[Manifest]) -> list[Post]:
-    """Creations of objects in the collection at `path`."""
+    """Return the creations of objects in the collection at `path`."""
     head = _head(access, "POST", path)
     return [Post(manifest["metadata"]["name"], _whole(head, manifest)) for manifest in manifests]
 
 
 def request(access: ClusterAccess, method: str, path: str, manifest: Manifest) -> bytes:
-    """Return a request with an object, as `Post.before` takes it."""
+    """Return a request with an object for `Post.before`."""
     return _whole(_head(access, method, path), manifest)
 
 
@@ -69,10 +69,10 @@ def _whole(head: str, manifest: Manifest) -> bytes:
 
 
 class QuickFeed:
-    """Holds its connections open while its context is, so that no handshake falls into a measurement."""
+    """Connections that stay open with the context, so that no handshake falls into a measurement."""
 
     def __init__(self, access: ClusterAccess, connections: int = CONNECTIONS) -> None:
-        """`access` must be to an HTTPS server without a proxy, with a token, as control planes of our own are."""
+        """Take an `access` to an HTTPS server without a proxy, with a token, like that of our control planes."""
         self._access = access
         self._count = connections
         self._connections: list[_Connection] = []
@@ -87,9 +87,9 @@ class QuickFeed:
         self._connections = []
 
     async def create(self, wanted: Iterable[Post], rate: float | None = None) -> dict[str, float]:
-        """Create all, at most `rate` a second, as fast as accepted without; when each was sent (`time.monotonic`), by name.
+        """Create all objects, at most `rate` a second. Return when each was sent (`time.monotonic`), by name.
 
-        Raises `FeedBroken` when one is refused.
+        Without `rate`, create them as fast as the server accepts them. Raises `FeedBroken` if the server refuses one.
         """
         await self._connect()
         batch = _Batch(iter(wanted), asyncio.get_running_loop(), rate)
@@ -99,7 +99,7 @@ class QuickFeed:
         return batch.sent
 
     async def _connect(self) -> None:
-        """Open missing connections: an API server closes a connection that was silent for 90 s, and a wave may take longer."""
+        """Open missing connections. An API server closes a connection after 90 silent seconds, and a wave may take longer."""
         url, loop = URL(self._access.server), asyncio.get_running_loop()
         tls = self._access.tls if isinstance(self._access.tls, ssl.SSLContext) else None
         self._connections = [each for each in self._connections if each.open]
@@ -109,7 +109,7 @@ class QuickFeed:
 
 
 class _Batch:
-    """The objects to create, from which all connections draw."""
+    """Objects to create, shared by all connections."""
 
     def __init__(self, wanted: Iterator[Post], loop: asyncio.AbstractEventLoop, rate: float | None) -> None:
         self.sent: dict[str, float] = {}
@@ -119,14 +119,14 @@ class _Batch:
         self._due = loop.time()
 
     def draw(self) -> tuple[Post | None, float]:
-        """Return the next creation, and when it may be sent."""
+        """Return the next creation, and its earliest time."""
         due = self._due
         self._due += self._interval
         return next(self._wanted, None), due
 
 
 class _Connection(asyncio.Protocol):
-    """One kept-alive connection: sends a request, waits for its answer, sends the next."""
+    """One kept-alive connection. It sends a request, waits for its answer, and sends the next."""
 
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport | None = None
@@ -137,11 +137,11 @@ class _Connection(asyncio.Protocol):
 
     @property
     def open(self) -> bool:
-        """True while no server has hung up."""
+        """True if the server has not closed the connection."""
         return self._transport is not None and not self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have its methods and are none by type.
+        # uvloop's transports have the methods, but not the type.
         self._transport = cast(asyncio.WriteTransport, transport)
 
     def work_on(self, batch: _Batch) -> None:
@@ -158,7 +158,7 @@ class _Connection(asyncio.Protocol):
             await self._idle
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._idle = None
         if self._transport is not None:
             self._transport.close()
@@ -194,7 +194,7 @@ class _Connection(asyncio.Protocol):
 
     def _send(self, post: Post) -> None:
         if self._batch is not None and self._transport is not None and not self._transport.is_closing():
-            # Not the loop's clock: uvloop's has milliseconds only.
+            # The loop's clock has only milliseconds with uvloop.
             self._batch.sent[post.name] = time.monotonic()
             *self._rest, first = (post.request, *reversed(post.before))
             self._transport.write(first)
@@ -205,6 +205,6 @@ class _Connection(asyncio.Protocol):
 
 
 def _complete(head: bytearray, body: bytearray) -> bool:
-    """Whether a body is there to its end: by its length, or by its last chunk."""
+    """Return whether a body is complete, by its length or by its last chunk."""
     length = _LENGTH.search(head)
     return len(body) >= int(length[1]) if length else body.endswith(_LAST_CHUNK)

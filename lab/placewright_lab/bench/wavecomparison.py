@@ -1,10 +1,10 @@
-"""Compares waves of pods through two schedulers: order, medians, ratios, rows of a table. Pure functions."""
+"""The comparison of waves of pods through two schedulers: order, medians, ratios, rows of a table. Pure functions."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, Final, Self, TypeVar
 
 from placewright_lab.bench.processtimes import percentiles
@@ -22,12 +22,7 @@ class Spent:
     bench: float
 
     def __sub__(self, earlier: Spent) -> Self:
-        return type(self)(
-            self.scheduler - earlier.scheduler,
-            self.api_server - earlier.api_server,
-            self.etcd - earlier.etcd,
-            self.bench - earlier.bench,
-        )
+        return type(self)(*(now - before for now, before in zip(astuple(self), astuple(earlier), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +30,14 @@ class Wave:
     """The measurement of one wave of pods through one scheduler.
 
     Attributes:
-        scheduler: its label.
-        pods: how many were created; it bound all of them.
+        scheduler: label of the scheduler.
+        pods: number of pods that were created; all of them were bound.
         events: pods that have a `Scheduled` event.
-        per_second: pods bound a second; see `burst` and `backlog` for the span.
-        settled_per_second: the same, until the last event was written also.
-        p50, p99: seconds from a pod's creation being sent to its binding being seen; None for a backlog.
-        cpu: until the last event was written.
-        peak_bytes: the most memory that the scheduler ever had.
+        per_second: pods bound a second; `WaveOutcome.wave` tells the span.
+        settled_per_second: the same until the last event was written, too.
+        p50, p99: seconds from sending a pod's creation to seeing its binding; None for a backlog.
+        cpu: CPU seconds until the last event was written.
+        peak_bytes: highest memory of the scheduler, bytes.
     """
 
     scheduler: str
@@ -61,8 +56,8 @@ class WaveOutcome:
     """The times of a wave, on one clock in seconds, and its cost.
 
     Attributes:
-        sent, bound: when each pod's creation was sent, and its binding seen, by name.
-        settled: when the last event was written.
+        sent, bound: times at which each pod's creation was sent and its binding was seen, by name.
+        settled: time at which the last event was written.
     """
 
     sent: dict[str, float]
@@ -72,29 +67,17 @@ class WaveOutcome:
     cpu: Spent
     peak_bytes: int
 
-    def burst(self, scheduler: str) -> Wave:
-        """Pods created while the scheduler runs: the span is from the first creation to the last binding."""
-        start = min(self.sent.values())
-        p50, p99 = percentiles([self.bound[name] - sent for name, sent in self.sent.items()])
-        return self._wave(scheduler, len(self.sent), start, p50, p99)
+    def wave(self, scheduler: str, *, backlog: bool) -> Wave:
+        """Compute the figures of the wave.
 
-    def backlog(self, scheduler: str) -> Wave:
-        """Pods created before the scheduler starts: the span is from the first binding to the last, for all pods but the first."""
-        return self._wave(scheduler, len(self.sent) - 1, min(self.bound.values()), None, None)
-
-    def _wave(self, scheduler: str, done: int, start: float, p50: float | None, p99: float | None) -> Wave:
-        last = max(self.bound.values())
-        return Wave(
-            scheduler,
-            len(self.sent),
-            self.events,
-            _rate(done, last - start),
-            _rate(done, max(last, self.settled) - start),
-            p50,
-            p99,
-            self.cpu,
-            self.peak_bytes,
-        )
+        Pods of a burst come while the scheduler runs, so its time begins with the first creation. Pods of a backlog come before the
+        scheduler starts. So its time begins with the first binding, and the first pod does not count.
+        """
+        sent, first, last = len(self.sent), min((self.bound if backlog else self.sent).values()), max(self.bound.values())
+        bound, settled = (_rate(sent - backlog, end - first) for end in (last, max(last, self.settled)))
+        waits = [] if backlog else [self.bound[name] - at for name, at in self.sent.items()]
+        p50, p99 = percentiles(waits) if waits else (None, None)
+        return Wave(scheduler, sent, self.events, bound, settled, p50, p99, self.cpu, self.peak_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +85,9 @@ class WaveComparison:
     """All waves over one number of nodes.
 
     Attributes:
-        waves: in the order in which they ran.
-        labels: ours first, then the one that it is compared with.
-        mode: how pods came: "burst", "backlog", or so many a second.
+        waves: waves in the order in which they ran.
+        labels: our label, then the label of the other scheduler.
+        mode: way in which pods came: "burst", "backlog", or so many a second.
     """
 
     nodes: int
@@ -114,7 +97,7 @@ class WaveComparison:
     mode: str = "burst"
 
     def to_json(self) -> dict[str, Any]:
-        """Medians and ratios (ours by theirs), and every wave; seconds, bytes, milliseconds where the name says so."""
+        """Return medians, ratios (ours by theirs), and every wave. Units are seconds and bytes, or stand in the name."""
         return {
             "nodes": self.nodes,
             "pods": self.pods,
@@ -130,18 +113,18 @@ class WaveComparison:
         return {name: _median([each[name] for each in figures]) for name in figures[0]}
 
     def ratios(self) -> dict[str, float | None]:
-        """Our median by theirs, figure by figure; None where there is nothing to divide."""
+        """Return our median by theirs for each figure; None if there is nothing to divide."""
         mine, theirs = (self.figures(label) for label in self.labels)
         return {name: _ratio(mine[name], theirs[name]) for name in mine}
 
     def title(self) -> str:
-        """Return what was measured, for a table's head."""
+        """Return the heading of the table."""
         waves = len(self.waves) // len(self.labels)
         measured = f"median of {waves} waves each" if waves > 1 else "one wave each"
         return f"{self.nodes:,} nodes, {self.pods:,} pods, {self.mode}, {measured}"
 
     def rows(self) -> list[dict[str, str]]:
-        """Return a row of a table for each figure: ours, theirs, and the ratio."""
+        """Return a row of the table for each figure: ours, theirs, and the ratio."""
         mine, theirs = (self.figures(label) for label in self.labels)
         ratios = self.ratios()
         return [
@@ -171,7 +154,7 @@ _ROWS: Final = (
 
 
 def order_of_waves(first: T, second: T, each: int) -> list[T]:
-    """Alternate as first, second, second, first, until each had `each` waves: drift of the machine then hits both alike."""
+    """Alternate as first, second, second, first, until each had `each` waves. So drift of the machine hits both."""
     pairs = [(first, second) if number % 2 == 0 else (second, first) for number in range(each)]
     return [one for pair in pairs for one in pair]
 

@@ -1,7 +1,7 @@
 """The pods that the decision benchmarks place, and the pods that run in their clusters beforehand.
 
 The pairwise workloads have the constraints of scheduler_perf's SchedulingPodAntiAffinity, SchedulingPodAffinity, TopologySpreading and
-PreferredTopologySpreading, on busier clusters: two pods a node run there before.
+PreferredTopologySpreading. Their clusters are busier: two pods run on each node beforehand.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from placewright_lab.readers.openb import pod_manifest
 
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
-#: Pods a node that run before the first decision, in workloads that have any.
+#: Pods that run on a node before the first decision, in workloads that have any.
 RUNNING_PER_NODE: Final = 2
 _VARIANTS: Final = 22
 _GREEN: Final = {"color": "green"}
 
 
+def _no_pods(_nodes: int) -> list[Manifest]:
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A kind of pods to place.
+    """A kind of pods to place, and the cluster that they meet.
 
     Attributes:
-        pods: makes that many pending pods.
-        spec: constraints that pods running beforehand carry, too.
-        alike: of how many nodes one runs such a pod beforehand (2: every other); 0: nothing runs there beforehand.
-        sizes, count: how many nodes and pods by default.
-        wanted: decisions a second that we want at 5,000 nodes, or at the only one of `sizes`; None where nothing was set.
-        nodes: makes that many nodes.
-        preset: of the profile that decides.
+        pods: function that makes that many pending pods.
+        running: function that makes the pods that run on that many nodes beforehand.
+        sizes, count: numbers of nodes, and number of pods, by default.
+        wanted: decisions a second that we want at 5,000 nodes, or at the only one of `sizes`; None without a goal.
+        nodes: function that makes that many nodes.
+        preset: preset of the profile that decides.
     """
 
     pods: Callable[[int], list[Manifest]]
-    spec: Mapping[str, Any] | None = None
-    alike: int = 0
+    running: Callable[[int], list[Manifest]] = _no_pods
     sizes: tuple[int, ...] = (1000, 5000, 15000)
     count: int = 10_000
     wanted: int | None = None
@@ -47,19 +49,11 @@ class Workload:
 
     def cluster(self, nodes: int) -> list[Manifest]:
         """Return the nodes, and the pods on them."""
-        return [*self.nodes(nodes), *self._running(nodes)]
-
-    def _running(self, nodes: int) -> list[Manifest]:
-        if not self.alike:
-            return []
-        return [
-            _on_node(index % nodes, _small(f"running-{index:06d}", self.spec if index < nodes and index % self.alike == 0 else None))
-            for index in range(RUNNING_PER_NODE * nodes)
-        ]
+        return [*self.nodes(nodes), *self.running(nodes)]
 
 
 def openb_mix(count: int) -> list[Manifest]:
-    """Pods in the proportions of a cluster that shares GPUs, with some 150 distinct requests, as the openb trace has them."""
+    """Make pods in the proportions of a cluster that shares GPUs. Like in the openb trace, there are some 150 distinct requests."""
     shapes = [_varied(shape, step) for shape in GPU_PODS for step in range(_VARIANTS)]
     return make_pods(shapes, count, seed=0)
 
@@ -87,17 +81,20 @@ def _small(name: str, spec: Mapping[str, Any] | None) -> Manifest:
     return pod
 
 
-def _on_node(index: int, pod: Manifest) -> Manifest:
-    """Return the pod as it runs on the node of this index."""
-    pod["spec"]["nodeName"] = f"node-{index:05d}"
-    return pod
-
-
 def _pairwise(alike: int, spec: Mapping[str, Any], wanted: int) -> Workload:
+    """Return a workload of pods with constraints. One node of `alike` runs such a pod beforehand."""
+
     def pods(count: int) -> list[Manifest]:
         return [_small(f"green-{index:06d}", spec) for index in range(count)]
 
-    return Workload(pods, spec, alike, (5000,), 3000, wanted)
+    def running(nodes: int) -> list[Manifest]:
+        made = []
+        for index in range(RUNNING_PER_NODE * nodes):
+            made.append(_small(f"running-{index:06d}", spec if index < nodes and index % alike == 0 else None))
+            made[-1]["spec"]["nodeName"] = f"node-{index % nodes:05d}"
+        return made
+
+    return Workload(pods, running, (5000,), 3000, wanted)
 
 
 def _spread(when_unsatisfiable: str) -> Manifest:

@@ -37,9 +37,9 @@ from placewright_lab.readers.inputs import Inputs, load_inputs
 
 NODES: Final = 100
 PODS: Final = 1500
-#: Pods a second in the made-up demo: slow enough to watch.
+#: Pods a second in the made-up demo, slow enough to watch.
 RATE: Final = 150
-#: Pods of a demo that is looked at. One of so many asks for more CPU than any node has, so that the queue has something to show.
+#: Number of pods of a shown demo. One of so many asks for more CPU than any node has, so that the queue shows it.
 SHOWN_PODS: Final = 2200
 _TOO_LARGE: Final = 200
 _INTERRUPTED: Final = 130
@@ -66,7 +66,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the demo; 0 when every pod is placed or said to be unschedulable."""
+    """Run the demo. Return 0 if every pod is placed or reported as unschedulable."""
     if args.open and not args.console:
         raise InputError("--open: found without --console; allowed with it")
     console = Console()
@@ -94,14 +94,7 @@ def _inputs(args: argparse.Namespace) -> Inputs:
 
 
 def shown_pods(seed: int) -> list[Manifest]:
-    """Make the pods of a demo that is looked at: they fill most of its nodes, and a few wait.
-
-    Args:
-        seed: of their kinds.
-
-    Returns:
-        Manifests.
-    """
+    """Make the pods of a shown demo. They fill most of its nodes, and a few wait."""
     pods = mixed_pods(SHOWN_PODS, seed)
     for pod in pods[_TOO_LARGE // 4 :: _TOO_LARGE]:
         pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "120"
@@ -109,12 +102,12 @@ def shown_pods(seed: int) -> list[Manifest]:
 
 
 class Demo:
-    """The parts that one demo needs to start, run and end; `command` starts an operator against a kubeconfig.
+    """The parts that one demo needs to start, run and end. `command` starts an operator with a kubeconfig.
 
     `with_jobs` adds a second act: jobs placed all or none, with devices.
 
     Attributes:
-        code: exit code for an end at this moment: until the run is over, that of an interrupted one.
+        code: exit code for an end at this moment, that of an interrupted run until the run is over.
     """
 
     def __init__(
@@ -138,7 +131,7 @@ class Demo:
         self._shown = shown
 
     async def run(self) -> int:
-        """Start, run, sum up, end; returns the exit code."""
+        """Start, run, sum up and end. Return the exit code."""
         rate = f", {self._limits.rate:.0f} a second," if self._limits.rate else ""
         size = f"{len(self._scenario.pods)} pods{rate} for {len(self._scenario.nodes)} nodes"
         self._say(f"{size}; starting an embedded cluster and the operator")
@@ -175,7 +168,7 @@ class Demo:
         scenario = self._scenario
         life = EverydayLife(client, scenario.pods, scenario.profile, ({"spec": FIRST_SPEC}, scenario.change), self._say)
         async with background(life.go_on(), "everyday life") as going_on:
-            ended = asyncio.ensure_future(operator.ended())
+            ended = asyncio.ensure_future(operator.wait())
             try:
                 await asyncio.wait((ended, going_on), return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -188,7 +181,7 @@ class Demo:
         self._say("\neverything stays up until Ctrl-C; in another shell:")
         for line in _things_to_try(self._scenario, kubeconfig, operator.log):
             self._say(line)
-        await operator.ended()
+        await operator.wait()
         raise DemoFailed(f"the operator ended with code {operator.exit_code}: {operator.last_words()}")
 
     def _say(self, text: str) -> None:
@@ -197,7 +190,7 @@ class Demo:
 
 
 async def interruptible(demo: Demo) -> int:
-    """Run the demo; SIGINT and SIGTERM end it in order, with everything it started."""
+    """Run the demo. SIGINT and SIGTERM end it in order, with everything that it started."""
     task = asyncio.ensure_future(demo.run())
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
@@ -208,7 +201,7 @@ async def interruptible(demo: Demo) -> int:
 
 
 def cluster_options(scenario: DemoScenario) -> list[str]:
-    """Options of the embedded cluster: claims get volumes; those without a class one of ours, unless the files bring classes along."""
+    """Return the options of the embedded cluster. Claims get volumes. If the files have no class of volumes, claims get ours."""
     own = any(manifest["kind"] == "StorageClass" for manifest in scenario.objects)
     return ["--volumes", *([] if own else ["--default-class", DEFAULT_CLASS])]
 

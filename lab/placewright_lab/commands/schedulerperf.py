@@ -1,4 +1,4 @@
-"""`placewright bench scheduler-perf`: upstream's own workloads, ours and a kube-scheduler in turns, on a real API server."""
+"""`placewright bench scheduler-perf`: upstream's own workloads, for ours and a kube-scheduler in turns, on a real API server."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def add_scheduler_perf(parser: argparse.ArgumentParser) -> None:
 
 
 def _main(args: argparse.Namespace) -> int:
-    """Exit code 1 where a turn did not come to its end."""
+    """Run the workloads. The exit code is 1 if a turn did not come to its end."""
     if not sys.platform.startswith("linux"):
         raise bad_field("bench scheduler-perf", sys.platform, "Linux: CPU and memory of processes are read from /proc")
     page = args.page.read_text(encoding="utf-8") if args.page else ""
     if args.page:
-        exchanged(page, "")  # a fault of the page is reported before hours of measuring
+        exchanged(page, "")  # the error of a page is reported before hours of measuring
     known = _saved(args.save)
     found = _wanted(args)
     fresh = [] if args.saved else _measured(args, found, known)
@@ -91,7 +91,7 @@ def _measured(args: argparse.Namespace, wanted: Sequence[PerfWorkload | LeftOutW
 
 
 def _wanted(args: argparse.Namespace) -> list[PerfWorkload | LeftOutWorkload]:
-    """Return the chosen workloads, small clusters first. Raises `InputError` where there are none."""
+    """Return the chosen workloads, small clusters first. Raises `InputError` if there are none."""
     found = [each for each in read_configurations(args.folder) if _is_wanted(each, args)]
     if not found:
         raise InputError(f"no workload of {args.folder} is chosen by --workloads, --labels and --nodes")
@@ -132,7 +132,7 @@ def _made(minor: int) -> dict[str, str]:
 
 @contextmanager
 def _progress(turns: int) -> Iterator[tuple[Say, Callable[[Contest], None]]]:
-    """Show a bar on a terminal, elsewhere a line for each workload. Both are on stderr."""
+    """Show a bar on a terminal, and elsewhere a line for each workload. Both are on stderr."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:

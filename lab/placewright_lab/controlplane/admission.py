@@ -1,7 +1,7 @@
 """A kubelet's checks before it runs a pod on its node, and the messages of its refusals.
 
-The rules are the kubelet's own: room for each request beside the pods that run here, required node affinity and node selector, free host
-ports, and NoExecute taints. NoSchedule taints and `unschedulable` are the scheduler's business. A node that is not known refuses nothing.
+The rules are the kubelet's own: room for each request beside the running pods, required node affinity and node selector, free host ports,
+and NoExecute taints. NoSchedule taints and `unschedulable` concern only the scheduler. An unknown node refuses nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a pod does not run, as its status says it.
+    """The reason why a pod does not run, in its status.
 
     Attributes:
-        reason: `OutOfcpu`, `NodeAffinity` and others.
+        reason: word such as `OutOfcpu` or `NodeAffinity`.
         message: a kubelet's words.
     """
 
@@ -33,7 +33,7 @@ class Refusal:
 
 
 class Admission:
-    """Which pods run on which node, and which may begin to."""
+    """The pods that run on each node, and the decision about further ones."""
 
     def __init__(self) -> None:
         self._nodes: dict[NodeName, Node] = {}
@@ -44,11 +44,11 @@ class Admission:
         self._nodes[NodeName(node.metadata.name)] = node
 
     def node_is_gone(self, name: NodeName) -> None:
-        """Stop the requests on the connection."""
+        """Forget the node."""
         self._nodes.pop(name, None)
 
     def admit(self, pod: Pod) -> Refusal | None:
-        """None when the pod may run: it counts from now on until `end`. Asking again for one that was admitted changes nothing."""
+        """Return None if the pod may run, which then counts until `end`. A second call for an admitted pod changes nothing."""
         info = PodInfo(pod)
         running = self._running[info.node_name]
         if pod.metadata.uid in running:
@@ -69,7 +69,7 @@ class Admission:
 
 
 def _refusals(pod: PodInfo, node: Node, running: Collection[PodInfo]) -> Iterator[Refusal]:
-    """All of them, in a kubelet's order; it tells the first."""
+    """Yield all refusals in a kubelet's order. A kubelet tells only the first."""
     yield from _short_of(pod, node, running)
     if not _wants(pod, node):
         yield _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
@@ -89,7 +89,7 @@ def _short_of(pod: PodInfo, node: Node, running: Collection[PodInfo]) -> Iterato
     if len(running) + 1 > capacity.get(PODS, 0):
         yield _out_of(PODS, 1, len(running), capacity.get(PODS, 0))
     for name in sorted(pod.requests, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)):
-        # A node that has no such extended resource leaves it to the program that hands it out across nodes.
+        # If a node has no such extended resource, another program assigns it across nodes.
         if is_extended_resource(name) and name not in capacity:
             continue
         requested, used = pod.requests[name], sum(other.requests.get(name, 0) for other in running)

@@ -1,4 +1,4 @@
-"""Where the control plane's programs are: the folder named by KUBEBUILDER_ASSETS, as envtest has it, or one that was built before."""
+"""The folder of the control plane's programs: the one in KUBEBUILDER_ASSETS, like with envtest, or one of an earlier build."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASK_SECONDS: Final = 30.0
 
 
 class Unavailable(InputError):
-    """No programs are named, none were built before, and none can be built on this machine. That is no error of the user's."""
+    """No programs are named or built, and this machine cannot build any. The user made no error."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no Kubernetes here, and {why}: {INSTEAD}")
@@ -35,8 +35,8 @@ class Assets:
     """Programs in one folder.
 
     Attributes:
-        folder: holds `kube-apiserver` and `etcd`; `kube-scheduler` and `kubectl` may be missing.
-        minor: the minor version of the API server, 20 for 1.20.
+        folder: folder with `kube-apiserver` and `etcd`; `kube-scheduler` and `kubectl` may be missing.
+        minor: minor version of the API server, 20 for 1.20.
     """
 
     folder: Path
@@ -54,33 +54,33 @@ class Assets:
 
     @property
     def kube_scheduler(self) -> Path | None:
-        """The kube-scheduler of the same build, where there is one."""
+        """The kube-scheduler of the same build, if there is one."""
         return _if_there(self.folder / "kube-scheduler")
 
     @property
     def kubectl(self) -> Path | None:
-        """The kubectl of the same build, where there is one."""
+        """The kubectl of the same build, if there is one."""
         return _if_there(self.folder / "kubectl")
 
     @property
     def kube_controller_manager(self) -> Path | None:
-        """The kube-controller-manager of the same build, where there is one."""
+        """The kube-controller-manager of the same build, if there is one."""
         return _if_there(self.folder / "kube-controller-manager")
 
     @property
     def e2e_test(self) -> Path | None:
-        """The program with upstream's end-to-end tests of the same build, where there is one."""
+        """The program with upstream's end-to-end tests of the same build, if there is one."""
         return _if_there(self.folder / "e2e.test")
 
 
 def from_environment(environ: Mapping[str, str]) -> Assets | None:
-    """Return the programs that KUBEBUILDER_ASSETS names; None where it is not set. Raises `InputError` when they are not there."""
+    """Return the programs that KUBEBUILDER_ASSETS names, or None if it is not set. Raises `InputError` if they are missing."""
     folder = environ.get(VARIABLE)
     return from_folder(Path(folder), VARIABLE) if folder else None
 
 
 def from_folder(folder: Path, where: str) -> Assets:
-    """Return the programs in a folder. Raises `InputError`, naming `where` the folder comes from, when one is missing or does not run."""
+    """Return the programs in a folder. Raises `InputError`, with `where` the folder comes from, if one is missing or does not run."""
     missing = [name for name in _NEEDED if not (folder / name).is_file()]
     if missing:
         raise bad_field(where, str(folder), f"a folder that holds {' and '.join(_NEEDED)} (there is no {missing[0]})")
@@ -94,7 +94,7 @@ def minor_version(program: Path) -> int:
     """Return the minor version of a Kubernetes program, 20 for 1.20. Raises `InputError` if it does not run or reports none."""
     command = [str(program), "--version"]
     try:
-        # The user named the folder in order to have its programs run.
+        # The user named the folder so that its programs run.
         run = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True, stdin=subprocess.DEVNULL)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"{program} does not run: {error}") from None

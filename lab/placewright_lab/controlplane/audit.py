@@ -1,7 +1,7 @@
-"""Reads the API server's audit log: users, their requests, and the denied ones.
+"""A reader of the API server's audit log: users, their requests, and the denied ones.
 
-The log has one JSON line a request, written when the answer has been given. A killed server may leave a half-written line, onto which the
-next server writes its first one.
+The log has one JSON line a request, written after the answer. A killed server may leave half a line, after which the next server writes its
+first one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from placewright.kube.errors import FORBIDDEN, UNAUTHORIZED
 _DECISION: Final = "authorization.k8s.io/decision"
 #: Field of a token that is bound to a pod, with the pod's name.
 _POD: Final = "authentication.kubernetes.io/pod-name"
-#: How every line begins; inside a line quotes are escaped, so that it is found nowhere else.
+#: The beginning of every line. Quotes are escaped inside a line, so nothing else looks like it.
 _BEGINNING: Final = b'{"kind":"Event","apiVersion":"audit.k8s.io/'
 
 
@@ -39,13 +39,13 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True, rename="camel"):
-    """One request and its answer, with the fields that are read here.
+    """One request and its answer, with the fields that we read.
 
     Attributes:
-        verb: as RBAC has it: get, list, watch, create, patch, update or delete.
+        verb: RBAC's verb: get, list, watch, create, patch, update or delete.
         request_uri: path and query.
-        request_received_timestamp: RFC 3339 with microseconds; also the order of arrival.
-        stage_timestamp: the same, of the answer.
+        request_received_timestamp: RFC 3339 time with microseconds, which is also the order of arrival.
+        stage_timestamp: time of the answer in the same form.
     """
 
     verb: str = ""
@@ -66,12 +66,12 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def pod(self) -> str:
-        """Name of the pod that the bearer's token is bound to, as kubelets ask for them; empty for other credentials."""
+        """Name of the pod of the bearer's token, which kubelets ask for; empty for other credentials."""
         return next(iter(self.user_info.extra.get(_POD, ())), "")
 
     @property
     def code(self) -> int:
-        """HTTP status of the answer; 0 when the log has none."""
+        """HTTP status of the answer; 0 if the log has none."""
         return self.response_status.code
 
     @property
@@ -81,7 +81,7 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def denied(self) -> bool:
-        """Whether credentials or RBAC stood against it. Admission says 403 as well, in a namespace that ends, say; that is not meant."""
+        """True if authentication or RBAC refused it. A 403 of admission, for instance in a namespace that ends, does not count."""
         return self.code == UNAUTHORIZED or (self.code == FORBIDDEN and self.annotations.get(_DECISION, "forbid") == "forbid")
 
     def __str__(self) -> str:
@@ -92,20 +92,20 @@ _DECODER: Final = msgspec.json.Decoder(Record)
 
 
 def read_records(log: Path, offset: int = 0) -> list[Record]:
-    """Return the requests that were answered, from a byte offset on, in the order of their answers. Half-written lines are left out."""
+    """Return the answered requests from a byte offset on, in the order of their answers, without half-written lines."""
     with log.open("rb") as file:
         file.seek(offset)
         return records_of(file)
 
 
 def records_of(lines: Iterable[bytes]) -> list[Record]:
-    """Return the entries of lines that were read already."""
+    """Return the records of lines."""
     found = (_record(line) for line in lines)
     return [record for record in found if record is not None]
 
 
 def _record(line: bytes) -> Record | None:
-    """Decode the record of a line, or the record after a remnant that a killed server left in it."""
+    """Decode the record of a line, or the record after the rest that a killed server left in it."""
     try:
         return _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):

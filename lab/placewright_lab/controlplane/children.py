@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Final
 
 from placewright_lab.controlplane.flags import Ports
@@ -21,14 +22,14 @@ class ControlPlaneFailed(Exception):
 
 
 class Child:
-    """One running program. Start it from a thread that lives as long as it should: on Linux it dies with that thread."""
+    """One running program. On Linux it dies with the thread that started it."""
 
     def __init__(self, program: Path, flags: Sequence[str], folder: Path, name: str = "") -> None:
-        """`folder` is where it works and has its log; `name`, of the log too, is the program's unless another is given."""
+        """Take the `folder` in which it works and has its log, and its `name`, by default the program's."""
         self.name = name or program.name
         self.log = folder / f"{self.name}.log"
         with self.log.open("ab") as output:
-            # A session of its own: Ctrl-C on the terminal is ours to handle, in order.
+            # A session of its own leaves Ctrl-C on the terminal to us, so that everything ends in order.
             self._process = subprocess.Popen(  # noqa: S603 - a program of the user's own choice, no shell
                 [*_dying_with_us(), program, *flags],
                 stdin=subprocess.DEVNULL,
@@ -45,16 +46,16 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Whether it is gone."""
+        """True once it has ended."""
         return self._process.poll() is not None
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; negative for the signal that ended it."""
+        """Exit code; None while it runs, and negative for the signal that ended it."""
         return self._process.poll()
 
     def end(self, seconds: float = _END_SECONDS) -> None:
-        """Politely, then surely."""
+        """Ask it to end, and kill it after a while."""
         self._process.terminate()
         try:
             self._process.wait(seconds)
@@ -62,7 +63,7 @@ class Child:
             self.kill()
 
     def kill(self) -> None:
-        """Surely."""
+        """Kill it."""
         self._process.kill()
         self._process.wait()
 
@@ -72,8 +73,32 @@ class Child:
         return " | ".join(line.strip() for line in lines[-_LAST_LINES:]) or "it said nothing"
 
 
+class Background:
+    """A child that a subclass starts in `__enter__`, and that ends with the context."""
+
+    _child: Child | None = None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._child is not None:
+            self._child.end()
+
+    @property
+    def pid(self) -> int:
+        """Process id; 0 before the start."""
+        return self._child.pid if self._child else 0
+
+    @property
+    def ended(self) -> bool:
+        """True once it has ended by itself."""
+        return self._child is not None and self._child.ended
+
+    def last_words(self) -> str:
+        """Return the end of its log, in one line."""
+        return self._child.last_words() if self._child else "it was not started"
+
+
 def free_ports(api_server: int = 0) -> Ports:
-    """Loopback ports that were free a moment ago; `api_server` is taken as it is unless it is 0."""
+    """Return loopback ports that are free for now. `api_server` is the first of them unless it is 0."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
     numbers = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -82,6 +107,6 @@ def free_ports(api_server: int = 0) -> Ports:
 
 
 def _dying_with_us() -> list[str]:
-    """Words before a command by which the kernel ends it when we are killed; none where the program for that is missing."""
+    """Return words before a command so that the kernel ends it when we are killed. Without the program for that, there are none."""
     program = shutil.which("setpriv")
     return [program, "--pdeathsig", "KILL", "--"] if program else []

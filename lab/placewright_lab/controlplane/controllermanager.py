@@ -1,32 +1,30 @@
-"""kube-controller-manager as a child process beside the API server: it makes the pods of ReplicaSets, and ends deleted objects."""
+"""kube-controller-manager as a child process beside the API server. It makes the pods of ReplicaSets, and ends deleted objects."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
-from placewright_lab.controlplane.children import Child, ControlPlaneFailed, free_ports
+from placewright_lab.controlplane.children import Background, Child, ControlPlaneFailed, free_ports
 from placewright_lab.controlplane.flags import gates_flag
 from placewright_lab.controlplane.server import ControlPlane
 
-#: Requests a second that it may make: so many that its own limit delays nothing.
+#: Requests a second that it may make, so many that its own limit delays nothing.
 QPS: Final = 1000
 #: The first minor version without the port for plain HTTP.
 _NO_PLAIN_HTTP: Final = 24
 
 
-class ControllerManager:
-    """Runs while its context is open, with the controllers that its version has by default.
+class ControllerManager(Background):
+    """A kube-controller-manager that runs with its context, with the controllers that its version has by default.
 
-    The API server has to be started with `Features(controllers=True)`, or service accounts get no part in admission.
+    The API server needs `Features(controllers=True)`, so that service accounts take part in admission.
     """
 
     def __init__(self, program: Path, running: ControlPlane, gates: str = "") -> None:
         self._program = program
         self._running = running
         self._gates = gates
-        self._child: Child | None = None
 
     def __enter__(self) -> Self:
         keys = self._running.keys
@@ -48,11 +46,7 @@ class ControllerManager:
         self._child = Child(self._program, flags, self._running.folder)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._child is not None:
-            self._child.end()
-
     def check(self) -> None:
-        """Raise `ControlPlaneFailed`, with its last words, when it has ended by itself."""
+        """Raise `ControlPlaneFailed`, with its last words, if it has ended by itself."""
         if self._child is not None and self._child.ended:
             raise ControlPlaneFailed(f"{self._child.name} ended: {self._child.last_words()}")

@@ -1,4 +1,4 @@
-"""The command lines of etcd and kube-apiserver, for every version from 1.20 on, and the files that they name."""
+"""The command lines of etcd and kube-apiserver, for every version from 1.20 on, and the files in them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kubesandbox.auth.credentials import Credentials, make_credentials, write_private
 
-#: What the API server does at creation that needs a controller afterwards: a token in each namespace, and the removal of the
-#: not-ready taint. envtest leaves the first out as well.
+#: Admission plugins whose work needs a controller afterwards: a token in each namespace, and the removal of the not-ready taint.
+#: envtest leaves the first out as well.
 _NEEDS_CONTROLLERS: Final = ("ServiceAccount", "TaintNodesByCondition")
-#: The first version without the flag for plain HTTP; before, it must be turned off.
+#: The first version without the flag for plain HTTP. Older ones need the flag to turn it off.
 _NO_PLAIN_HTTP: Final = 24
-#: Bindings with their requests, for audits of "exactly once", and writes of Leases, for the history of the lead; all else by its metadata.
+#: Audit policy. Bindings have their requests, for "exactly once", and so have writes of Leases, for the lead's history.
 _AUDIT_POLICY: Final = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -30,7 +30,7 @@ rules:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Loopback ports: the API server's, etcd's for clients, and etcd's for its peers (there are none)."""
+    """Loopback ports of the API server, of etcd's clients, and of etcd's peers, though there are no peers."""
 
     api_server: int
     etcd: int
@@ -39,7 +39,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Files made for one run; one certificate serves both servers and the API server as etcd's client."""
+    """Files of one run. One certificate serves both servers, and the API server as etcd's client."""
 
     credentials: Credentials
     authority: Path
@@ -51,7 +51,7 @@ class Keys:
 
     @classmethod
     def make(cls, folder: Path) -> Self:
-        """Make everything new, in a folder that only we can read."""
+        """Make new files, in a folder that only we can read."""
         credentials = make_credentials()
         keys = cls(
             credentials,
@@ -72,7 +72,7 @@ class Keys:
 
 
 def etcd_flags(folder: Path, ports: Ports, keys: Keys) -> list[str]:
-    """Return flags of an etcd with client certificates. It does not wait for the disk, because its content is temporary."""
+    """Return the flags of an etcd with client certificates. It does not wait for the disk, because its content is temporary."""
     client, peer = f"https://127.0.0.1:{ports.etcd}", f"https://127.0.0.1:{ports.peers}"
     return [
         "--name=placewright",
@@ -99,10 +99,10 @@ class Features:
     """Features of a control plane beyond its version's defaults.
 
     Attributes:
-        gates: as `--feature-gates` takes them, of every program.
-        apis: as `--runtime-config` takes them.
-        controllers: whether there is a controller manager, so that what needs one is admitted.
-        unadmitted: admission plugins that are off beside those.
+        gates: value of `--feature-gates` of every program.
+        apis: value of `--runtime-config`.
+        controllers: True for admission plugins that need a controller manager.
+        unadmitted: further admission plugins that are off.
     """
 
     gates: str = ""
@@ -115,7 +115,7 @@ PLAIN: Final = Features()
 
 
 def api_server_flags(minor: int, ports: Ports, keys: Keys, audit_log: Path | None, features: Features = PLAIN) -> list[str]:
-    """Return flags of a kube-apiserver of version 1.`minor`."""
+    """Return the flags of a kube-apiserver of version 1.`minor`."""
     flags = [
         f"--etcd-servers=https://127.0.0.1:{ports.etcd}",
         f"--etcd-cafile={keys.authority}",
@@ -149,7 +149,7 @@ def api_server_flags(minor: int, ports: Ports, keys: Keys, audit_log: Path | Non
 
 
 def gates_flag(gates: str) -> list[str]:
-    """Any program's flag for feature gates; nothing for none."""
+    """Return any program's flag for feature gates, or nothing without gates."""
     return [f"--feature-gates={gates}"] if gates else []
 
 

@@ -1,4 +1,4 @@
-"""Placewright on a cluster as it is shipped: the manifests of a checkout, and a token of its ServiceAccount."""
+"""The shipped Placewright on a cluster: the manifests of a checkout, and a token of its ServiceAccount."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Object = dict[str, Any]
 
 MANIFESTS: Final = Path(__file__).resolve().parents[3] / "manifests"
 BASE: Final = MANIFESTS / "base"
-#: As a person would apply them: the definitions first.
+#: The order in which a person would apply them, definitions first.
 FOLDERS: Final = (MANIFESTS.parent / "crds", BASE)
-#: A profile beside the base's, for pods that name no scheduler.
+#: Another profile, for pods that name no scheduler.
 FOR_ALL_PODS: Final = MANIFESTS / "overlays" / "as-default-scheduler" / "profile.yaml"
 NAMESPACE: Final = "placewright-system"
 USER: Final = f"system:serviceaccount:{NAMESPACE}:placewright"
@@ -48,7 +48,7 @@ _COLLECTIONS: Final = {
 
 
 def shipped() -> Iterator[Object]:
-    """Yield every manifest that is applied, in that order."""
+    """Yield every manifest, in the order in which it is applied."""
     for folder in FOLDERS:
         yield from _named(folder)
 
@@ -63,7 +63,7 @@ def _named(folder: Path) -> Iterator[Object]:
 
 
 async def apply_shipped(client: ApiClient, *, run_pods: bool = False) -> None:
-    """Apply everything; where pods are not to run, because the operator is a process of the caller's, the Deployment has no replicas."""
+    """Apply everything. If the operator is a process of the caller's, the Deployment gets no replicas."""
     for manifest in shipped():
         if manifest["kind"] == "Deployment" and not run_pods:
             manifest["spec"]["replicas"] = 0
@@ -71,9 +71,9 @@ async def apply_shipped(client: ApiClient, *, run_pods: bool = False) -> None:
 
 
 async def apply(client: ApiClient, manifest: Object) -> None:
-    """Server-side apply; waits for the definition of a custom resource to be in effect.
+    """Apply a manifest on the server, and wait for the definition of a custom resource to take effect.
 
-    Definitions are created or replaced: the apply of servers before 1.23 refuses rules in CEL, which they drop from what is created.
+    Definitions are created or replaced. The apply of servers before 1.23 refuses rules in CEL, but a creation only drops them.
     """
     if manifest["kind"] == _DEFINITION:
         await _put(client, manifest)

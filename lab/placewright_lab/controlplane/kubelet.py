@@ -1,11 +1,11 @@
-"""All nodes' kubelets on a real API server, in one task: assigned pods run after a moment, deleted ones end, some complete.
+"""All nodes' kubelets on a real API server, in one task. Assigned pods run after a moment, deleted ones end, and some complete.
 
-What `kubesandbox/controllers/kubelet.py` does inside its own server, done by requests: containers are imagined, and its annotations
-(`sandbox.placewright.dev/…`) mean the same here. Whether a pod's node exists is not asked. A pod that its node cannot take is
-refused, as kubelets do (`admission.py`): it is Failed, and its message says why. A preStop hook that sleeps delays a pod's end.
+The work is the same as in `kubesandbox/controllers/kubelet.py`, but with requests. Containers are imagined, and the annotations
+(`sandbox.placewright.dev/…`) mean the same. Whether a pod's node exists does not matter. A kubelet refuses a pod that its node cannot hold
+(`admission.py`). Then the pod is Failed, with the reason in its message. A preStop hook that sleeps delays a pod's end.
 
-Needs the rights to list and watch pods and nodes, to patch the status of pods and to delete them. What is under way when `run` is
-cancelled is left as it is.
+It needs rights to list and watch pods and nodes, patch the status of pods, and delete them. A cancelled `run` leaves unfinished steps
+unfinished.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from placewright.kube.retry import RetryBackoff, until_answered
 from placewright.kube.writers.events import seconds_time
 from placewright_lab.controlplane.admission import Admission, Refusal
 
-#: Requests under way at once; the scheduler that is watched has the same server.
+#: Requests under way at once, because the scheduler under test has the same server.
 IN_FLIGHT: Final = 32
 _BACKOFF: Final = RetryBackoff(initial=0.1, maximum=2.0)
 
@@ -56,7 +56,7 @@ class AssignedMeta(ObjectMeta, frozen=True):
 
 
 class AssignedPod(msgspec.Struct, frozen=True):
-    """A pod that has a node, as far as a kubelet looks at it: spec and status as the JSON that they are."""
+    """The fields of a pod on a node that a kubelet reads. Spec and status are plain JSON."""
 
     metadata: AssignedMeta
     spec: dict[str, Any] = {}
@@ -64,17 +64,17 @@ class AssignedPod(msgspec.Struct, frozen=True):
 
     @property
     def node(self) -> NodeName:
-        """Where it is."""
+        """Name of its node."""
         return NodeName(self.spec.get("nodeName", ""))
 
     @property
     def phase(self) -> str:
-        """The phase; Pending where the status has none."""
+        """The phase; Pending if the status has none."""
         return str(self.status.get("phase") or "Pending")
 
 
 class Step(StrEnum):
-    """The steps of a kubelet with a pod, in order; instead of being started a pod may be refused."""
+    """The steps of a kubelet with a pod, in order. It may refuse a pod instead of starting it."""
 
     START = "started"
     REFUSE = "refused"
@@ -83,16 +83,16 @@ class Step(StrEnum):
 
 
 class Kubelet:
-    """Marks assigned pods Running, or Failed where they do not fit, and removes pods that were deleted with grace.
+    """Marks assigned pods Running, or Failed if they do not fit, and removes deleted pods after their grace.
 
     Attributes:
-        counts: how many pods took each step so far.
+        counts: number of pods that took each step so far.
     """
 
     def __init__(self, client: ApiClient, start_seconds: float = 0.05, namespace: str = "") -> None:
-        """Look after all pods, or those of one namespace, where other pods have kubelets of their own.
+        """Look after all pods, or after those of one namespace if other pods have their own kubelets.
 
-        `start_seconds`: from the assignment seen to the status written, and from the deletion seen to the end.
+        `start_seconds` is the time from an observed assignment to the written status, and from an observed deletion to the end.
         """
         self.counts: Counter[Step] = Counter()
         self._client = client
@@ -110,7 +110,7 @@ class Kubelet:
         )
 
     async def run(self) -> None:
-        """Work until cancelled; a server that goes away is waited for."""
+        """Work until cancelled. Wait for a server that does not answer."""
         try:
             await asyncio.gather(*(each.run() for each in self._reflectors))
         finally:
@@ -134,7 +134,7 @@ class Kubelet:
         if begun in self._under_way:
             if old is None or _grace(old) == _grace(new):
                 return
-            self._under_way.pop(begun).cancel()  # it is in more of a hurry now
+            self._under_way.pop(begun).cancel()  # its step is earlier now
         task = asyncio.create_task(self._take(new, step), name=f"kubelet {new.metadata.name}")
         self._under_way[begun] = task
         task.add_done_callback(lambda done: self._under_way.pop(begun) if self._under_way.get(begun) is done else None)
@@ -211,7 +211,7 @@ class Kubelet:
 
     async def _end(self, pod: AssignedPod) -> Step:
         if pod.metadata.finalizers and pod.phase not in FINISHED_PHASES:
-            # It stays for a person to look at, and holds no room while it does.
+            # The refused pod stays for a person to look at, and takes no room.
             await self._patch(pod, completed_status(_as_json(pod), _now()))
         await self._client.delete(_path(pod), {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}})
         return Step.END
@@ -221,7 +221,7 @@ class _Nodes:
     """Tells admission the nodes, and keeps their annotations.
 
     Attributes:
-        known: set once all of them were told.
+        known: event that is set after the first list of nodes.
     """
 
     def __init__(self, admission: Admission) -> None:
@@ -230,7 +230,7 @@ class _Nodes:
         self.known = asyncio.Event()
 
     def notes_of(self, node: NodeName) -> Mapping[str, str]:
-        """Return the annotations of a node; none of one that is not there."""
+        """Return the annotations of a node, none of an unknown one."""
         return self._notes.get(node, {})
 
     def changed(self, old: Node | None, new: Node) -> None:
@@ -244,7 +244,7 @@ class _Nodes:
         self._admission.node_is_gone(NodeName(old.metadata.name))
 
     def synced(self) -> None:
-        """Pods can be judged."""
+        """Let pods be admitted."""
         self.known.set()
 
 
@@ -264,14 +264,14 @@ def _next_step(pod: AssignedPod) -> Step | None:
 
 
 def step_delay(pod: AssignedPod, step: Step, start_seconds: float) -> float:
-    """Seconds from when a step is due to be planned to when it is taken."""
+    """Return the seconds from planning a step to taking it."""
     if step is Step.COMPLETE:
         return _lasts(pod) or 0.0
     return max(start_seconds, _sleeps_before_its_end(pod)) if step is Step.END else start_seconds
 
 
 def _sleeps_before_its_end(pod: AssignedPod) -> float:
-    """Seconds that hooks make of it, within the grace that it was given; a pod that does not run has no hooks to run."""
+    """Return the seconds of its hooks, within its grace. A pod that does not run has no hooks to run."""
     hooks = [(each.get("lifecycle") or {}).get("preStop") or {} for each in pod.spec.get("containers") or ()]
     sleeps = [float((hook.get("sleep") or {}).get("seconds") or 0) for hook in hooks]
     return min(max(sleeps, default=0.0), float(_grace(pod))) if pod.phase == "Running" else 0.0
@@ -282,7 +282,7 @@ def _grace(pod: AssignedPod) -> int:
 
 
 def _lasts(pod: AssignedPod) -> float | None:
-    """How long the pod runs, seconds; None for good."""
+    """Return the seconds for which the pod runs, or None for ever."""
     text = (pod.metadata.annotations or {}).get(RUN_SECONDS)
     return None if text is None else run_seconds(text)
 

@@ -1,19 +1,18 @@
-"""kube-scheduler as a child process beside the API server: to be compared with."""
+"""kube-scheduler as a child process beside the API server, for comparisons."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import yaml
 
-from placewright_lab.controlplane.children import Child, free_ports
+from placewright_lab.controlplane.children import Background, Child, free_ports
 from placewright_lab.controlplane.flags import gates_flag
 
 NOTHING: Final[Mapping[str, Any]] = {}
-#: Requests a second that it may make: so many that its own limit does not affect a measurement.
+#: Requests a second that it may make, so many that its own limit does not affect a measurement.
 QPS: Final = 5000
 #: The first minor version without the port for plain HTTP.
 _NO_PLAIN_HTTP: Final = 23
@@ -23,12 +22,12 @@ _NO_PLAIN_HTTP_IN_CONFIG: Final = 22
 _CONFIG_VERSIONS: Final = ((25, "v1"), (23, "v1beta3"), (22, "v1beta2"), (0, "v1beta1"))
 
 
-class KubeScheduler:
-    """Runs while its context is open, with its default plugins or another profile.
+class KubeScheduler(Background):
+    """A kube-scheduler that runs with its context, with its default plugins or another profile.
 
     Attributes:
-        log: where its output goes.
-        gates: feature gates, as its flag takes them; set before it starts, where it is to have other than its version's.
+        log: file with its output.
+        gates: feature gates in the form of its flag, set before the start.
     """
 
     def __init__(
@@ -42,10 +41,10 @@ class KubeScheduler:
         profile: Mapping[str, Any] = NOTHING,
         settings: Mapping[str, Any] = NOTHING,
     ) -> None:
-        """`folder` gets its configuration, keys and log; `minor` is its version, `verbosity` klog's.
+        """Take the `folder` for configuration, keys and log, the `minor` version, and klog's `verbosity`.
 
-        `profile` and `settings`: what its configuration says of its only profile and beside it, in the version that it reads. Of itself it
-        is `default-scheduler`, and looks at a share of a large cluster only (`percentageOfNodesToScore`).
+        `profile` and `settings` go into its configuration, as its only profile and beside it, in the version that it reads. By default it
+        is `default-scheduler`, and looks only at a share of a large cluster (`percentageOfNodesToScore`).
         """
         self._program = program
         self._minor = minor
@@ -53,7 +52,6 @@ class KubeScheduler:
         self._verbosity = verbosity
         self._config = folder / "kube-scheduler.yaml"
         self._config.write_text(yaml.safe_dump({**_configuration(minor, kubeconfig, profile), **settings}))
-        self._child: Child | None = None
         self.log = folder / "kube-scheduler.log"
         self.gates = ""
 
@@ -72,28 +70,10 @@ class KubeScheduler:
         self._child = Child(self._program, flags, self._folder)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._child is not None:
-            self._child.end()
-
-    @property
-    def pid(self) -> int:
-        """Process id; 0 before the start."""
-        return self._child.pid if self._child else 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended by itself."""
-        return self._child is not None and self._child.ended
-
-    def last_words(self) -> str:
-        """Return the end of its log, in one line."""
-        return self._child.last_words() if self._child else "it was not started"
-
 
 def _configuration(minor: int, kubeconfig: Path, profile: Mapping[str, Any]) -> dict[str, Any]:
     version = next(version for oldest, version in _CONFIG_VERSIONS if minor >= oldest)
-    # On a free loopback port instead of all addresses' 10251, so that two can run at once.
+    # A free loopback port instead of 10251 on all addresses, so that two can run at once.
     plain_http = f"127.0.0.1:{free_ports().api_server}"
     listening = {"healthzBindAddress": plain_http, "metricsBindAddress": plain_http}
     return {

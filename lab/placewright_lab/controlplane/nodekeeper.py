@@ -1,7 +1,7 @@
-"""A kubelet's work for its node: it registers it, renews its Lease, and offers its resources.
+"""A kubelet's work for its node. It registers the node, renews its Lease, and offers its resources.
 
-A controller manager takes a node whose Lease is not renewed for dead. An extended resource that a user writes into a node's capacity is
-what a kubelet then offers as allocatable, and one that is taken from its capacity is not offered any longer.
+A controller manager counts a node without a renewed Lease as dead. A user may write an extended resource into a node's capacity, which a
+kubelet then offers as allocatable. It stops offering a resource that disappears from the capacity.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class NodeKeeper:
-    """Keeps all nodes of a cluster alive. Needs the rights to list and watch nodes, to patch their status, and to write Leases."""
+    """Keeps all nodes of a cluster alive. It needs the rights to list and watch nodes, to patch their status, and to write Leases."""
 
     def __init__(self, client: ApiClient, renew_seconds: float = RENEW_SECONDS) -> None:
         self._client = client
@@ -90,12 +90,12 @@ class NodeKeeper:
 
 
 async def make_nodes(client: ApiClient, count: int, minor: int) -> None:
-    """Plain nodes, alike but for their names and zones (`sandbox/nodes.py`), of kubelets of this minor version."""
+    """Make plain nodes for kubelets of this minor version, which differ only in names and zones (`sandbox/nodes.py`)."""
     slots = asyncio.Semaphore(IN_FLIGHT)
 
     async def make(number: int) -> None:
         node = simulated_node(number, seconds_time(datetime.now(UTC)))
-        # kubectl shows it, and a kubelet newer than its API server is none that could be.
+        # kubectl shows the version, and no kubelet may be newer than its API server.
         node["status"]["nodeInfo"]["kubeletVersion"] = f"v1.{minor}.0-sandbox"
         node["status"]["addresses"][0]["address"] = _address(number)
         async with slots:
@@ -105,19 +105,19 @@ async def make_nodes(client: ApiClient, count: int, minor: int) -> None:
 
 
 def _address(number: int) -> str:
-    """One of its own, for host ports; on loopback, where asking for a pod's log fails at once."""
+    """Return an address of its own, for host ports. It is on loopback, so that asking for a pod's log fails at once."""
     return f"127.{1 + (number >> 16)}.{(number >> 8) & 255}.{number & 255}"
 
 
 def newly_offered(node: Node) -> dict[str, str | None]:
-    """Return the changes to its allocatable extended resources, as a merge patch."""
+    """Return the changes to a node's allocatable extended resources, as a merge patch."""
     has = {name: str(amount) for name, amount in (node.status.capacity or {}).items() if is_extended_resource(name)}
     offers = {name: str(amount) for name, amount in (node.status.allocatable or {}).items() if is_extended_resource(name)}
     return {name: has.get(name) for name in sorted(has.keys() | offers.keys()) if has.get(name) != offers.get(name)}
 
 
 async def _logging_refusals(work: Any) -> None:
-    """Log refusals, except not found and conflict: the next renewal is soon, and the Leases' namespace may come late."""
+    """Log refusals, except not found and conflict. The next renewal comes soon, and the Leases' namespace may come late."""
     try:
         await work
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""The control plane's programs: named by KUBEBUILDER_ASSETS, or else built by tools/kubernetes of the checkout that the lab runs from."""
+"""The control plane's programs, from KUBEBUILDER_ASSETS, or built by tools/kubernetes of the checkout."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TOOL: Final = "tools.kubernetes"
 
 
 def provide(environ: Mapping[str, str]) -> Assets:
-    """Find the programs; build them in a checkout, in minutes, with progress on stderr.
+    """Find the programs. If there are none, build them in a checkout, in minutes, with progress on stderr.
 
     Args:
-        environ: where KUBEBUILDER_ASSETS is looked up, and what the tool looks up.
+        environ: environment with KUBEBUILDER_ASSETS, and with the variables of the tool.
 
     Raises:
         Unavailable: this is no checkout; the message says which variable to set.
@@ -37,7 +37,7 @@ def provide(environ: Mapping[str, str]) -> Assets:
 
 
 def at_hand(environ: Mapping[str, str]) -> Assets | None:
-    """Find the programs and build nothing; None if there are none yet."""
+    """Find the programs without building any. Return None if there are none."""
     named = from_environment(environ)
     if named is not None or not _has_tool():
         return named
@@ -50,12 +50,12 @@ def _has_tool() -> bool:
 
 
 def _run(environ: Mapping[str, str], *words: str) -> str:
-    """Run the tool, and return the folder that it prints; empty if it ends with a fault."""
+    """Run the tool, and return the folder that it prints, empty if it fails."""
     command = [sys.executable, "-m", _TOOL, *words]
     with subprocess.Popen(command, cwd=_CHECKOUT, env=dict(environ), stdout=subprocess.PIPE, text=True) as tool:  # noqa: S603 - our own
         try:
             printed, _ = tool.communicate()
         except BaseException:
-            tool.terminate()  # it ends its compilers, and is waited for
+            tool.terminate()  # it ends its compilers, and we wait for it
             raise
     return printed.strip()

@@ -1,7 +1,7 @@
 """etcd and kube-apiserver as child processes, on free loopback ports, with TLS, RBAC, service accounts and an audit log.
 
-There is no controller manager of itself, as in envtest: no default service accounts or tokens are made, no namespaces end, no garbage is
-collected and no budgets are counted. What a test needs of that it does itself, or it starts one (`controllermanager.py`).
+Like in envtest, there is no controller manager. So there are no default service accounts or tokens, and namespaces do not end. Nothing
+collects garbage or counts budgets. A test that needs such work does it itself, or starts a controller manager (`controllermanager.py`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Options:
     """The differences of a control plane from the usual one.
 
     Attributes:
-        audit: whether every request is logged, for `ControlPlane.audit_log`; costs the server time, so benchmarks do without.
-        kubeconfig: where the administrator's kubeconfig is written; None for a temporary file.
-        port: of the API server; 0 for a free one.
-        features: what it has beyond its version's defaults.
+        audit: True to log every request for `ControlPlane.audit_log`; it costs time, so benchmarks do without.
+        kubeconfig: path of the administrator's kubeconfig; None for a temporary file.
+        port: port of the API server; 0 for a free one.
+        features: features beyond its version's defaults.
     """
 
     audit: bool = True
@@ -46,14 +46,16 @@ class Options:
 
 
 class ControlPlane:
-    """Runs while its context is open. Not bound to an event loop: entering waits until the API server is ready.
+    """A control plane that runs with its context, which waits at its beginning until the API server is ready.
+
+    It belongs to no event loop.
 
     Attributes:
-        assets: the programs that run.
-        folder: temporary; holds keys, data and logs, gone at the end.
-        server: the URL of the API server.
-        kubeconfig: of a user in system:masters.
-        audit_log: JSON lines, one a request (`audit.py` reads them).
+        assets: programs that run.
+        folder: temporary folder for keys, data and logs, removed at the end.
+        server: URL of the API server.
+        kubeconfig: kubeconfig of a user in system:masters.
+        audit_log: file with one line of JSON a request (`audit.py` reads it).
     """
 
     def __init__(self, assets: Assets, options: Options = Options()) -> None:
@@ -76,13 +78,13 @@ class ControlPlane:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # The processes first: their last writes would make the removal of the folder fail.
+        # The processes end first, because their last writes would make the removal of the folder fail.
         self._end()
         self._closing.close()
 
     @property
     def keys(self) -> Keys:
-        """Its files."""
+        """Its key files."""
         return self._keys
 
     @property
@@ -96,7 +98,7 @@ class ControlPlane:
         return self._etcd.pid if self._etcd else 0
 
     def check(self) -> None:
-        """Raise `ControlPlaneFailed`, with its last words, when a program has ended by itself."""
+        """Raise `ControlPlaneFailed`, with a program's last words, if it has ended by itself."""
         for child in (self._etcd, self._api_server):
             if child is not None and child.ended:
                 raise ControlPlaneFailed(f"{child.name} ended: {child.last_words()}")
@@ -107,23 +109,23 @@ class ControlPlane:
         return path
 
     def start_api_server(self) -> None:
-        """Start it again on the same port, and wait until it is ready."""
+        """Start the API server again on the same port, and wait until it is ready."""
         self.launch_api_server()
         self.wait_until_ready()
 
     def launch_api_server(self) -> None:
-        """Start it again on the same port, and do not wait."""
+        """Start the API server again on the same port, without waiting."""
         audit_log = self.audit_log if self._options.audit else None
         flags = api_server_flags(self.assets.minor, self._ports, self._keys, audit_log, self._options.features)
         self._api_server = Child(self.assets.kube_apiserver, flags, self.folder)
 
     def wait_until_ready(self) -> None:
-        """Return when the API server, which was started, is ready; may be called from any thread."""
+        """Return when the started API server is ready. Any thread may call this."""
         assert self._api_server is not None, "the API server was not started"
         self._wait(self._api_server, f"{self.server}/readyz", {"Authorization": f"Bearer {self._keys.credentials.token}"})
 
     def launch_etcd(self) -> None:
-        """Start etcd again with its data, without waiting: the API server is ready (`wait_until_ready`) once it has found it."""
+        """Start etcd again with its data, without waiting. The API server is ready (`wait_until_ready`) after it has found etcd."""
         self._etcd = Child(self.assets.etcd, etcd_flags(self.folder, self._ports, self._keys), self.folder)
 
     def _start(self) -> None:

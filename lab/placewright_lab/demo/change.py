@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 _LOG_LINE: Final = re.compile(r"^(?P<time>\d{4}-\d\d-\d\dT[\d:.]+Z)\s.*\bprofile (?P<profile>\S+): generation (?P<generation>\d+) places\b")
-#: From here on it is worth a word that others use the machine, in seconds.
+#: Seconds of a step from which the run tells that others use the machine.
 _SLOW: Final = 0.1
 
 
@@ -19,10 +19,10 @@ class ChangeTimes:
     """Seconds after a change was sent.
 
     Attributes:
-        stored: the API server had answered.
-        seen: a watch of profiles had brought it.
-        in_effect: the operator had checked, built and swapped it in, by its own log; None where that does not say.
-        created, bound: the first pod that the new generation decided was created, and seen bound; None without such a pod.
+        stored: time of the API server's answer.
+        seen: time at which a watch of profiles brought the change.
+        in_effect: time at which the operator had checked, built and swapped it in; None if its log does not tell.
+        created, bound: creation and observed binding of the new generation's first pod; None without such a pod.
     """
 
     stored: float
@@ -32,7 +32,7 @@ class ChangeTimes:
     bound: float | None = None
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         steps = [("stored", self.stored), ("seen by a watch", self.seen), ("in effect", self.in_effect)]
         said = ", ".join(f"{what} after {_in_ms(seconds)}" for what, seconds in steps if seconds is not None)
         if self.created is not None and self.bound is not None:
@@ -41,7 +41,7 @@ class ChangeTimes:
 
 
 def took_effect(log: Path, profile: str, generation: int) -> float | None:
-    """When the operator's log says that a generation places pods, as seconds since the epoch; None where it does not."""
+    """Return when the operator's log says that a generation places pods, in seconds since the epoch, or None."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -54,7 +54,7 @@ def took_effect(log: Path, profile: str, generation: int) -> float | None:
 
 
 def busy(took: float, load: float | None = None, cores: int | None = None) -> str:
-    """Return a sentence about an overloaded machine, if something was slow; else empty."""
+    """Return a sentence about an overloaded machine if something was slow, else an empty text."""
     load = os.getloadavg()[0] if load is None else load
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     if took < _SLOW or load <= cores:

@@ -1,14 +1,14 @@
-"""The output of a run for people: progress while it goes, and a summary at its end.
+"""The output of a run for people: progress while it runs, and a summary at its end.
 
-On a terminal progress is a live bar; elsewhere it is a plain line now and then. Names and messages come from the cluster, so they are
-shown as plain text only: no markup is read in them and control characters are written as escapes.
+On a terminal, progress is a live bar. Elsewhere it is a plain line now and then. Names and messages come from the cluster, so the output
+shows them as plain text only. It reads no markup in them, and escapes control characters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -24,42 +24,29 @@ _REFRESH_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 2.0
 _LONGEST_MESSAGE: Final = 400
 _MOST_REASONS: Final = 12
-#: A generation packs or spreads pods if the standard deviations of nodes' use differ by this factor.
+#: Factor between the standard deviations of nodes' use, from which a generation packs or spreads pods.
 _CLEARLY: Final = 2.0
-#: In the order in which they are named: successes first, pending pods last.
+#: States in the order of the output: successes first, pending pods last.
 _STATES: Final = (State.PLACED, State.UNSCHEDULABLE, State.GATED, State.REFUSED, State.GONE, State.WAITING)
 
 
-class Progress(Protocol):
-    """Shows how a run goes. A context manager, so that the terminal is whole again afterwards."""
-
-    #: How often `update` is worth calling, seconds.
-    interval: float
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
-
-    def update(self, snapshot: RunState) -> None:
-        """Show the run as it is now."""
-
-    def say(self, text: str) -> None:
-        """Show one line that stays."""
-
-
 def plain(text: str) -> Text:
-    """Text from outside as it may be shown: no markup, nothing that moves the cursor, not too long."""
+    """Return text from outside as plain text: without markup and control characters, and not too long."""
     shown = printable(text)
     return Text(shown if len(shown) <= _LONGEST_MESSAGE else f"{shown[: _LONGEST_MESSAGE - 3]}...")
 
 
-def make_progress(console: Console) -> Progress:
-    """Return the live display on a terminal, plain lines elsewhere."""
+def make_progress(console: Console) -> PlainProgress:
+    """Return the live display on a terminal, and plain lines elsewhere."""
     return LiveProgress(console) if console.is_terminal else PlainProgress(console)
 
 
 class PlainProgress:
-    """A line when something changed, for logs and pipes."""
+    """Prints a line when something has changed, for logs and pipes. It is a context manager.
+
+    Attributes:
+        interval: seconds between two useful calls of `update`.
+    """
 
     interval = _LINE_SECONDS
 
@@ -85,12 +72,13 @@ class PlainProgress:
         self._console.print(Text(printable(text)), soft_wrap=True)
 
 
-class LiveProgress:
-    """A bar and the counts, drawn over themselves."""
+class LiveProgress(PlainProgress):
+    """Draws a bar and the counts over themselves. Its context leaves the terminal whole."""
 
     interval = _REFRESH_SECONDS
 
     def __init__(self, console: Console) -> None:
+        super().__init__(console)
         self._live = Live(console=console, auto_refresh=False, transient=False)
 
     def __enter__(self) -> Self:
@@ -122,7 +110,7 @@ def _counts(snapshot: RunState) -> str:
 
 
 def show_summary(console: Console, summary: Summary, change: str = "") -> None:
-    """Print a run's outcome; `change` describes the change half-way."""
+    """Print a run's outcome. `change` describes the change half-way."""
     states = ", ".join(f"{summary.states[state]} {state}" for state in _STATES if summary.states.get(state))
     console.print()
     console.print(plain(f"{summary.pods} pods on {summary.nodes} nodes: {states}"), style="bold")
@@ -144,7 +132,7 @@ def show_summary(console: Console, summary: Summary, change: str = "") -> None:
 
 
 def _what_changed(summary: Summary) -> str:
-    """Say in a sentence whether the last generation packs or spreads pods; empty where the first did not do otherwise."""
+    """Return a sentence if the last generation packs or spreads pods and the first did not, else an empty text."""
     if len(summary.generations) < 2:
         return ""
     first, last = summary.generations[0], summary.generations[-1]
@@ -202,7 +190,7 @@ def _show_reasons(console: Console, reasons: Sequence[UnplacedReason]) -> None:
 
 
 def show_notes(say: Callable[[str], None], notes: Sequence[str], heading: str) -> None:
-    """Say each note behind a heading, the first dozen in full."""
+    """Print the notes behind a heading, the first dozen in full."""
     for note in notes[:_MOST_REASONS]:
         say(f"{heading}: {note}")
     if len(notes) > _MOST_REASONS:

@@ -1,4 +1,4 @@
-"""The demo after its story, for a person who looks at it: pods end, others come, and the profile is changed now and then, until Ctrl-C."""
+"""Everyday life in the demo after its story, until Ctrl-C. Pods end, other pods come, and the profile changes now and then."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placewright.offline.kinds import Manifest, kind_of
 from placewright_lab.demo.feed import Feed
 from placewright_lab.demo.livestate import PROFILES_PATH
 
-#: Pods that end, and that come, in a second.
+#: Number of pods that end in a second, and of pods that come.
 RATE: Final = 4.0
 #: Seconds between two changes of the profile.
 CHANGE_SECONDS: Final = 45.0
@@ -37,12 +37,12 @@ class EverydayLife:
         """Begin with the pods that were created.
 
         Args:
-            client: of the API server.
-            pods: manifests; others of the same kinds follow.
-            profile: name of the profile that is changed.
+            client: client of the API server.
+            pods: manifests, after which more of the same kinds follow.
+            profile: name of the profile that changes.
             changes: merge patches, one after the other and again.
-            say: takes a line for each change.
-            seed: of the choice.
+            say: function that takes a line for each change.
+            seed: seed of the random choice.
             rate: pods a second.
         """
         self._client = client
@@ -56,7 +56,7 @@ class EverydayLife:
         self._made = 0
 
     async def go_on(self) -> None:
-        """Go on until cancelled. An API server that does not answer for a while is asked again."""
+        """Continue until cancelled. Ask an API server again that does not answer for a while."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._replace_pods())
             group.create_task(self._change_profile())
@@ -92,10 +92,10 @@ class EverydayLife:
             if problem.status != NOT_FOUND:
                 self._say(f"{path} could not be deleted: {problem.message}")
         except RequestError:
-            pass  # it stays; the next one is tried
+            pass  # the pod stays, and the next one follows
 
     def _like(self, pod: Manifest) -> Manifest:
-        """Another pod of the same kind, with a name that no pod had."""
+        """Return another pod of the same kind, with a new name."""
         self._made += 1
         other = deepcopy(pod)
         first = str(pod["metadata"]["name"]).partition(_LATER)[0]

@@ -1,6 +1,6 @@
-"""Creates objects on an API server: concurrently within bounds, at a rate if one is wanted, owners before their dependents.
+"""Creation of objects on an API server, several at a time, with an optional rate, and owners before their dependents.
 
-Owners' uids in manifests are stand-ins; here they become the uids that the server gave.
+Owners' uids in manifests are stand-ins. The feed puts the uids of the server in their place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from placewright.kube.retry import RetryBackoff, until_answered
 from placewright.offline.kinds import Manifest, create_rank, kind_of
 from placewright_lab.readers.expansion import owner_uid
 
-#: Seconds, monotonic.
+#: Function that returns monotonic seconds.
 Clock = Callable[[], float]
 
 IN_FLIGHT: Final = 32
@@ -32,12 +32,12 @@ class _Created(msgspec.Struct):
 
 
 def pod_key(pod: Manifest) -> PodKey:
-    """`namespace/name` of a manifest."""
+    """Return `namespace/name` of a manifest."""
     return PodKey(f"{pod['metadata'].get('namespace', 'default')}/{pod['metadata']['name']}")
 
 
 class Feed:
-    """Creates objects on one API server and remembers the uids it gave to owners."""
+    """Creates objects on one API server, and remembers the uids of owners."""
 
     def __init__(self, client: ApiClient, in_flight: int = IN_FLIGHT) -> None:
         self._client = client
@@ -45,9 +45,9 @@ class Feed:
         self._uids: dict[str, str] = {}
 
     async def create_objects(self, manifests: Sequence[Manifest]) -> list[str]:
-        """Create every object that is not a pod, kind after kind. Returns a line for each that the server refused.
+        """Create every object except pods, kind after kind. Return a line for each object that the server refused.
 
-        What exists already is taken as it is.
+        An object that exists already counts as created.
         """
         refused: list[str] = []
 
@@ -70,7 +70,7 @@ class Feed:
         refused: Callable[[PodKey, str], None],
         rate: float | None = None,
     ) -> None:
-        """Create pods in order, at most `rate` a second; tells the outcome of each."""
+        """Create pods in order, at most `rate` a second. Tell the outcome of each."""
 
         async def one(pod: Manifest) -> None:
             try:
@@ -96,7 +96,7 @@ class Feed:
                 group.create_task(one(manifest)).add_done_callback(lambda _: slots.release())
 
     async def _create(self, manifest: Manifest) -> str:
-        """Create one object and return its uid, also when it exists (but for pods, which are refused then)."""
+        """Create one object and return its uid, also if it exists. A pod that exists counts as refused."""
         path = kind_of(manifest).path(manifest["metadata"].get("namespace", ""))
         body = msgspec.json.encode(stand_in_uids(manifest, self._uids))
         attempts = 0
@@ -107,7 +107,7 @@ class Feed:
             try:
                 return await self._client.post(path, body)
             except ApiError as error:
-                # After a lost answer, a conflict means that our own earlier attempt arrived.
+                # After a lost answer, a conflict means that our own earlier attempt has arrived.
                 if error.status != CONFLICT or (manifest["kind"] == "Pod" and attempts == 1):
                     raise
                 return await self._client.get(f"{path}/{manifest['metadata']['name']}")
@@ -131,7 +131,7 @@ def stand_in_uids(manifest: Manifest, real: Mapping[str, str]) -> Manifest:
 
 @asynccontextmanager
 async def background(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[asyncio.Task[None]]:
-    """Run a coroutine beside the body; it is cancelled, and waited for, when the body ends."""
+    """Run a coroutine beside the body. Cancel it when the body ends, and wait for its end."""
     task: asyncio.Task[None] = asyncio.create_task(work, name=name)
     try:
         yield task

@@ -16,7 +16,7 @@ from placewright.kube.errors import RequestError
 from placewright.offline.kinds import Manifest, kind_of
 from placewright_lab.demo.operatorprocess import OperatorProcess
 
-#: Nodes with this label have devices; they come with the jobs.
+#: Label of the nodes with devices, which come with the jobs.
 LABEL: Final = "sandbox.placewright.dev/gpus"
 DEVICES: Final = 2
 NODES: Final = 4
@@ -32,7 +32,7 @@ class _Pods(msgspec.Struct):
 
 
 class Jobs:
-    """Two jobs on nodes that have devices for one of them at a time."""
+    """Two jobs, on nodes with devices for one of them at a time."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class Jobs:
         clock: Callable[[], float] = time.monotonic,
         pause: float = 0.0,
     ) -> None:
-        """`scheduler`: by whom they are to be placed, and `seconds`: how long each may take; `say` takes a line for each step.
+        """Take the name of the `scheduler` and the `seconds` of a job's time limit. `say` takes a line for each step.
 
-        After each step it waits for `pause` seconds, so that a person can look at it.
+        After each step, wait for `pause` seconds, so that a person can look at it.
         """
         self._client = client
         self._operator = operator
@@ -57,7 +57,7 @@ class Jobs:
         self._pause = pause
 
     async def run(self) -> bool:
-        """Run both; False where one was not placed, or placed in part."""
+        """Run both jobs. Return False if one was not placed, or only in part."""
         self._say(f"\n{NODES} nodes more, with {DEVICES} devices each, and jobs whose pods are placed all or none, with a device each:")
         try:
             await self._prepare()
@@ -98,7 +98,7 @@ class Jobs:
         return True
 
     async def _submit(self, name: str, count: int) -> float:
-        """Create a job; answers when that was done."""
+        """Create a job. Return the time."""
         await self._create(group(name, count))
         for number in range(count):
             await self._create(member(name, number, self._scheduler))
@@ -109,7 +109,7 @@ class Jobs:
         await self._client.post(path, msgspec.json.encode(manifest))
 
     async def _until(self, job: str, seen: Callable[[list[Pod]], bool]) -> list[Pod] | None:
-        """Return the job's pods once they are as wanted; None where they are not in time."""
+        """Return the job's pods when they are as wanted, or None after the time limit."""
         deadline = self._clock() + self._seconds
         while self._clock() < deadline and self._operator.exit_code is None:
             answer = await self._client.get(f"{_PODS}?labelSelector={_JOB}%3D{job}")

@@ -17,7 +17,7 @@ PROFILES_PATH: Final = f"/apis/{GROUP}/{VERSION}/{PLURAL}"
 
 
 class PodSink:
-    """Tells a tracker about pods, with the time at which we heard."""
+    """Tells a tracker about pods, with the time at which we heard of them."""
 
     def __init__(self, tracker: Tracker, clock: Callable[[], float]) -> None:
         self._tracker = tracker
@@ -36,7 +36,7 @@ class PodSink:
 
 
 class Profiles:
-    """The profiles as the API server shows them. A caller may wait until one is shown, or in use."""
+    """The profiles on the API server. A caller may wait until one is shown, or in use."""
 
     def __init__(self) -> None:
         self._shown: dict[str, int] = {}
@@ -62,9 +62,9 @@ class Profiles:
         await self._wait(self._shown, name, generation)
 
     async def wait_active(self, name: str, generation: int) -> None:
-        """Return once its status says that the operator decides by this generation, or by a later one.
+        """Return once the status says that the operator decides with this generation, or with a later one.
 
-        Status is written at most once a second, so this may be a second later than it is so.
+        The operator writes status at most once a second, so this may return a second late.
         """
         await self._wait(self._generations, name, generation)
 
@@ -75,6 +75,6 @@ class Profiles:
 
 
 def watch_run(client: ApiClient, tracker: Tracker, profiles: Profiles, clock: Callable[[], float]) -> Reflectors:
-    """Reflectors for all pods and all profiles; to be started and stopped by the caller."""
+    """Return reflectors for all pods and all profiles, which the caller starts and stops."""
     pods = Reflector(client, Source(PODS_PATH, Pod), PodSink(tracker, clock))
     return Reflectors([pods, Reflector(client, Source(PROFILES_PATH, SchedulingProfile), profiles)])

@@ -1,4 +1,4 @@
-"""The operator in a process of its own, as a cluster would run it, for as long as a context is open."""
+"""The operator in a process of its own, like in a cluster, while a context is open."""
 
 from __future__ import annotations
 
@@ -17,14 +17,9 @@ _LAST_LINES: Final = 5
 
 
 def operator_command(kubeconfig: Path, console_port: int = 0) -> list[str]:
-    """How the operator is started against a kubeconfig; it ends when its standard input does.
+    """Return the command that starts the operator against a kubeconfig. The operator ends when its standard input ends.
 
-    Args:
-        kubeconfig: of its cluster.
-        console_port: port of loopback on which it serves its console; 0: it opens no port.
-
-    Returns:
-        The command.
+    It serves its console on the loopback port `console_port`. If that is 0, it opens no port.
     """
     command = [sys.executable, "-m", "placewright.cli.main", "run", "--kubeconfig", str(kubeconfig), "--exit-with-stdin"]
     console = ["--bind-address", "127.0.0.1", "--console"] if console_port else []
@@ -35,7 +30,7 @@ class OperatorProcess:
     """`placewright run`, with its output in a log file.
 
     Attributes:
-        log: where its output goes.
+        log: file with its output.
     """
 
     def __init__(self, command: list[str], log: Path) -> None:
@@ -45,7 +40,7 @@ class OperatorProcess:
 
     async def __aenter__(self) -> Self:
         with self.log.open("wb") as output:
-            # A session of its own: Ctrl-C is ours to handle, and the operator is ended in order, before its API server.
+            # A session of its own gets no Ctrl-C of the terminal. So the operator ends in order, before its API server.
             self._process = await asyncio.create_subprocess_exec(
                 *self._command, stdin=PIPE, stdout=output, stderr=output, start_new_session=True
             )
@@ -62,10 +57,15 @@ class OperatorProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """Exit code; None while it runs."""
         return self._process.returncode if self._process else None
 
-    async def ended(self) -> None:
+    @property
+    def ended(self) -> bool:
+        """True once it has ended by itself."""
+        return self.exit_code is not None
+
+    async def wait(self) -> None:
         """Return when it has ended."""
         if self._process is not None:
             await self._process.wait()

@@ -1,4 +1,4 @@
-"""One demo on a running cluster: objects in, pods in, the change half-way, until every pod is settled."""
+"""One demo on a running cluster: objects, pods, and the change half-way, until every pod is settled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.offline.kinds import Manifest
 from placewright_lab.demo.change import ChangeTimes, busy, took_effect
-from placewright_lab.demo.display import Progress, show_notes
+from placewright_lab.demo.display import PlainProgress, show_notes
 from placewright_lab.demo.feed import Feed, background, pod_key
 from placewright_lab.demo.livestate import PROFILES_PATH, Profiles, watch_run
 from placewright_lab.demo.operatorprocess import OperatorProcess
@@ -24,17 +24,17 @@ from placewright_lab.demo.scenario import DemoScenario
 from placewright_lab.demo.summary import Summary, summarise
 from placewright_lab.demo.tracker import QUIET_SECONDS, State, TrackedPod, Tracker
 
-#: How often the run is looked at, seconds.
+#: Seconds between two looks at the run.
 _LOOK_SECONDS = 0.1
-#: How often it is looked whether a single pod is placed, and after how many that are not the status is asked instead.
+#: Seconds between two looks at a single pod, and the number of looks after which the status is read instead.
 _PROBE_SECONDS = 0.005
-#: So long the last lines of a log may take.
+#: Seconds that the last lines of a log may take.
 _LOG_SECONDS = 1.0
 _PROBES = 3
 
 
 class DemoFailed(Exception):
-    """The run cannot go on: the operator ended, or never became ready."""
+    """The run cannot continue: the operator ended, or never became ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Limits:
     """The rate of new pods, and the time limits.
 
     Attributes:
-        rate: pods a second; None: as fast as they are accepted.
-        ready_seconds, change_seconds, run_seconds: when to give up on the operator's start, on the change, on the run.
-        job_seconds: when to give up on a job of the second act.
-        quiet_seconds: how long nothing must be placed before pods without a place are taken to stay so.
+        rate: pods a second; None for as many as the server accepts.
+        ready_seconds, change_seconds, run_seconds: limits of the operator's start, of the change, and of the run.
+        job_seconds: limit of a job of the second act.
+        quiet_seconds: seconds without a placement after which the remaining pods count as unplaced.
     """
 
     rate: float | None = None
@@ -60,7 +60,7 @@ class DemoRun:
     """The run of one scenario against one API server with one operator.
 
     Attributes:
-        change_note: what the change half-way was and when it took effect; empty before.
+        change_note: sentence about the change half-way and the time of its effect; empty before.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class DemoRun:
         scenario: DemoScenario,
         client: ApiClient,
         operator: OperatorProcess,
-        progress: Progress,
+        progress: PlainProgress,
         limits: Limits,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -87,7 +87,7 @@ class DemoRun:
         self.change_note = ""
 
     async def run(self) -> Summary:
-        """Run to the end; raise `DemoFailed` when the operator fails."""
+        """Run to the end. Raises `DemoFailed` if the operator fails."""
         refused = await self._feed.create_objects(self._scenario.objects)
         show_notes(self._progress.say, refused, "refused by the API server")
         watching = watch_run(self._client, self._tracker, self._profiles, self._clock)
@@ -117,7 +117,7 @@ class DemoRun:
             waiting.cancel()
 
     async def _create_pods(self) -> None:
-        """Create half of the pods, change the profile once they are settled, and create the rest. Each half has its generation."""
+        """Create half of the pods, change the profile after they are settled, and create the rest. Each half has its generation."""
         first, second = self._scenario.pods[: self._half], self._scenario.pods[self._half :]
         await self._feed.create_pods(first, self._created, self._refused, self._limits.rate)
         if second:
@@ -151,7 +151,7 @@ class DemoRun:
         self._progress.update(self._tracker.snapshot(self._clock()))
 
     async def _change(self, pods: Sequence[Manifest]) -> int:
-        """Patch the profile, as kubectl would, and wait until the operator decides by it; how many of the pods were created for that."""
+        """Patch the profile like kubectl, and wait until the operator decides with it. Return the number of pods created for that."""
         sent, sent_at, placed = self._clock(), time.time(), self._tracker.snapshot(self._clock()).placed
         profile = self._scenario.profile
         try:
@@ -186,7 +186,7 @@ class DemoRun:
         return tried
 
     async def _took_effect(self, profile: str, generation: int) -> float | None:
-        """Return when the generation took effect, by the operator's log. Wait for late lines, and return None without such a line."""
+        """Return when the generation took effect, from the operator's log. Wait for late lines, and return None without such a line."""
         until = self._clock() + _LOG_SECONDS
         while (found := took_effect(self._operator.log, profile, generation)) is None and self._clock() < until:  # noqa: ASYNC110 - a file
             await asyncio.sleep(_PROBE_SECONDS)

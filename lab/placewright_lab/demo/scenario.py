@@ -14,7 +14,7 @@ from placewright.api.profile import DEFAULT_SCHEDULER_NAME, GROUP, KIND, VERSION
 from placewright.offline.kinds import Manifest
 from placewright_lab.readers.inputs import Inputs
 
-#: Spread at first, by kube-scheduler's own defaults; then pack. `pluginConfig` says what NodeResourcesFit prefers, `weights` how much.
+#: The change from kube-scheduler's defaults, which spread, to packing, by NodeResourcesFit's preference and weight.
 FIRST_SPEC: Final[Manifest] = {
     "weights": {"NodeResourcesFit": 1},
     "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "LeastAllocated"}}}],
@@ -33,12 +33,12 @@ class DemoScenario:
 
     Attributes:
         nodes, pods: manifests.
-        objects: everything that must exist before the pods, nodes and profiles included.
-        profile: name of the profile that is changed half-way: that of most pods.
-        scheduler: the name by which pods ask for it.
-        change: the merge patch.
-        notes: what a person should know beforehand.
-        problems: what was left out because it is wrong.
+        objects: everything that must exist before the pods, including nodes and profiles.
+        profile: name of the profile of most pods, which changes half-way.
+        scheduler: name by which pods ask for the profile.
+        change: merge patch of the profile.
+        notes: remarks for people before the run.
+        problems: errors, with the objects that were left out for them.
     """
 
     nodes: Sequence[Manifest]
@@ -52,12 +52,12 @@ class DemoScenario:
 
     @property
     def change_command(self) -> str:
-        """The change as a person would make it."""
+        """The command with which a person would make the change."""
         return f"kubectl patch schedprof {self.profile} --type merge -p '{json.dumps(self.change, separators=(',', ':'))}'"
 
 
 def make_scenario(inputs: Inputs) -> DemoScenario:
-    """Add a profile for every scheduler that the pods name and the input has no profile for; raise `InputError` for an empty input."""
+    """Add a profile for every scheduler that the pods name and the input has no profile for. Raises `InputError` for an empty input."""
     for what, found in (("nodes", inputs.nodes), ("pods", inputs.pods)):
         if not found:
             raise bad_field(f"the input's {what}", "none", "at least one")
@@ -86,7 +86,7 @@ def _is_profile(manifest: Manifest) -> bool:
 
 
 def _profile(scheduler: str) -> Manifest:
-    """Return a profile for pods of `scheduler`; `default` for pods that name none."""
+    """Return a profile for pods of `scheduler`, or `default` for pods that name none."""
     name = "default" if scheduler == DEFAULT_SCHEDULER_NAME else re.sub(r"[^a-z0-9]+", "-", scheduler.lower()).strip("-")
     spec = {"schedulerName": scheduler, **FIRST_SPEC}
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": name or "unnamed"}, "spec": spec}

@@ -1,4 +1,4 @@
-"""A demo that is shown in the browser: its operator serves a console, and a console on this machine hands it through."""
+"""A demo in the browser. Its operator serves a console, and a console on this machine passes it on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from placewright_console.local.liveconsole import live_console
 from placewright_console.local.localserver import LOOPBACK
 from placewright_lab.demo.operatorprocess import operator_command
 
-#: Pods a second: a person can follow them on the map.
+#: Pods a second, which a person can follow on the map.
 SHOWN_RATE: Final = 20
-#: Seconds for which each step of the jobs is left to be looked at.
+#: Seconds for which each step of the jobs stands still for the person.
 LOOKING_SECONDS: Final = 8.0
 
 
@@ -27,35 +27,22 @@ class ShownDemo:
     """The console of one demo."""
 
     def __init__(self, *, open_browser: bool = False) -> None:
-        """Choose a port for the operator.
-
-        Args:
-            open_browser: open the browser, too.
-        """
+        """Choose a port for the operator. `open_browser` also opens the browser."""
         with bind(LOOPBACK, 0, "--console") as listening:
             self._port: int = listening.getsockname()[1]
         self._open_browser = open_browser
 
     def command(self, kubeconfig: Path) -> list[str]:
-        """Return the operator's command.
-
-        Args:
-            kubeconfig: of the demo's cluster.
-
-        Returns:
-            The command, with the console switched on.
-        """
+        """Return the operator's command for this kubeconfig, with the console switched on."""
         return operator_command(kubeconfig, self._port)
 
     @asynccontextmanager
     async def console(self, kubeconfig: Path, say: Callable[[str], None]) -> AsyncIterator[None]:
-        """Serve the console for as long as the context is open. The operator may begin later.
+        """Serve the console of this kubeconfig's cluster while the context is open. `say` takes the address.
 
-        Args:
-            kubeconfig: of the demo's cluster.
-            say: takes the address.
+        The operator may begin later.
         """
-        # Another client than the demo's, as a person has who looks at a cluster. It is a cluster to play with, so changes are allowed.
+        # This client is not the demo's, but like that of a person who looks at a cluster. The cluster is a toy, so changes are allowed.
         async with ApiClient(load_config(str(kubeconfig)), user_agent="placewright-cli") as client:
             place = OperatorPlace(client, str(kubeconfig), None, DEFAULT_NAMESPACE)
             at = f"https://{LOOPBACK}:{self._port}"

@@ -1,4 +1,4 @@
-"""A run in numbers: placements, speed, use of nodes before and after the change, reasons. Pure functions."""
+"""The figures of a run: placements, speed, use of nodes before and after the change, and reasons. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BETWEEN_REASONS: Final = re.compile(r", (?=\d+ )")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Requested share of one resource over the nodes that have it, percent."""
+    """Requested share of one resource in percent, over the nodes that have it."""
 
     nodes: int
     min: float
@@ -33,7 +33,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The placements of one generation of one profile, and the use of nodes by these pods alone (by resource)."""
+    """The placements of one generation of a profile, and the use of nodes by these pods alone, by resource."""
 
     profile: str
     generation: int
@@ -43,7 +43,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """From created to bound, seconds, and placements a second from the first creation to the last placement."""
+    """Seconds from created to bound, and placements a second from the first creation to the last placement."""
 
     pods_per_second: float
     p50: float
@@ -52,7 +52,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class UnplacedReason:
-    """Why pods have no place: what stood in the way, how many pods say so, and one of their messages in full."""
+    """A reason why pods have no place, the number of its pods, and one of their messages in full."""
 
     what: str
     pods: int
@@ -64,12 +64,12 @@ class Summary:
     """A run's outcome.
 
     Attributes:
-        nodes, pods: how many there were.
+        nodes, pods: numbers of nodes and pods.
         states: pods by state.
-        generations: placements by profile and generation; profile "" for pods that carry no decision.
+        generations: placements by profile and generation, with profile "" for pods that carry no decision.
         use: use of nodes at the end, by resource.
-        speed: None when nothing was placed.
-        reasons: why pods have no place, most frequent first.
+        speed: speed of the placements; None if no pod was placed.
+        reasons: reasons why pods have no place, the most frequent first.
     """
 
     nodes: int
@@ -82,7 +82,7 @@ class Summary:
 
     @property
     def honest(self) -> bool:
-        """True when no pod is left without an outcome: each is placed, or has a reason."""
+        """True if every pod has an outcome: a place, or a reason."""
         return not self.states.get(State.WAITING) and not self.states.get(State.GONE)
 
 
@@ -98,7 +98,7 @@ class NodeUse:
         self._requests = {key: pod_requests(pod.spec) for key, pod in pods.items()}
 
     def of(self, fates: Mapping[PodKey, TrackedPod]) -> dict[str, Use]:
-        """Use by these pods, by resource label (`cpu`, `memory`, `gpu` where a node has one)."""
+        """Return the use by these pods, by the resource's label (`cpu`, `memory`, and `gpu` if a node has one)."""
         return {label: _use(self._room[label], self._requested(name, fates)) for label, name in self._resources.items()}
 
     def _requested(self, resource: str, fates: Mapping[PodKey, TrackedPod]) -> NDArray[np.float64]:
@@ -111,7 +111,7 @@ class NodeUse:
 
 
 def summarise(tracker: Tracker, nodes: Sequence[Node], pods: Mapping[PodKey, Pod]) -> Summary:
-    """Sum up a run; `nodes` and `pods` are the created ones."""
+    """Sum up a run. `nodes` and `pods` are the created ones."""
     placed = {key: fate for key, fate in tracker.fates.items() if fate.state is State.PLACED}
     use = NodeUse(nodes, pods)
     return Summary(
@@ -126,7 +126,7 @@ def summarise(tracker: Tracker, nodes: Sequence[Node], pods: Mapping[PodKey, Pod
 
 
 def _gpu_resource(allocatable: Sequence[Mapping[str, int]]) -> str:
-    """Return the resource that stands for GPUs here: the trace's shares, else the first one in a vendor's domain that ends in gpu."""
+    """Return the resource for GPUs: the trace's resource, or the first vendor's resource that ends in gpu."""
     names = {name for resources in allocatable for name in resources}
     return GPU_MILLI if GPU_MILLI in names else min((n for n in names if n.endswith("/gpu")), default=GPU_MILLI)
 
@@ -147,7 +147,7 @@ def _generations(placed: Mapping[PodKey, TrackedPod], use: Callable[[Mapping[Pod
 def _speed(times: Sequence[tuple[float, float]]) -> Speed | None:
     if not times:
         return None
-    # The watch may show a pod bound before the answer to its creation has been read.
+    # The watch may show a bound pod before the answer to its creation.
     waits = np.array([max(bound - created, 0.0) for created, bound in times])
     whole = max(b for _, b in times) - min(c for c, _ in times)
     p50, p99 = np.percentile(waits, [50, 99])
@@ -165,7 +165,7 @@ def _reasons(fates: Iterable[TrackedPod]) -> list[UnplacedReason]:
 
 
 def _without_counts(message: str) -> str:
-    """Return the reasons, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    """Return the reasons without numbers of nodes, which differ from pod to pod. Other messages stay unchanged."""
     match = _FIT_ERROR.match(message)
     if match is None:
         return message

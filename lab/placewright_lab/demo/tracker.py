@@ -1,4 +1,4 @@
-"""The outcome of each pod of a run, as the API server shows it, and whether the run is over. Pure: each call brings the time."""
+"""The outcome of each pod of a run, and the end of the run. Pure: each call brings the time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Final
 from placewright.api.annotations import Decision, read_decision
 from placewright.api.objects import NodeName, Pod, PodKey
 
-#: With pods that found no place, the run is over when nothing was placed for that long, seconds. Retries happen every ten seconds at the
-#: latest, so a cluster that is full is seen as full well before the limit.
+#: Seconds without a placement after which a run with unplaced pods is over. Retries happen every ten seconds or sooner,
+#: so that a full cluster shows well before the limit.
 QUIET_SECONDS: Final = 4.0
 
 
@@ -20,7 +20,7 @@ _NOWHERE: Final = NodeName("")
 
 
 class State(StrEnum):
-    """Where a pod stands."""
+    """The state of a pod."""
 
     WAITING = "waiting"
     PLACED = "placed"
@@ -32,7 +32,7 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class TrackedPod:
-    """One pod's way: when it was created and bound (seconds), where, by whose decision, or why not."""
+    """One pod's times of creation and binding (seconds), its node, and who decided, or the reason for no node."""
 
     created: float | None = None
     bound: float | None = None
@@ -53,9 +53,9 @@ class RunState:
 
     Attributes:
         elapsed: seconds since the first pod was created.
-        total, created: pods wanted, pods the API server has.
+        total, created: numbers of pods that are wanted, and on the API server.
         states: pods by state.
-        generations: placements by profile and generation; ("", 0) where a pod carries no decision.
+        generations: placements by profile and generation; ("", 0) for pods without a decision.
         rate: placements a second since the first pod was created.
     """
 
@@ -68,18 +68,18 @@ class RunState:
 
     @property
     def placed(self) -> int:
-        """Pods on nodes."""
+        """Number of pods on nodes."""
         return self.states.get(State.PLACED, 0)
 
     @property
     def settled(self) -> int:
-        """Pods whose outcome is known for now."""
+        """Number of pods with an outcome for now."""
         return self.total - self.states.get(State.WAITING, 0)
 
 
 @dataclass
 class Tracker:
-    """Follows the pods of one run, `keys`; other pods of the cluster are none of its business."""
+    """Follows the pods of one run, `keys`, and ignores other pods of the cluster."""
 
     keys: Iterable[PodKey]
     quiet_seconds: float = QUIET_SECONDS
@@ -107,7 +107,7 @@ class Tracker:
         self._move(self.fates[key], State.REFUSED, message, now)
 
     def seen(self, pod: Pod, now: float) -> None:
-        """Note the pod as the API server shows it now."""
+        """Note the state of the pod on the API server."""
         fate = self.fates.get(PodKey(f"{pod.metadata.namespace}/{pod.metadata.name}"))
         if fate is None or fate.state is State.REFUSED:
             return
@@ -123,7 +123,7 @@ class Tracker:
             self._move(fate, State.GONE, "deleted before it was placed", now)
 
     def finished(self, now: float) -> bool:
-        """Return True if every pod is placed, refused or gone; or when the rest found no place and nothing has been placed for a while."""
+        """Return True if every pod is placed, refused or gone, or if no other pod was placed for a while."""
         if self._states[State.WAITING]:
             return False
         if not self._states[State.UNSCHEDULABLE] and not self._states[State.GATED]:
@@ -139,9 +139,9 @@ class Tracker:
         return RunState(elapsed, len(self.fates), self._created, states, dict(self._generations), rate)
 
     def times(self) -> list[tuple[float, float]]:
-        """Return each bound pod's (created, bound), in seconds.
+        """Return the creation and the binding of each bound pod, in seconds.
 
-        Where the binding was seen before the creation's answer came, the pod was created no later than that.
+        If the watch saw the binding before the answer to the creation, the time of the binding counts for both.
         """
         known = ((fate.created, fate.bound) for fate in self.fates.values())
         return [(min(created, bound), bound) for created, bound in known if created is not None and bound is not None]

@@ -21,7 +21,7 @@ from placewright_lab.bench.deployments import (
     DEPLOYMENT_WORKLOADS,
     KINDS,
     RUNNING_PER_NODE,
-    DeploymentsWorkload,
+    deployments_workload,
 )
 from placewright_lab.bench.end_to_end import EndToEnd
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
@@ -33,7 +33,7 @@ WARM_UP = 3
 
 @pytest.fixture(scope="module", autouse=True)
 def own_heap_frozen() -> Iterator[None]:
-    """Each run collects garbage first: what thousands of tests have loaded would cost far more than what is measured."""
+    """Freeze the heap once, because each run collects garbage, and thousands of tests have loaded much."""
     with decisions.nothing_old_collected:
         yield
 
@@ -55,7 +55,7 @@ def test_what_is_old_is_collected_again_when_the_outermost_measurement_is_over()
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hardly any warm-up."""
+    """Shorten the warm-up."""
     monkeypatch.setattr(decisions, "WARM_UP", WARM_UP)
 
 
@@ -71,7 +71,7 @@ def test_decisions_are_measured_for_every_workload_and_size(capsys: pytest.Captu
     data = json.loads(output(capsys, "decisions", "--workloads", ",".join(WORKLOADS), "--nodes", "2,3", "--pods", "5", "-o", "json"))
     assert [(row["workload"], row["nodes"], row["pods"]) for row in data] == [(w, n, 5) for w in WORKLOADS for n in (2, 3)]
     for row in data:
-        assert row["running"] == (2 * row["nodes"] if WORKLOADS[row["workload"]].alike else 0)
+        assert row["running"] == len(WORKLOADS[row["workload"]].running(row["nodes"]))
         assert len(row["seconds"]) == decisions.RUNS
         assert row["placed"] + row["pending"] == 5
         assert row["per_second"] > 0
@@ -93,7 +93,7 @@ def apps(pods: list[Manifest]) -> set[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_workload_of_deployments_is_the_same_for_the_same_seed(kind: str) -> None:
-    once, again, other = (DeploymentsWorkload(20, kind, seed) for seed in (1, 1, 2))
+    once, again, other = (deployments_workload(20, kind, seed) for seed in (1, 1, 2))
     assert once.cluster(9) == again.cluster(9) != other.cluster(9)
     assert once.pods(30) == again.pods(30) != other.pods(30)
     assert len(apps(once.pods(1000))) == 20
@@ -101,7 +101,7 @@ def test_a_workload_of_deployments_is_the_same_for_the_same_seed(kind: str) -> N
 
 
 def test_no_two_pods_that_are_all_different_agree_in_requests_or_label() -> None:
-    workload = DeploymentsWorkload(None, "plain")
+    workload = deployments_workload(None, "plain")
     pods = [*workload.pods(400), *workload.cluster(100)[100:]]
     requests = {json.dumps(pod["spec"]["containers"][0]["resources"]) for pod in pods}
     assert len(apps(pods)) == len(requests) == len(pods) == 1000

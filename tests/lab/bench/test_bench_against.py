@@ -38,15 +38,15 @@ SHORT = Patience(binding=0.5, event=0.5)
 
 @dataclass
 class TestScheduler:
-    """Binds pods in turn to nodes, and tells so in an event.
+    """Binds pods in turn to nodes, and writes an event about it.
 
     Attributes:
-        leaves: names of pods that it never looks at.
-        silent: writes no events.
-        deletes: names of pods that it deletes once they are bound.
-        slow: seconds that it waits before each event, while it goes on binding.
-        dies: ends when it is asked to bind.
-        starts: how often it was started; `running` now.
+        leaves: names of pods that it ignores.
+        silent: True if it writes no events.
+        deletes: names of pods that it deletes after their binding.
+        slow: seconds that it waits before each event, while it continues to bind.
+        dies: True if it ends at the first pod.
+        starts: number of starts; `running` is the number of running ones.
     """
 
     __test__ = False
@@ -197,7 +197,7 @@ async def test_a_scheduler_that_ends_by_itself_is_told_with_its_last_words(plane
 
 @pytest.fixture
 def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with programs that only tell their version."""
+    """Make a folder with programs that only print their version."""
     for name in ("kube-apiserver", "etcd", "kube-scheduler"):
         script(tmp_path / name, "echo Kubernetes v1.31.2")
     monkeypatch.setenv(VARIABLE, str(tmp_path))
@@ -211,7 +211,7 @@ def script(path: Path, line: str) -> Path:
 
 
 class Recorded:
-    """Stands for what would be measured."""
+    """Stands for a measurement."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[ContenderPrograms, Plan]] = []

@@ -30,25 +30,25 @@ def test_turns_change_so_that_what_drifts_hits_both() -> None:
 
 
 def test_a_burst_lasts_from_the_first_creation_to_the_last_binding_and_to_the_last_event() -> None:
-    measured = OUTCOME.burst("ours")
+    measured = OUTCOME.wave("ours", backlog=False)
     assert (measured.per_second, measured.settled_per_second) == (3 / 4, 3 / 6)
     assert (measured.p50, measured.p99) == (2.0, pytest.approx(2.98))
     assert (measured.scheduler, measured.pods, measured.events, measured.cpu) == ("ours", 3, 2, SPENT)
 
 
 def test_a_backlog_lasts_from_the_first_binding_which_is_not_counted() -> None:
-    measured = OUTCOME.backlog("ours")
+    measured = OUTCOME.wave("ours", backlog=True)
     assert (measured.per_second, measured.settled_per_second) == (2 / 3, 2 / 5)
     assert (measured.p50, measured.p99) == (None, None)
 
 
 def test_an_event_written_before_the_last_binding_does_not_shorten_the_wave() -> None:
-    measured = dataclasses.replace(OUTCOME, settled=12.0).burst("ours")
+    measured = dataclasses.replace(OUTCOME, settled=12.0).wave("ours", backlog=False)
     assert measured.settled_per_second == measured.per_second
 
 
 def test_a_rate_over_no_time_is_none() -> None:
-    assert dataclasses.replace(OUTCOME, sent={"a": 11.0}, bound={"a": 11.0}, settled=11.0).burst("ours").per_second == 0
+    assert dataclasses.replace(OUTCOME, sent={"a": 11.0}, bound={"a": 11.0}, settled=11.0).wave("ours", backlog=False).per_second == 0
 
 
 def test_the_median_wave_of_each_counts_and_the_ratio_is_ours_by_theirs() -> None:

@@ -35,7 +35,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a configuration as later versions have it, beside a template."""
+    """Write a configuration in the form of later versions, beside a template."""
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "pod.yaml").write_text(POD)
 

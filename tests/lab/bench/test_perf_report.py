@@ -17,7 +17,7 @@ LABELS = ("ours", "kube-scheduler 1.36")
 
 
 def turn(label: str, seconds: float, cpu: float = 2.0, **changes: object) -> PerfTurn:
-    """100 pods in so many seconds; the scheduler used `cpu` seconds in them, and 1 s more until the last event."""
+    """Return a turn of 100 pods in so many seconds. The scheduler used `cpu` seconds in them, and 1 s more until the last event."""
     made = PerfTurn(label, 100, seconds, Spent(cpu, 4, 2, 0), Spent(cpu + 1, 5, 3, 0), 50_000_000)
     return replace(made, **changes)  # type: ignore[arg-type]
 

@@ -50,13 +50,13 @@ LIMIT = 30.0
 
 @dataclass
 class BindingScheduler:
-    """Binds every pod to the first node it finds, one by one.
+    """Binds every pod to the first node, one after the other.
 
     Attributes:
-        kubeconfig: of the sandbox.
-        leaves: prefixes of names of pods that it says are unschedulable.
+        kubeconfig: kubeconfig of the sandbox.
+        leaves: prefixes of names of pods that it calls unschedulable.
         dies_at: prefix of a pod's name at which it ends.
-        churned: pods named so that must have come before it binds one whose name begins with "last".
+        churned: names of pods that must come before it binds a pod whose name begins with "last".
         seen: pods in the order in which they came, as `namespace/name`.
     """
 

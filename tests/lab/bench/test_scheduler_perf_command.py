@@ -34,7 +34,7 @@ CONFIGURATION = """\
 
 
 class Measured:
-    """Stands for what would be measured."""
+    """Stands for a measurement."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
@@ -62,7 +62,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A configuration, and assets that only tell their version."""
+    """Make a configuration, and assets that only print their version."""
     for name in ("kube-apiserver", "etcd", "kube-scheduler"):
         (tmp_path / name).write_text("#!/bin/sh\necho Kubernetes v1.31.2\n")
         (tmp_path / name).chmod(0o755)

@@ -80,7 +80,7 @@ def test_a_kubeconfig_that_cannot_be_written_is_one_line_and_exit_code_2(capsys:
 
 
 def programs(folder: Path, etcd: str) -> str:
-    """A folder for KUBEBUILDER_ASSETS whose etcd does what these lines say."""
+    """Make a folder for KUBEBUILDER_ASSETS whose etcd runs these lines."""
     for name, lines in (("kube-apiserver", "echo Kubernetes v1.31.0"), ("etcd", etcd)):
         (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
         (folder / name).chmod(0o755)
@@ -147,6 +147,6 @@ async def test_the_operator_ends_when_whoever_started_it_is_gone(tmp_path: Path)
             assert operator._process.stdin is not None
             operator._process.stdin.close()
             async with asyncio.timeout(30):
-                await operator.ended()
+                await operator.wait()
         # In order, or by the signal itself when it came before the operator had begun.
         assert operator.exit_code in (0, -signal.SIGTERM), operator.last_words()

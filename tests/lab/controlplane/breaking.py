@@ -9,28 +9,28 @@ from placewright_lab.controlplane.server import ControlPlane
 
 
 def kill_api_server(plane: ControlPlane) -> None:
-    """As a crash does it: SIGKILL, nothing is finished. etcd stays."""
+    """Kill the API server like a crash does: nothing is finished. etcd stays."""
     if plane._api_server is not None:
         plane._api_server.kill()
         plane._api_server = None
 
 
 def kill_etcd(plane: ControlPlane) -> None:
-    """As a crash does it: SIGKILL. What it has answered for is kept; the API server stays, and can do nothing."""
+    """Kill etcd like a crash does. Its confirmed writes stay. The API server also stays, and can do nothing."""
     if plane._etcd is not None:
         plane._etcd.kill()
         plane._etcd = None
 
 
 def forget_history(plane: ControlPlane) -> None:
-    """Compact etcd up to now: whoever asks it for an older version gets 410. The API server's own watch cache remembers still.
+    """Compact etcd up to now, so that a request for an older version gets 410. The API server's own watch cache still remembers.
 
-    A key of our own is written first, so that "now" is newer than whatever anyone has seen.
+    A key of our own is written first, so that "now" is newer than all earlier versions.
     """
     answer = _ask_etcd(plane, "put", {"key": "cGxhY2V3cmlnaHQ=", "value": "MQ=="})
     _ask_etcd(plane, "compaction", {"revision": answer["header"]["revision"], "physical": True})
 
 
 def _ask_etcd(plane: ControlPlane, command: str, body: dict[str, Any]) -> Any:
-    """One call through etcd's JSON gateway, so that no client program is needed."""
+    """Make one call through etcd's JSON gateway, which needs no client program."""
     return json.loads(plane._ask(f"https://127.0.0.1:{plane._ports.etcd}/v3/kv/{command}", {}, json.dumps(body).encode()))

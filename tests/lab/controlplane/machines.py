@@ -32,13 +32,13 @@ _SCRIPTS = {
 
 
 def script(path: Path, lines: str) -> None:
-    """An executable shell script."""
+    """Write an executable shell script."""
     path.write_text(f"#!/bin/sh\n{lines}\n")
     path.chmod(0o755)
 
 
 class FakeMachine:
-    """Debian, as root, with every program that is needed. Each call of one becomes a line of `calls`."""
+    """A Debian for root, with every necessary program. Each call of one becomes a line of `calls`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -62,11 +62,11 @@ class FakeMachine:
         (self.programs / name).unlink()
 
     def machine(self, *, root: bool = True) -> Machine:
-        """What the recipe is given."""
+        """Return the environment for the recipe."""
         return Machine(self.os_release, self.folder / "apt", str(self.programs), root)
 
     @property
     def calls(self) -> list[str]:
-        """What was run, with arguments."""
+        """Return the called programs, with arguments."""
         file = self.folder / "calls"
         return file.read_text().splitlines() if file.exists() else []

@@ -37,7 +37,7 @@ class _Binding(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class BindingRequest:
-    """One Binding that was asked for: of which pod (name and uid), to which node, and the HTTP status of the answer."""
+    """One requested Binding: the pod (name and uid), the node, and the HTTP status of the answer."""
 
     pod: PodKey
     uid: str
@@ -56,7 +56,7 @@ class BindingRequest:
 
 
 def binding_requests(records: Iterable[Record]) -> list[BindingRequest]:
-    """All Bindings asked for, in the order of their answers."""
+    """Return all requested Bindings, in the order of their answers."""
     return [_binding_request(each) for each in records if each.resource == "pods/binding" and each.verb == "create"]
 
 
@@ -68,12 +68,12 @@ def _binding_request(record: Record) -> BindingRequest:
 
 @dataclass(frozen=True, slots=True)
 class OnceAudit:
-    """What came out.
+    """The result of an audit.
 
     Attributes:
-        faults: sentences; empty when all is well.
-        unexplained: uids of pods on nodes without a Binding in the log that explains it: faults where the log is complete.
-        refused: Bindings that the server did not want: mostly of pods that were gone, or on a node already.
+        faults: sentences; empty if all is well.
+        unexplained: uids of pods on nodes without a Binding in the log, which are faults if the log is complete.
+        refused: Bindings that the server refused, mostly for pods that were gone, or already on a node.
     """
 
     faults: tuple[str, ...]
@@ -82,10 +82,10 @@ class OnceAudit:
 
 
 def exactly_once(requests: Sequence[BindingRequest], nodes: Mapping[str, NodeName]) -> OnceAudit:
-    """Hold the Bindings of a log against the pods' final nodes, by uid; "" for a pod that is on none.
+    """Compare the Bindings of a log with the pods' final nodes, by uid. "" means a pod that is on no node.
 
-    `nodes` has the pods that exist, and may have deleted ones with the node that they were seen on last. Pods that were created with a node
-    are to be left out: nobody bound them.
+    `nodes` has the existing pods. It may have deleted ones with their last node. It has no pods that were created on a node, because they
+    need no Binding.
     """
     by_uid: dict[str, list[BindingRequest]] = defaultdict(list)
     for request in requests:

@@ -23,7 +23,7 @@ DEADLINE = 20.0
 
 
 class Ward:
-    """A sandbox whose pods only our kubelet looks after."""
+    """A sandbox whose pods only our kubelet handles."""
 
     def __init__(self, sandbox: Sandbox, kubelet: Kubelet) -> None:
         self.sandbox = sandbox

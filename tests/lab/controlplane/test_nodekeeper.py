@@ -22,7 +22,7 @@ DEADLINE = 20.0
 
 
 class Kept:
-    """A sandbox without nodes, a client, and a keeper at work that renews as fast as it can."""
+    """A sandbox without nodes, a client, and a keeper that renews as fast as possible."""
 
     def __init__(self, sandbox: Sandbox, client: ApiClient) -> None:
         self.sandbox = sandbox

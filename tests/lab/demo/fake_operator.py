@@ -24,7 +24,7 @@ from placewright_lab.demo.livestate import PODS_PATH, PROFILES_PATH
 
 
 class Worker:
-    """Everything in one sink: each change puts one piece of work in a queue."""
+    """A sink for everything, in which each change puts one piece of work into a queue."""
 
     def __init__(self, work: asyncio.Queue[Any]) -> None:
         self.work = work

@@ -113,7 +113,7 @@ async def test_a_job_that_is_not_placed_as_it_should_be_is_a_failure() -> None:
 
 
 class Seen(io.StringIO):
-    """Output that tells when a certain text has been written."""
+    """Output that tells when a certain text is written."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ async def test_an_interrupt_during_the_run_ends_it_with_130() -> None:
 
 
 def with_claim(pod: dict[str, Any]) -> dict[str, Any]:
-    """The pod uses a volume from now on; answers its claim, which names no class."""
+    """Give the pod a volume. Return its claim, which names no class."""
     name = pod["metadata"]["name"]
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
     asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -162,7 +162,7 @@ def with_claim(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_claims(*classes: dict[str, Any]) -> DemoScenario:
-    """Three pods with a claim each, without a class of their own."""
+    """Return three pods with a claim each, without a class of their own."""
     pods = plain_pods(3)
     return make_scenario(Inputs(nodes=mixed_nodes(3), pods=pods, others=[*classes, *(with_claim(pod) for pod in pods)]))
 

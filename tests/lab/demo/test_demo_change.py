@@ -10,7 +10,7 @@ from placewright_lab.demo.change import ChangeTimes, busy, took_effect
 
 
 def logged(*messages: str, at: float) -> str:
-    """Lines as the operator writes them."""
+    """Return lines in the form of the operator's log."""
     found = []
     for message in messages:
         record = logging.LogRecord("placewright.engine.profilekeeper", logging.INFO, "x.py", 1, message, (), None)

@@ -45,7 +45,7 @@ def shown(output: Output, *, terminal: bool = False) -> Demo:
 
 
 async def states(url: str, seen: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-    """The state after each line, until one is as wanted; as a browser gets it."""
+    """Yield the state after each line, like a browser gets it, until one is as wanted."""
     site, _, secret = url.partition("/#secret=")
     found: list[dict[str, Any]] = []
     async with asyncio.timeout(SECONDS), aiohttp.ClientSession(read_bufsize=2**20) as http:

@@ -1,1 +1,1 @@
-"""Upstream's own benchmark, scheduler_perf: its configurations read as they are, and run on a real API server."""
+"""Upstream's own benchmark, scheduler_perf: its unchanged configurations on a real API server."""

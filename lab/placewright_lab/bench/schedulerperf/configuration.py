@@ -1,7 +1,7 @@
-"""Reads scheduler_perf's `performance-config.yaml` as it is, of 1.20 and of later versions.
+"""The reader of scheduler_perf's unchanged `performance-config.yaml`, of 1.20 and of later versions.
 
-A workload becomes a list of operations with every parameter filled in, or is left out with the first thing in it that is not known: an
-operation, a field, a file, a scheduler's configuration. Nothing is guessed, so what is run is what upstream runs.
+A workload becomes a list of operations with every parameter filled in. A workload with something unknown is left out, and names it: an
+operation, a field, a file, or a scheduler's configuration. The reader guesses nothing, so we run the same workload as upstream.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from placewright_lab.bench.schedulerperf.operations import (
 from placewright_lab.bench.schedulerperf.opfields import NotKnown, OpFields, Parameters, TemplateFiles
 
 FILE: Final = "performance-config.yaml"
-#: Until 1.32 configurations lay in this folder, with paths relative to the one above, and the harness gave nodes no hostname label.
+#: The folder of configurations until 1.32. Their paths began in the folder above, and nodes got no hostname label.
 _OLD_FOLDER: Final = "config"
-#: Of a test case: read, or of no meaning here (what upstream collects of kube-scheduler's own metrics).
+#: Fields of a test case that the reader reads or ignores. Ignored ones name kube-scheduler's own metrics.
 _CASE_FIELDS: Final = frozenset({
     "name", "featureGates", "workloadTemplate", "workloads", "labels", "defaultPodTemplatePath", "schedulerConfigPath",
     "metricsCollectorConfig", "defaultThresholdMetricSelector",
@@ -105,7 +105,7 @@ def _known_workload(case: Mapping[str, Any], workload: Mapping[str, Any], file: 
 
 
 def _measured_once(operations: list[Operation]) -> list[Operation]:
-    """Keep one measurement of a workload: upstream may report several, and a row has one."""
+    """Keep one measurement of a workload. Upstream may report several, but a row has one."""
     measured = sum(isinstance(each, StartCollectingMetrics) or (isinstance(each, CreatePods) and each.measured) for each in operations)
     if measured != 1:
         raise NotKnown(f"it measures {measured} times, which is not once")
@@ -113,14 +113,14 @@ def _measured_once(operations: list[Operation]) -> list[Operation]:
 
 
 def _threshold(case: Mapping[str, Any], workload: Mapping[str, Any]) -> float:
-    """Upstream's floor of the average throughput; 0 where it has none, or one of another measure."""
+    """Return upstream's floor of the average throughput, or 0 without a floor of this measure."""
     selector = workload.get("thresholdMetricSelector") or case.get("defaultThresholdMetricSelector") or {"name": _THROUGHPUT}
     threshold = workload.get("threshold")
     return float(threshold) if isinstance(threshold, int | float) and selector.get("name") == _THROUGHPUT else 0.0
 
 
 def _operations(op: object, number: int, parameters: Parameters, files: TemplateFiles) -> list[Operation]:
-    """One, or for `createPodSets` one for each set."""
+    """Return one operation, or for `createPodSets` one for each set."""
     fields = OpFields(op, f"operation {number}", parameters, files)
     opcode = fields.text("opcode", "")
     if opcode == "createPodSets":

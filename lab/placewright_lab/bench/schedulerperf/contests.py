@@ -1,6 +1,6 @@
-"""Two schedulers and the workloads of upstream's benchmark: every turn has an API server, a store and a cluster of its own.
+"""Two schedulers and the workloads of upstream's benchmark. Every turn has an API server, a store and a cluster of its own.
 
-Both schedulers take the pods of `default-scheduler`, so that they get the same objects to the last byte; only one of them runs at a time.
+Both schedulers take the pods of `default-scheduler`, so they get exactly the same objects. Only one of them runs at a time.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.server import ControlPlane, Options
 from placewright_lab.simulation.workprocesses import usable_cores
 
-#: Pods of the workloads bring priorities of no class, which this admission plugin refuses; upstream's harness turns it off, too.
+#: An admission plugin that refuses pods whose priority has no class. Workloads have such pods, so upstream's harness turns it off, too.
 _UNADMITTED: Final = ("Priority",)
-#: What programs say of feature gates that they do not have, and the API server of fields: it tells upper from lower case where upstream's
-#: harness does not.
+#: Messages of programs about unknown feature gates, and of the API server about unknown fields. The server tells upper from lower case,
+#: unlike upstream's harness.
 _NOT_KNOWN: Final = re.compile(r"unrecognized feature gate: \w+|cannot set feature gate [^|\"]*|strict decoding error: [^|]*")
 _FAILURES: Final = (WaveFailed, WatchBroken, FeedBroken, ControlPlaneFailed, RequestError)
-#: Seconds without an event after which no more are expected.
+#: Seconds without an event after which the last one has come.
 PATIENCE: Final = Patience(binding=60.0, event=1.0)
 
-#: Told the workload, the scheduler, the turn and the number of turns; returns a function that is told of its pods.
+#: Function of the workload, the scheduler, the turn and the number of turns. It returns a function that hears about the pods.
 Say = Callable[[str, str], Progress]
 
 
@@ -49,10 +49,10 @@ class ContestPlan:
     """The plan of the workloads' runs.
 
     Attributes:
-        programs: of the control plane, and the kube-scheduler.
-        turns: for each scheduler.
+        programs: programs of the control plane, and the kube-scheduler.
+        turns: number of turns of each scheduler.
         limit: seconds after which a turn is ended.
-        made: what is noted of machine and versions.
+        made: notes about machine and versions.
     """
 
     programs: ContenderPrograms
@@ -62,7 +62,7 @@ class ContestPlan:
 
 
 def contest(found: PerfWorkload | LeftOutWorkload, plan: ContestPlan, say: Say) -> Contest:
-    """All turns of one workload; one that cannot be run here says why."""
+    """Run all turns of one workload. The result of a workload that cannot run here has the reason."""
     labels = (ours_label(), theirs_label(plan.programs))
     if isinstance(found, LeftOutWorkload):
         return Contest(found.name, labels=labels, left_out=found.why, made=plan.made)
@@ -80,12 +80,12 @@ def contest(found: PerfWorkload | LeftOutWorkload, plan: ContestPlan, say: Say) 
 
 
 def ours_label() -> str:
-    """As reports name ours."""
+    """Return our name in reports."""
     return "placewright"
 
 
 def theirs_label(programs: ContenderPrograms) -> str:
-    """As reports name the other."""
+    """Return the other scheduler's name in reports."""
     return f"kube-scheduler 1.{programs.minor}"
 
 
@@ -97,7 +97,7 @@ def _turn(workload: PerfWorkload, plan: ContestPlan, label: str, progress: Progr
     try:
         with ExitStack() as stack:
             plane = stack.enter_context(ControlPlane(programs.assets, options))
-            if gates:  # newer servers log unknown gates and go on
+            if gates:  # newer servers log unknown gates and continue
                 _look_for_unknown((plane.folder / "kube-apiserver.log").read_text(errors="replace"), programs)
             runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
             mine = label == ours_label()
@@ -109,7 +109,7 @@ def _turn(workload: PerfWorkload, plan: ContestPlan, label: str, progress: Progr
 
 
 def _look_for_unknown(said: str, programs: ContenderPrograms) -> None:
-    """Raise `NotKnown` where a program says that it does not know a feature gate, its value or an object's field."""
+    """Raise `NotKnown` if a program reports an unknown feature gate, a bad value of one, or an unknown field."""
     if word := _NOT_KNOWN.search(said):
         raise NotKnown(f"{word[0].strip()} (Kubernetes 1.{programs.assets.minor})")
 

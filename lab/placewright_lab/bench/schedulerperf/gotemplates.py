@@ -1,8 +1,8 @@
-"""The part of Go's text/template that scheduler_perf's objects are written in: `{{ Mod .Index 25 }}` and its like. Pure.
+"""The part of Go's text/template in scheduler_perf's objects, such as `{{ Mod .Index 25 }}`. Pure.
 
-An action is one expression: `.Index`, `.Count`, a number, or a function of scheduler_perf with such arguments, in parentheses where they
-are calls themselves. Anything else (conditions, loops, variables, pipes, trimmed space) is refused by name: a template that was understood
-by half would make objects that were never measured.
+An action is one expression: `.Index`, `.Count`, a number, or a function of scheduler_perf. The function's arguments are expressions, too,
+in parentheses if they are calls. All else (conditions, loops, variables, pipes, trimmed space) is refused by name. A template that is only
+half understood would make objects that upstream never measured.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _ACTION: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _TOKEN: Final = re.compile(r"\s*([()]|[^\s()]+)")
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?\d+\.\d+")
-#: Go writes a float between these as Python does; beyond them, with an exponent of its own.
+#: Between these, Go writes a float like Python. Beyond them, Go has another form of exponents.
 _SMALLEST, _LARGEST = 1e-4, 1e15
 
 
 class TemplateRefused(Exception):
-    """An action that is not known here, or cannot be computed; one line."""
+    """An action is unknown here, or cannot be computed. The message is one line."""
 
 
 def has_actions(text: str) -> bool:
-    """Whether the result of the template depends on the object's number."""
+    """Return whether the result of the template depends on the object's number."""
     return "{{" in text
 
 
@@ -89,7 +89,7 @@ def _divide(first: Number, second: Number) -> float:
 
 
 def _remainder(first: Number, second: Number) -> int:
-    """Go's: of whole numbers, with the sign of the first."""
+    """Return Go's remainder of whole numbers, with the sign of the first."""
     rest = abs(int(first)) % abs(int(second))
     return -rest if first < 0 else rest
 
@@ -103,7 +103,7 @@ def _pair(function: Callable[[Number, Number], Number]) -> Callable[[list[Number
     return of_two
 
 
-#: As scheduler_perf defines them: on floats; functions for integers cut the fraction off.
+#: scheduler_perf's functions. They compute with floats, and functions for integers cut the fraction off.
 _FUNCTIONS: Final[Mapping[str, Callable[[list[Number]], Number]]] = {
     "AddFloat": lambda numbers: float(sum(numbers)),
     "AddInt": lambda numbers: int(sum(numbers)),
@@ -118,7 +118,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[list[Number]], Number]]] = {
 
 
 def _written(value: Number) -> str:
-    """As Go writes it: a float that is whole has no point."""
+    """Write a number like Go, so that a whole float has no point."""
     if isinstance(value, int):
         return str(value)
     if value and not _SMALLEST <= abs(value) < _LARGEST:

@@ -23,8 +23,8 @@ class Template:
     """A file that describes objects.
 
     Attributes:
-        path: where it is.
-        text: of one YAML document, with template actions or without.
+        path: path of the file.
+        text: one YAML document, with or without template actions.
     """
 
     path: Path
@@ -33,14 +33,14 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class NodePreparation:
-    """Additions to all nodes of one operation beside their template; at most one of upstream's strategies.
+    """Additions to all nodes of one operation, besides their template. Upstream's strategies exclude each other.
 
     Attributes:
-        allocatable: beside the template's, by resource.
-        csi_drivers: `spec.drivers[].allocatable` of a CSINode that each node gets, by driver; None for no CSINode.
-        migrated_plugins: in-tree plugins that the CSINode says were migrated.
-        label_key, label_values: a label with these values in turn.
-        unique_label_key: a label with another value for each node.
+        allocatable: more allocatable resources, by name.
+        csi_drivers: `spec.drivers[].allocatable` of each node's CSINode, by driver; None for no CSINode.
+        migrated_plugins: names of in-tree plugins that the CSINode calls migrated.
+        label_key, label_values: label with these values in turn.
+        unique_label_key: label with another value on each node.
     """
 
     allocatable: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class NodePreparation:
 
 @dataclass(frozen=True, slots=True)
 class CreateNodes:
-    """Nodes, from a template or upstream's default (4 CPUs, 32 GiB, 110 pods)."""
+    """Creates nodes, from a template or upstream's default (4 CPUs, 32 GiB, 110 pods)."""
 
     count: int
     template: Template | None = None
@@ -62,7 +62,7 @@ class CreateNodes:
 
 @dataclass(frozen=True, slots=True)
 class CreateNamespaces:
-    """Namespaces named by a prefix and a number."""
+    """Creates namespaces, named by a prefix and a number."""
 
     count: int
     prefix: str
@@ -71,13 +71,13 @@ class CreateNamespaces:
 
 @dataclass(frozen=True, slots=True)
 class CreatePods:
-    """Pods, as fast as they are accepted.
+    """Creates pods, as fast as the server accepts them.
 
     Attributes:
-        namespace: empty for one of the operation's own.
-        measured: whether their bindings are what is measured.
-        waits: whether the next operation begins only when as many pods of the namespace are on nodes.
-        volume, claim: templates of a PersistentVolume and its PersistentVolumeClaim for each pod, bound to each other.
+        namespace: namespace of the pods; empty for one of the operation's own.
+        measured: True to measure the bindings of these pods.
+        waits: True to wait until as many pods of the namespace are on nodes.
+        volume, claim: templates of each pod's PersistentVolume and PersistentVolumeClaim, which are bound to each other.
     """
 
     count: int
@@ -91,7 +91,7 @@ class CreatePods:
 
 @dataclass(frozen=True, slots=True)
 class DeletePods:
-    """Deletes the pods of a namespace, all at once or so many a second; `waits` as in `CreatePods`."""
+    """Deletes the pods of a namespace, all at once or so many a second. `waits` means the same as in `CreatePods`."""
 
     namespace: str
     labels: Labels
@@ -101,11 +101,11 @@ class DeletePods:
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """Objects that come (and, with `recreate`, go again) every so many seconds beside the operations that follow.
+    """Creates objects every so many seconds beside the operations that follow. `recreate` deletes them again.
 
     Attributes:
-        number: of rounds; with `recreate`, after so many they go again. 0: no end.
-        namespace: empty for one of the operation's own.
+        number: number of rounds, after which `recreate` deletes the oldest round; 0 for no end.
+        namespace: namespace of the objects; empty for one of the operation's own.
     """
 
     templates: Sequence[Template]
@@ -117,7 +117,7 @@ class Churn:
 
 @dataclass(frozen=True, slots=True)
 class CreateAny:
-    """Objects of any kind that the API server serves; no namespace for kinds that have none."""
+    """Creates objects of any served kind. A kind outside namespaces names no namespace."""
 
     template: Template
     count: int = 1
@@ -126,7 +126,7 @@ class CreateAny:
 
 @dataclass(frozen=True, slots=True)
 class UpdateAny:
-    """Writes existing objects and their status again, so many a second, or at once for 0."""
+    """Writes existing objects and their status again, so many a second, or all at once for 0."""
 
     template: Template
     count: int = 1
@@ -137,7 +137,7 @@ class UpdateAny:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Waits for the pods that were not waited for. No namespaces: all that have such pods."""
+    """Waits for pods that no operation has waited for. Without namespaces, it waits in all of them."""
 
     namespaces: Sequence[str] = ()
     labels: Labels = field(default_factory=dict)
@@ -153,7 +153,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class StartCollectingMetrics:
-    """From here on bindings of pods in these namespaces with these labels are measured."""
+    """Begins to measure the bindings of pods in these namespaces with these labels."""
 
     namespaces: Sequence[str]
     labels: Labels = field(default_factory=dict)
@@ -162,7 +162,7 @@ class StartCollectingMetrics:
 
 @dataclass(frozen=True, slots=True)
 class StopCollectingMetrics:
-    """Until here."""
+    """Ends the measurement."""
 
 
 Operation = (
@@ -182,16 +182,16 @@ Operation = (
 
 @dataclass(frozen=True, slots=True)
 class PerfWorkload:
-    """One workload that can be run.
+    """A workload that can run.
 
     Attributes:
-        name: `TestCase/workload`, as upstream's reports name it.
-        operations: one after the other.
-        gates: feature gates that the API server and kube-scheduler are started with.
-        labels: of the test case and the workload, upstream's and without meaning here but for choosing.
-        threshold: upstream's published floor in pods a second, where there is one; 0 without.
-        default_pod: what pods are made from where an operation names no template.
-        hostnames: whether nodes get the label `kubernetes.io/hostname`, as later versions of upstream's harness set it.
+        name: `TestCase/workload`, the name in upstream's reports.
+        operations: steps in their order.
+        gates: feature gates of the API server and kube-scheduler.
+        labels: upstream's labels of the test case and the workload, which only serve to choose workloads.
+        threshold: upstream's published floor in pods a second; 0 if there is none.
+        default_pod: template of pods for operations that name none.
+        hostnames: True for nodes with the label `kubernetes.io/hostname`, like in later versions of upstream's harness.
     """
 
     name: str
@@ -204,18 +204,18 @@ class PerfWorkload:
 
     @property
     def nodes(self) -> int:
-        """How many it creates."""
+        """Number of nodes that it creates."""
         return sum(each.count for each in self.operations if isinstance(each, CreateNodes))
 
     @property
     def pods(self) -> int:
-        """The number of pods that it creates, without churn."""
+        """Number of pods that it creates, without churn."""
         return sum(each.count for each in self.operations if isinstance(each, CreatePods))
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutWorkload:
-    """A workload that is not run, and the thing in it that is unknown or missing."""
+    """A workload that does not run, and the thing in it that is unknown or missing."""
 
     name: str
     why: str

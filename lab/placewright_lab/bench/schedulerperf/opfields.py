@@ -1,4 +1,4 @@
-"""The fields of one operation of a configuration: each is read once, and a field that was not read is refused by name. Pure functions."""
+"""The fields of one operation of a configuration. Each is read once, and an unread field is refused by name. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST: Final = 1_000_000
 
 
 class NotKnown(Exception):
-    """A part of a workload that is not known here, or not there; one line. The workload is left out."""
+    """A part of a workload is unknown here, or missing. The message is one line, and the workload is left out."""
 
 
 class Parameters:
-    """A workload's values for `$name`. A value that is never read is an error, as it is upstream."""
+    """A workload's values for `$name`. A value that nothing reads is an error, like upstream."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -33,20 +33,20 @@ class Parameters:
         return self._values[name]
 
     def check(self) -> None:
-        """Raise `NotKnown` for values that were not read."""
+        """Raise `NotKnown` for unread values."""
         if unused := sorted(self._values.keys() - self._used):
             raise NotKnown(f"the parameter {unused[0]} is not used by any operation")
 
 
 class TemplateFiles:
-    """Reads templates: their paths are relative to the configuration's folder or, as until 1.32, to the one above it."""
+    """Reader of templates. Their paths begin in the configuration's folder or, until 1.32, in the folder above."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[str, Template] = {}
 
     def get(self, path: object, where: str) -> Template:
-        """Return the value of `$name`."""
+        """Return the template at this path."""
         if not isinstance(path, str):
             raise NotKnown(f"{where} is {in_json(path)}, which is no path")
         if path not in self._read:
@@ -73,7 +73,7 @@ class OpFields:
         self._files = files
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a text that must be there where there is no default."""
+        """Return a text, which must be there if it has no default."""
         found = self._left.pop(name, default)
         if not isinstance(found, str):
             raise self._wrong(name, found, "a text")
@@ -96,7 +96,7 @@ class OpFields:
         return found
 
     def duration(self, name: str) -> float:
-        """Seconds, of a duration as Go writes it, or of `nameParam`."""
+        """Return the seconds of a duration in Go's form, or of `nameParam`."""
         found = self._given(name, None)
         read = seconds(found) if isinstance(found, str) else None
         if read is None:
@@ -104,51 +104,51 @@ class OpFields:
         return read
 
     def template(self, name: str) -> Template | None:
-        """Return a file; None where none is named."""
+        """Return the template that the field names, or None."""
         found = self._left.pop(name, None)
         return None if found is None else self._files.get(found, f"{self._where}.{name}")
 
     def needed_template(self, name: str) -> Template:
-        """Return a file that must be named."""
+        """Return the template that the field must name."""
         return self._files.get(self._left.pop(name, None), f"{self._where}.{name}")
 
     def templates(self, name: str) -> list[Template]:
-        """At least one file."""
+        """Return the templates that the field must name, at least one."""
         paths = self._left.pop(name, None)
         if not isinstance(paths, list) or not paths:
             raise self._wrong(name, paths, "a list of paths")
         return [self._files.get(path, f"{self._where}.{name}") for path in paths]
 
     def texts(self, name: str) -> Sequence[str]:
-        """Return a list of texts; empty where it is missing."""
+        """Return a list of texts, empty if it is missing."""
         found = self._left.pop(name, None) or []
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
             raise self._wrong(name, found, "a list of texts")
         return tuple(found)
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Return an object; empty where it is missing."""
+        """Return an object, empty if it is missing."""
         found = self._left.pop(name, None) or {}
         if not isinstance(found, dict):
             raise self._wrong(name, found, "an object")
         return found
 
     def inner(self, name: str) -> OpFields | None:
-        """Return an object's own fields; None where it is missing."""
+        """Return an object's own fields, or None if it is missing."""
         found = self._left.pop(name, None)
         return None if found is None else OpFields(found, f"{self._where}.{name}", self._parameters, self._files)
 
     def take(self, name: str) -> object:
-        """Return a field's value, of any type; None where it is missing."""
+        """Return a field's value of any type, or None if it is missing."""
         return self._left.pop(name, None)
 
     def finish(self) -> None:
-        """Raise `NotKnown` for fields that were not read."""
+        """Raise `NotKnown` for unread fields."""
         if self._left:
             raise NotKnown(f"{self._where} has the field {min(self._left)}, which is not known")
 
     def _given(self, name: str, default: object) -> object:
-        """Return the field's value, or its parameter's: upstream's code prefers the parameter, too."""
+        """Return the field's value or its parameter's. Like in upstream's code, the parameter comes first."""
         value = self._left.pop(name, default)
         reference = self._left.pop(f"{name}Param", None)
         return value if reference is None else self._parameters.get(reference, f"{self._where}.{name}Param")

@@ -1,8 +1,8 @@
-"""The objects that a workload creates: the same ones for every scheduler, down to their names. Pure.
+"""The objects that a workload creates. They are the same for every scheduler, and so are their names. Pure.
 
-Upstream lets the API server choose names (`generateName`); here they are numbered, so that two schedulers get equal clusters and a pod that
-one of them leaves unbound can be looked for with the other. What upstream writes to nodes, claims and volumes after creating them is in
-them from the start, where that ends in the same objects and no measurement is under way.
+Upstream lets the API server choose names (`generateName`). Here names have numbers, so that two schedulers get equal clusters. A pod that
+one of them leaves unbound can then be found with the other. Upstream adds some fields to nodes, claims and volumes after their creation.
+Here they are in the object from the start, if the result is the same and nothing is measured meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from placewright_lab.bench.schedulerperf.opfields import NotKnown
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
-#: A node of upstream's harness where no template is named.
+#: Upstream's node for operations without a template.
 _USUAL_CAPACITY: Final = {"pods": "110", "cpu": "4", "memory": "32Gi"}
 _USUAL_NODE: Final[Manifest] = {
     "apiVersion": "v1",
@@ -31,7 +31,7 @@ _USUAL_NODE: Final[Manifest] = {
     "status": {"capacity": _USUAL_CAPACITY, "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
 }
 _USUAL_REQUESTS: Final = {"cpu": "100m", "memory": "500Mi"}
-#: A pod of upstream's harness where no template is named.
+#: Upstream's pod for operations without a template.
 _USUAL_POD: Final[Manifest] = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -50,7 +50,7 @@ _USUAL_POD: Final[Manifest] = {
 
 
 def rendered(template: Template, index: int, count: int) -> Manifest:
-    """Return the template's object for one number; not to be changed. Raises `NotKnown`."""
+    """Return the template's object for one number. Callers do not change it. Raises `NotKnown`."""
     if not has_actions(template.text):
         return _parsed(template.path, template.text)
     try:
@@ -60,7 +60,7 @@ def rendered(template: Template, index: int, count: int) -> Manifest:
 
 
 def nodes(operation: CreateNodes, number: int, *, hostnames: bool) -> Iterator[tuple[Manifest, Manifest | None]]:
-    """Yield the nodes of the operation with this number, each with its CSINode where it gets one."""
+    """Yield the nodes of the operation with this number, each with its CSINode if it gets one."""
     preparation = operation.preparation
     for index in range(operation.count):
         base = rendered(operation.template, index, operation.count) if operation.template else _USUAL_NODE
@@ -74,7 +74,7 @@ def nodes(operation: CreateNodes, number: int, *, hostnames: bool) -> Iterator[t
 
 
 def pods(operation: CreatePods, default: Template | None, number: int, namespace: str) -> Iterator[tuple[Manifest, tuple[Manifest, ...]]]:
-    """Make the pods of operation `number`, each with the claim and volume, bound together, that must exist before."""
+    """Make the pods of operation `number`, each with the bound claim and volume that must exist before."""
     template = operation.template or default
     for index in range(operation.count):
         base = rendered(template, index, operation.count) if template else _USUAL_POD
@@ -89,7 +89,7 @@ def pods(operation: CreatePods, default: Template | None, number: int, namespace
 
 
 def numbered(template: Template, index: int, count: int, number: int) -> Manifest:
-    """Return an object of any kind, by its own name or numbered."""
+    """Return an object of any kind, with its own name or with a number."""
     base = rendered(template, index, count)
     return _named(base, _name(base, number, index), _labels(base))
 

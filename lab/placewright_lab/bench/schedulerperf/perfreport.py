@@ -1,4 +1,4 @@
-"""Contests as tables: for a terminal, for a page, and the page with its tables exchanged. Pure."""
+"""Contests as tables for a terminal and for a page, and the exchange of the tables in a page. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placewright.api.bad_input import InputError
 from placewright_lab.bench.schedulerperf.throughput import Throughput
 from placewright_lab.bench.schedulerperf.verdicts import Contest, PerfTurn
 
-#: The command writes the text between these lines of a page.
+#: Lines of a page, between which the command writes its text.
 BEGIN: Final = "<!-- made by placewright bench scheduler-perf: begin -->"
 END: Final = "<!-- made by placewright bench scheduler-perf: end -->"
 #: Share of the cores' time that other work may take before it is reported.
@@ -19,7 +19,7 @@ _SERVER: Final = ("api_server", "etcd")
 
 
 def chosen(contests: Sequence[Contest]) -> list[Contest]:
-    """One for each workload: one that was run before one that was left out, as with another version of kube-scheduler it may be run."""
+    """Return one contest for each workload. One that ran goes before one that was left out with another version of kube-scheduler."""
     best: dict[str, Contest] = {}
     for contest in contests:
         known = best.get(contest.workload)
@@ -29,12 +29,12 @@ def chosen(contests: Sequence[Contest]) -> list[Contest]:
 
 
 def rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
-    """Return a row for each workload that was run."""
+    """Return a row for each workload that ran."""
     return [_row(contest) for contest in contests if not contest.left_out]
 
 
 def sampled_rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
-    """Return the rows of upstream's own report: bindings sampled every second."""
+    """Return the rows of upstream's own report, with bindings sampled every second."""
     return [
         {"workload": contest.workload, "scheduler": turn.scheduler, **_samples(turn.sampled)}
         for contest in contests
@@ -67,7 +67,7 @@ def _ratios_in_words(run: Sequence[Contest], of: int) -> str:
 
 
 def _cpu_in_words(run: Sequence[Contest]) -> Iterator[str]:
-    """CPU a pod does not depend on the machine's other work, so it is compared in every row."""
+    """Compare the CPU a pod in every row, because it does not depend on the machine's other work."""
     ended = [contest for contest in run if not any(turn.ended for turn in contest.turns)]
     both = [[contest.turn(label).cpu_ms("scheduler") for label in contest.labels] for contest in ended]
     times = [theirs / mine for mine, theirs in both if mine]
@@ -78,7 +78,7 @@ def _cpu_in_words(run: Sequence[Contest]) -> Iterator[str]:
 
 
 def _other_work_in_words(run: Sequence[Contest]) -> Iterator[str]:
-    """Name the rows in which the machine did other work: pods a second mean little there."""
+    """Name the rows in which the machine did other work. Pods a second mean little there."""
     turns = [(turn, turn.seconds * contest.cores) for contest in run for turn in contest.turns if turn.seconds > 0]
     if turns and (taken := statistics.median(turn.elsewhere / had for turn, had in turns)) >= _OTHER_WORK:
         yield (
@@ -88,7 +88,7 @@ def _other_work_in_words(run: Sequence[Contest]) -> Iterator[str]:
 
 
 def markdown(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> str:
-    """Machine and versions, both tables, and the notes; `not_run` as in `notes`."""
+    """Return machine and versions, both tables, and the notes. `not_run` are workloads without figures."""
     parts = [*(f"- {line}" for line in _made(contests)), ""]
     parts += [*_table(rows(contests)), ""] if rows(contests) else []
     parts += [f"- {line}" for line in notes(contests, not_run)]
@@ -99,7 +99,7 @@ def markdown(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> str:
 
 
 def exchanged(page: str, figures: str) -> str:
-    """Return the page with these figures in the place of its own. Raises `InputError` where it has none."""
+    """Return the page with these figures in place of its own. Raises `InputError` if it has none."""
     head, found, rest = page.partition(BEGIN)
     _, ended, tail = rest.partition(END)
     if not found or not ended:
@@ -133,7 +133,7 @@ def _samples(sampled: Throughput | None) -> dict[str, str]:
 
 
 def _made(contests: Sequence[Contest]) -> list[str]:
-    """Machine and versions; each heading once with all that was found under it."""
+    """Return machine and versions, each heading once with all its values."""
     found: dict[str, list[str]] = {}
     for contest in contests:
         for heading, value in contest.made.items():

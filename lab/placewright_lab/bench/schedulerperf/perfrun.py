@@ -1,19 +1,23 @@
-"""Runs one workload's operations on a real API server, and measures the scheduler from outside.
+"""The run of one workload's operations on a real API server, and the measurement of the scheduler from outside.
 
-The operations mean what upstream's harness makes of them; where it polls its own caches every second, a watch for the metadata of assigned
-pods is looked at twenty times a second. Beside that the harness has controllers that this does without: its fake PersistentVolume
-controller (claims name their volumes from the start), its garbage collector and namespace controller (nothing here is owned, and every
-workload gets an API server of its own).
+The operations mean the same as in upstream's harness. Upstream polls its own caches every second. We look twenty times a second at a watch
+of the metadata of assigned pods. We do without three controllers of the harness:
+
+- The PersistentVolume controller, because claims name their volumes from the start.
+- The garbage collector, because no object here has an owner.
+- The namespace controller, because every workload gets an API server of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
+from functools import singledispatchmethod
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +26,7 @@ from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.offline.kinds import Manifest
 from placewright_lab.bench.boundwatch import BoundWatch
 from placewright_lab.bench.contenders import RunningScheduler
-from placewright_lab.bench.measuredcluster import LOOK_SECONDS, MeasuredCluster, WaveFailed
+from placewright_lab.bench.measuredcluster import LOOK_SECONDS, MeasuredCluster, SeenPod, WaveFailed
 from placewright_lab.bench.processtimes import machine_seconds, peak_bytes
 from placewright_lab.bench.quickfeed import Post, posts, request
 from placewright_lab.bench.schedulerperf import perfobjects
@@ -35,7 +39,6 @@ from placewright_lab.bench.schedulerperf.operations import (
     CreatePods,
     DeletePods,
     Labels,
-    Operation,
     PerfWorkload,
     SchedulingStage,
     Sleep,
@@ -46,7 +49,7 @@ from placewright_lab.bench.schedulerperf.operations import (
 from placewright_lab.bench.schedulerperf.servedkinds import ServedKind, ServedKinds
 from placewright_lab.bench.wavecomparison import Spent
 
-#: Fields that the server does not know are an error, as they are for upstream's harness (servers before 1.25 drop them).
+#: Parameters that make unknown fields an error, like in upstream's harness. Servers before 1.25 drop such fields.
 _STRICTLY: Final = "?fieldValidation=Strict"
 _EVENTS: Final = "/api/v1/events"
 _NODES: Final = "/api/v1/nodes"
@@ -54,36 +57,13 @@ _CSI_NODES: Final = "/apis/storage.k8s.io/v1/csinodes"
 _NAMESPACES: Final = "/api/v1/namespaces"
 _VOLUMES: Final = "/api/v1/persistentvolumes"
 _ATTEMPT_SECONDS: Final = 1.0
-#: The longest wait for events to end where they never do, as when objects go on to come and go; seconds.
+#: Seconds of the longest wait for the last event. Churn may write events without an end.
 _SETTLE_SECONDS: Final = 5.0
 _AT_ONCE: Final = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
 _WARM_UP: Final = "warm-up"
 
-#: Told of a wait: the thing, the present number, the wanted number.
+#: Function of a wait: the thing, the present number, the wanted number.
 Progress = Callable[[int, int], None]
-
-
-class _Condition(msgspec.Struct, frozen=True):
-    type: str = ""
-
-
-class _PodStatus(msgspec.Struct, frozen=True):
-    conditions: list[_Condition] = []
-
-
-class _PodMetadata(msgspec.Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-    labels: dict[str, str] = {}
-
-
-class _SeenPod(msgspec.Struct, frozen=True):
-    metadata: _PodMetadata
-    status: _PodStatus = _PodStatus()
-
-
-class _SeenPods(msgspec.Struct, frozen=True):
-    items: list[_SeenPod]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +71,12 @@ class Measured:
     """The observations of a measured workload.
 
     Attributes:
-        begin: when the measurement began (`time.monotonic`).
-        bound: when each measured pod was seen on a node, ascending.
-        cpu: until the last of them was seen.
-        elsewhere: CPU seconds that other processes of the machine used meanwhile.
-        settled_cpu: until no more events were written.
-        peak_bytes: the most memory that the scheduler had until then.
+        begin: time (`time.monotonic`) of the beginning.
+        bound: times of the observed bindings of measured pods, ascending.
+        cpu: CPU seconds until the last binding.
+        elsewhere: CPU seconds of the machine's other processes meanwhile.
+        settled_cpu: CPU seconds until the last event was written.
+        peak_bytes: highest memory of the scheduler until then.
     """
 
     begin: float
@@ -126,7 +106,7 @@ class _Measurement:
 
 
 class PerfRun:
-    """One workload with one scheduler; for one use, while the context of its watch is open."""
+    """A single run of one workload with one scheduler, while the context of its watch is open."""
 
     def __init__(
         self, cluster: MeasuredCluster, workload: PerfWorkload, running: RunningScheduler, watch: BoundWatch, progress: Progress
@@ -139,13 +119,13 @@ class PerfRun:
         self._progress = progress
         self._kinds = ServedKinds(cluster.client)
         self._measurement: _Measurement | None = None
-        #: Pods that were not waited for, by namespace; every namespace that there is.
+        #: Pods that no operation has waited for, by namespace. All namespaces are here.
         self._awaited: Counter[str] = Counter()
         self._labels: dict[str, Labels] = {}
         self._beside: set[asyncio.Task[None]] = set()
 
     async def check(self) -> None:
-        """Raise `NotKnown` where the server does not serve a kind that the workload needs."""
+        """Raise `NotKnown` if the server does not serve a kind that the workload needs."""
         for operation in self._workload.operations:
             if isinstance(operation, CreateAny | UpdateAny):
                 await self._served(perfobjects.rendered(operation.template, 0, operation.count), operation.namespace)
@@ -154,17 +134,17 @@ class PerfRun:
                     await self._kinds.find(perfobjects.rendered(template, 0, 1))
 
     async def run(self) -> None:
-        """All operations, one after the other. Raises `WaveFailed` when the scheduler ends or a pod of churn cannot be."""
+        """Run all operations in their order. Raises `WaveFailed` if the scheduler ends, or if a pod of churn cannot be created."""
         try:
             for number, operation in enumerate(self._workload.operations):
-                await self._do(number, operation)
+                await self._do(operation, number)
         finally:
             for task in self._beside:
                 task.cancel()
             await asyncio.gather(*self._beside, return_exceptions=True)
 
     async def remains(self) -> Remains:
-        """Count all pods, as the API server lists them, once no more are bound. Raises `WaveFailed` where the watch saw others."""
+        """Count all pods on the API server after the last binding. Raises `WaveFailed` if the watch saw other ones."""
         seen = -1
         while seen != self._watch.seen():
             seen = self._watch.seen()
@@ -178,65 +158,45 @@ class PerfRun:
         return Remains(on_nodes, without, dict(gone))
 
     def bound_so_far(self) -> Sequence[float]:
-        """Return the sample of a measurement that goes on or is over, when pods were seen bound."""
+        """Return the times of bindings of a measurement that still runs or has ended."""
         if self.measured is not None:
             return self.measured.bound
         return self._selected(self._measurement) if self._measurement else ()
 
-    async def _do(self, number: int, operation: Operation) -> None:
-        match operation:
-            case CreateNodes() | CreateNamespaces() | CreatePods() | CreateAny():
-                await self._create(number, operation)
-            case DeletePods():
-                await self._now_or_beside(self._delete_pods(operation), waits=operation.waits)
-            case Churn():
-                await self._start_churn(number, operation)
-            case UpdateAny():
-                await self._update_any(operation)
-            case Barrier():
-                await self._barrier(operation)
-            case Sleep():
-                await asyncio.sleep(operation.seconds)
-            case StartCollectingMetrics():
-                self._start_measurement(operation.namespaces, operation.labels)
-            case StopCollectingMetrics():
-                await self._end_measurement()
+    @singledispatchmethod
+    async def _do(self, operation: Any, number: int) -> None:
+        raise NotImplementedError
 
-    async def _create(self, number: int, operation: CreateNodes | CreateNamespaces | CreatePods | CreateAny) -> None:
-        match operation:
-            case CreateNodes():
-                await self._create_nodes(number, operation)
-            case CreateNamespaces():
-                made = list(perfobjects.namespaces(operation.template, operation.prefix, operation.count))
-                await self._feed(_NAMESPACES, made)
-                self._awaited.update({each["metadata"]["name"]: 0 for each in made})
-            case CreatePods():
-                await self._create_pods(number, operation)
-            case CreateAny():
-                await self._create_any(number, operation)
+    @_do.register
+    async def _create_namespaces(self, operation: CreateNamespaces, _number: int) -> None:
+        made = list(perfobjects.namespaces(operation.template, operation.prefix, operation.count))
+        await self._feed(_NAMESPACES, made)
+        self._awaited.update({each["metadata"]["name"]: 0 for each in made})
 
-    async def _create_nodes(self, number: int, operation: CreateNodes) -> None:
+    @_do.register
+    async def _create_nodes(self, operation: CreateNodes, number: int) -> None:
         made = list(perfobjects.nodes(operation, number, hostnames=self._workload.hostnames))
         await self._feed(_NODES, [node for node, _ in made])
         await self._feed(_CSI_NODES, [csi_node for _, csi_node in made if csi_node is not None])
 
-    async def _create_pods(self, number: int, operation: CreatePods) -> None:
+    @_do.register
+    async def _create_pods(self, operation: CreatePods, number: int) -> None:
         namespace = operation.namespace or f"namespace-{number}"
         await self._have_namespace(namespace)
         made = list(perfobjects.pods(operation, self._workload.default_pod, number, namespace))
         wanted = self._pod_posts(namespace, made)
         if operation.measured:
-            self._start_measurement([namespace], {})
+            await self._start_measurement(StartCollectingMetrics((namespace,)), number)
         await self._cluster.feed.create(wanted)
         if operation.waits:
             await self._until(lambda: self._watch.placed[namespace], operation.count, LOOK_SECONDS)
         else:
             self._awaited[namespace] += operation.count
         if operation.measured:
-            await self._end_measurement()
+            await self._end_measurement(StopCollectingMetrics(), number)
 
     def _pod_posts(self, namespace: str, made: Iterable[tuple[Manifest, tuple[Manifest, ...]]]) -> list[Post]:
-        """Creations of pods, each after its claim, its volume and their status, on one connection, as upstream's workers do it."""
+        """Return creations of pods. Like upstream, one connection creates claim, volume, their status and the pod."""
         pods, needed = zip(*made, strict=True) if made else ((), ())
         access = self._cluster.client.access
         claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
@@ -251,17 +211,21 @@ class PerfRun:
             wanted[number] = wanted[number]._replace(before=tuple(before))
         return wanted
 
-    async def _delete_pods(self, operation: DeletePods) -> None:
+    @_do.register
+    async def _delete_pods(self, operation: DeletePods, _number: int) -> None:
         path = f"/api/v1/namespaces/{operation.namespace}/pods"
-        found = (await self._cluster.client.get_as(path, _SeenPods)).items
-        pods = [pod for pod in found if _matches(pod.metadata.labels, operation.labels)]
 
-        async def delete(pod: _SeenPod) -> None:
+        async def delete(pod: SeenPod) -> None:
             await self._unless_gone(self._cluster.client.delete(f"{path}/{pod.metadata.name}"))
 
-        await self._at_rate(pods, operation.per_second, delete)
+        async def delete_all() -> None:
+            pods = [pod for pod in await self._cluster.pods(path) if _matches(pod.metadata.labels, operation.labels)]
+            await self._at_rate(pods, operation.per_second, delete)
 
-    async def _start_churn(self, number: int, operation: Churn) -> None:
+        await self._now_or_beside(delete_all(), waits=operation.waits)
+
+    @_do.register
+    async def _start_churn(self, operation: Churn, number: int) -> None:
         namespace = operation.namespace or f"namespace-{number}"
         await self._have_namespace(namespace)
         served = []
@@ -288,11 +252,12 @@ class PerfRun:
             count += 1
 
     async def _made(self, path: str, manifest: Manifest) -> str:
-        """Create an object; the name that the server gave it."""
-        answer = await self._cluster.client.post(path, manifest)
-        return msgspec.json.decode(answer, type=_SeenPod).metadata.name
+        """Create an object. Return the name that the server gave it."""
+        name: str = msgspec.json.decode(await self._cluster.client.post(path, manifest))["metadata"]["name"]
+        return name
 
-    async def _create_any(self, number: int, operation: CreateAny) -> None:
+    @_do.register
+    async def _create_any(self, operation: CreateAny, number: int) -> None:
         if operation.namespace:
             await self._have_namespace(operation.namespace)
         made = [perfobjects.numbered(operation.template, index, operation.count, number) for index in range(operation.count)]
@@ -301,7 +266,8 @@ class PerfRun:
             await self._feed(path, [each for each in made if each["kind"] == kind["kind"]])
         self._labels.update({f"{operation.namespace}/{each['metadata']['name']}": each["metadata"].get("labels", {}) for each in made})
 
-    async def _update_any(self, operation: UpdateAny) -> None:
+    @_do.register
+    async def _update_any(self, operation: UpdateAny, _number: int) -> None:
         client = self._cluster.client
 
         async def update(index: int) -> None:
@@ -313,7 +279,8 @@ class PerfRun:
 
         await self._at_rate(range(operation.count), operation.per_second, update)
 
-    async def _barrier(self, operation: Barrier) -> None:
+    @_do.register
+    async def _barrier(self, operation: Barrier, _number: int) -> None:
         for namespace in operation.namespaces or list(self._awaited):
             wanted = self._awaited[namespace]
             if operation.stage is SchedulingStage.ATTEMPTED:
@@ -325,6 +292,10 @@ class PerfRun:
         if operation.stage is SchedulingStage.SCHEDULED:
             for namespace in operation.namespaces or list(self._awaited):
                 self._awaited[namespace] = 0
+
+    @_do.register
+    async def _sleep(self, operation: Sleep, _number: int) -> None:
+        await asyncio.sleep(operation.seconds)
 
     async def _until_attempted(self, namespace: str, labels: Labels, wanted: int) -> None:
         while True:
@@ -342,7 +313,7 @@ class PerfRun:
             await asyncio.sleep(interval)
 
     def _look(self) -> None:
-        """Raise when there is nothing to wait for any more."""
+        """Raise an error if there is nothing more to wait for."""
         self._watch.seen()
         if self._running.ended:
             raise WaveFailed(f"it ended by itself: {self._running.last_words()}")
@@ -351,36 +322,29 @@ class PerfRun:
                 raise error
 
     def _placed(self, namespace: str, labels: Labels) -> int:
-        """How many of our pods with these labels are on nodes now."""
+        """Return the number of our pods with these labels on nodes."""
         here = (key for key in self._watch.times.keys() - self._watch.gone if key.startswith(f"{namespace}/"))
         return sum(_matches(self._labels.get(key, {}), labels) for key in here)
 
-    def _start_measurement(self, namespaces: Sequence[str], labels: Labels) -> None:
-        self._measurement = _Measurement(frozenset(namespaces), labels, self._cluster.spent(self._running.pid))
+    @_do.register
+    async def _start_measurement(self, operation: StartCollectingMetrics, _number: int) -> None:
+        before = self._cluster.spent(self._running.pid)
+        self._measurement = _Measurement(frozenset(operation.namespaces), operation.labels, before)
 
-    async def _end_measurement(self) -> None:
+    @_do.register
+    async def _end_measurement(self, _operation: StopCollectingMetrics, _number: int) -> None:
         measurement = self._measurement
         if measurement is None:
             return
         cpu = self._cluster.spent(self._running.pid) - measurement.before
         elsewhere = max(0.0, machine_seconds() - measurement.machine - sum(astuple(cpu)))
         bound = self._selected(measurement)
-        settled = await self._settled() - measurement.before
-        self.measured = Measured(measurement.begin, bound, cpu, elsewhere, settled, peak_bytes(self._running.pid))
-
-    async def _settled(self) -> Spent:
-        """CPU until the last event was written: a scheduler may write events later, and that has its cost, too."""
-        patience, end = self._cluster.patience.event, time.monotonic() + _SETTLE_SECONDS
-        count, at, spent = -1, time.monotonic(), self._cluster.spent(self._running.pid)
-        while time.monotonic() < min(end, at + patience):
-            found = await self._cluster.count(_EVENTS)
-            if found > count:
-                count, at, spent = found, time.monotonic(), self._cluster.spent(self._running.pid)
-            await asyncio.sleep(LOOK_SECONDS)
-        return spent
+        # A scheduler may write events later, and these cost CPU time, too.
+        _, spent = await self._cluster.events_written(self._running, _EVENTS, math.inf, _SETTLE_SECONDS)
+        self.measured = Measured(measurement.begin, bound, cpu, elsewhere, spent - measurement.before, peak_bytes(self._running.pid))
 
     def _selected(self, measurement: _Measurement) -> list[float]:
-        """When each pod of the measurement was bound."""
+        """Return the time of binding of each measured pod."""
         return sorted(
             at
             for key, at in self._watch.times.items()
@@ -389,10 +353,9 @@ class PerfRun:
             and _matches(self._labels.get(key, {}), measurement.labels)
         )
 
-    async def _list(self, selector: str, namespace: str = "") -> list[_SeenPod]:
+    async def _list(self, selector: str, namespace: str = "") -> list[SeenPod]:
         path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-        found = (await self._cluster.client.get_as(path, _SeenPods, {"fieldSelector": selector})).items
-        return [pod for pod in found if pod.metadata.namespace != _WARM_UP]
+        return [pod for pod in await self._cluster.pods(path, selector) if pod.metadata.namespace != _WARM_UP]
 
     async def _have_namespace(self, name: str) -> None:
         if name in self._awaited:
@@ -432,7 +395,7 @@ class PerfRun:
 
 
 async def warm_up(cluster: MeasuredCluster, running: RunningScheduler) -> None:
-    """One pod on one node, both gone again: the scheduler has read the cluster and decided once when the workload begins."""
+    """Place and delete one pod on one node. So the scheduler has read the cluster and decided once before the workload."""
     access, path = cluster.client.access, f"/api/v1/namespaces/{_WARM_UP}/pods"
     await cluster.client.post(_NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _WARM_UP}})
     (node, _), *_ = perfobjects.nodes(CreateNodes(1), 0, hostnames=True)

@@ -1,4 +1,4 @@
-"""Where a real API server keeps objects of a kind that a template names: asked of the server's own discovery."""
+"""The paths under which a real API server keeps objects of a template's kind. The server's own discovery tells them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _ServedResources(msgspec.Struct, frozen=True):
 
 
 class ServedKind(NamedTuple):
-    """A kind that is served: the root of its API group and version, its plural, whether it lives in namespaces."""
+    """A served kind: the root of its API group and version, its plural, and its scope."""
 
     root: str
     plural: str
@@ -38,14 +38,14 @@ class ServedKind(NamedTuple):
 
 
 class ServedKinds:
-    """Asks once for each API group and version."""
+    """A reader of discovery that asks once for each API group and version."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
         self._known: dict[str, list[_ServedResource]] = {}
 
     async def find(self, manifest: Manifest) -> ServedKind:
-        """Return the kind of an object. Raises `NotKnown` where the server does not serve it."""
+        """Return the kind of an object. Raises `NotKnown` if the server does not serve it."""
         version, kind = str(manifest.get("apiVersion", "")), manifest["kind"]
         root = f"/apis/{version}" if group_in(version) else f"/api/{version}"
         if root not in self._known:

@@ -7,13 +7,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-#: Seconds between two looks, as upstream takes them.
+#: Seconds between two of upstream's samples.
 SAMPLE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Pods a second over all samples of one measurement, under upstream's names for them."""
+    """Pods a second over all samples of one measurement, with upstream's names."""
 
     average: float
     perc50: float
@@ -32,10 +32,10 @@ def throughput(begin: float, bound: Iterable[float]) -> Throughput | None:
 
 
 def _samples(begin: float, bound: Sequence[float]) -> list[float]:
-    """Upstream's way.
+    """Compute samples like upstream.
 
-    The first look that sees a binding only begins. A second without one is no sample of 0: it is spread, with the seconds before it that
-    had none, into the next with some, each of them being a sample of its own.
+    The first look with a binding only begins. A second without a binding is no sample of 0. It counts with the next second that has
+    bindings: each of these seconds is a sample with its share of the bindings.
     """
     if not bound:
         return []

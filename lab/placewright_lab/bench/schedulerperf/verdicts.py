@@ -1,4 +1,4 @@
-"""The results of two schedulers on one workload, and the verdict: a ratio, or the reason why there is none. Pure; kept as JSON lines."""
+"""The results of two schedulers on one workload, and the verdict: a ratio, or the reason for none. Pure; kept in JSON lines."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from placewright_lab.bench.schedulerperf.throughput import Throughput
 from placewright_lab.bench.wavecomparison import Spent
 
 API_BOUND: Final = "API-bound"
-#: Of the CPU time that it could have got, what kube-scheduler must have used for its speed to be its own.
+#: Share of the available CPU time that kube-scheduler must have used. With less, it waited for the API server.
 OWN_SHARE: Final = 0.5
 _NOTHING: Final = Spent(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PerfTurn:
-    """One scheduler, one workload.
+    """A run of one workload with one scheduler.
 
     Attributes:
-        scheduler: its label.
-        pods: measured ones that were seen on a node.
-        seconds: from the first creation that is measured to the last binding.
-        cpu: of each process in these seconds.
-        settled_cpu: the same until the last event was written.
-        elsewhere: CPU seconds that other work on the machine took in these seconds.
-        peak_bytes: the most memory that the scheduler ever had.
-        sampled: bindings in each second, as upstream counts them; None where it was over too soon for a sample.
+        scheduler: label of the scheduler.
+        pods: number of measured pods with an observed binding.
+        seconds: seconds from the first measured creation to the last binding.
+        cpu: CPU seconds of each process in this time.
+        settled_cpu: CPU seconds of each process until the last event.
+        elsewhere: CPU seconds of other work on the machine in this time.
+        peak_bytes: highest memory of the scheduler.
+        sampled: bindings in each second, counted like upstream; None if it was over before the first sample.
         bound, pending, deleted: pods at the end, by namespace.
-        ended: why it did not come to its end; empty where it did.
+        ended: reason of an early end; empty if the turn came to its end.
     """
 
     scheduler: str
@@ -53,7 +53,7 @@ class PerfTurn:
         return self.pods / self.seconds if self.seconds > 0 else 0.0
 
     def share(self, cores: int) -> float:
-        """Return the part of the CPU time left by other work on these cores that the scheduler used itself."""
+        """Return the scheduler's part of the CPU time that other work left on these cores."""
         left = self.seconds * cores - self.elsewhere
         return self.cpu.scheduler / left if left > 0 else 0.0
 
@@ -68,15 +68,15 @@ class Contest:
     """All turns of one workload.
 
     Attributes:
-        workload: its name.
-        nodes, pods: that it creates; `measured` of the pods are measured.
-        gates: feature gates that were set.
-        cores: that all processes shared.
-        labels: of the schedulers, ours first.
-        turns: in the order in which they ran.
-        left_out: why it was not run; empty where it was.
-        threshold: upstream's published floor; 0 without.
-        made: where and with what it was measured, in words, by heading.
+        workload: name of the workload.
+        nodes, pods, measured: numbers of nodes, of pods, and of measured pods.
+        gates: feature gates of the programs.
+        cores: number of cores that all processes shared.
+        labels: labels of the schedulers, ours first.
+        turns: turns in the order in which they ran.
+        left_out: reason why it did not run; empty if it ran.
+        threshold: upstream's published floor; 0 if there is none.
+        made: notes about machine and versions, by heading.
     """
 
     workload: str
@@ -92,24 +92,24 @@ class Contest:
     made: Mapping[str, str] = field(default_factory=dict)
 
     def turn(self, label: str) -> PerfTurn:
-        """Return the scheduler's turn; of several the one with the median rate. One that did not end goes before all others."""
+        """Return the scheduler's turn, of several the one with the median rate. A turn with an early end comes before all others."""
         mine = [turn for turn in self.turns if turn.scheduler == label]
         broken = [turn for turn in mine if turn.ended]
         return broken[0] if broken else sorted(mine, key=lambda turn: turn.per_second)[(len(mine) - 1) // 2]
 
     def own_share(self) -> float:
-        """Return the share of kube-scheduler while it bound the measured pods."""
+        """Return the part of the CPU time that kube-scheduler used while it bound the measured pods."""
         return self.turn(self.labels[1]).share(self.cores)
 
     def ratio(self) -> float | None:
-        """Our pods a second by theirs; None where either did not end, or where kube-scheduler waited for the API server."""
+        """Our pods a second by theirs. None if a turn ended early, or if kube-scheduler waited for the API server."""
         if self.left_out or any(turn.ended for turn in self.turns) or self.own_share() < OWN_SHARE:
             return None
         mine, theirs = (self.turn(label) for label in self.labels)
         return mine.per_second / theirs.per_second if theirs.per_second else None
 
     def verdict(self) -> str:
-        """For a table: the ratio, or why there is none."""
+        """Return the ratio for a table, or the reason for none."""
         if self.left_out:
             return "left out"
         if any(turn.ended for turn in self.turns):
@@ -118,7 +118,7 @@ class Contest:
         return API_BOUND if ratio is None else f"{ratio:.2f}"
 
     def difference(self) -> str:
-        """Where the two left other pods behind them, in words; empty where they did not."""
+        """Pods that only one of the two left unbound, in words; empty if there are none."""
         if self.left_out or any(turn.ended for turn in self.turns):
             return ""
         mine, theirs = (self.turn(label) for label in self.labels)
@@ -134,13 +134,13 @@ class Contest:
 
 
 def read_contests(lines: Iterable[bytes]) -> list[Contest]:
-    """Read the output of `write_contest`; the last line of each workload and kube-scheduler counts. Raises `msgspec.MsgspecError`."""
+    """Read the output of `write_contest`. The last line of each workload and kube-scheduler counts. Raises `msgspec.MsgspecError`."""
     found = [msgspec.json.decode(line, type=Contest) for line in lines if line.strip()]
     return list({(contest.workload, contest.labels): contest for contest in found}.values())
 
 
 def write_contest(contest: Contest) -> bytes:
-    """One line."""
+    """Return the contest in one line of JSON."""
     return msgspec.json.encode(contest) + b"\n"
 
 
