@@ -19,19 +19,12 @@ from kubesandbox.controllers.kubelet import KubeletTimes
 from kubesandbox.devices.layouts import DeviceKind, DeviceLayout
 from kubesandbox.server import Sandbox, SandboxOptions
 
-#: Of one node.
+#: Number of devices of one node.
 MAX_DEVICES: Final = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT, or until standard input ends, if asked to.
-
-    Args:
-        arguments: of the command line; None for the process's.
-
-    Returns:
-        The exit code.
-    """
+    """Run until SIGTERM or SIGINT, or until standard input ends if asked to. Return the exit code."""
     parser = _parser()
     parsed = parser.parse_args(arguments)
     for name, most in (("port", 65_535), ("nodes", 100_000), ("history", 10_000_000), ("devices", MAX_DEVICES)):
@@ -72,7 +65,7 @@ def _run(options: SandboxOptions, exit_with_stdin: bool) -> None:
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Uvloop's loop where it is installed; None for the standard one."""
+    """Return uvloop's loop, or None for the standard one if uvloop is not installed."""
     if importlib.util.find_spec("uvloop") is None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
@@ -94,7 +87,7 @@ async def _serve(options: SandboxOptions, exit_with_stdin: bool) -> None:
 
 
 def _end_with_input(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    """End when standard input ends: the parent process holds its other end, and has died."""
+    """End when standard input ends, because then the parent process has died."""
     descriptor = sys.stdin.fileno()
 
     def read() -> None:

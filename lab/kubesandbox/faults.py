@@ -59,7 +59,7 @@ class Rule:
 
 
 class Faults:
-    """The faults of one server. The server passes in the function that closes its port for a time."""
+    """The faults of one server. The server passes a function that closes its port for a time."""
 
     def __init__(self, store: Store, watches: Watches, refuse: Callable[[float], None], seed: int = 0) -> None:
         self._store = store
@@ -105,7 +105,7 @@ class Faults:
         self._store.compact()
 
     async def meet(self, method: str, path: str, query: dict[str, str]) -> Rule | None:
-        """Wait for the latency of the first rule that a request meets, and return the rule; None without one. Raises ApiError."""
+        """Wait for the latency of the first rule that a request meets, and return the rule, if any. Raises ApiError."""
         watching = query.get("watch", "") in ("1", "true")
         for rule in tuple(self._rules):
             if self._applies(rule, method, path, watching):

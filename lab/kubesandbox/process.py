@@ -1,4 +1,4 @@
-"""A sandbox in a process of its own, so that the code under test or measurement has an event loop to itself."""
+"""A sandbox in a process of its own, so that the code under test has an event loop to itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ END_SECONDS: Final = 5.0
 
 
 class SandboxFailed(Exception):
-    """The process ended, or said nothing, before it was ready."""
+    """The process ended, or was silent, before it was ready."""
 
 
 class _Ready(msgspec.Struct):
@@ -27,9 +27,9 @@ class _Ready(msgspec.Struct):
 
 
 class SandboxProcess:
-    """`python -m kubesandbox`, ready when entered and ended when left, after an error, too.
+    """`python -m kubesandbox`, ready after entering the context. The process ends with the context, also after an error.
 
-    Even when this process is killed the sandbox ends: it holds one end of a pipe whose other end dies with us.
+    The sandbox also ends if this process is killed, because the pipe between them then closes.
     """
 
     def __init__(self, *, nodes: int = 0, crds: Sequence[Path] = (), arguments: Sequence[str] = ()) -> None:
@@ -42,12 +42,12 @@ class SandboxProcess:
 
     @property
     def pid(self) -> int:
-        """The process id; 0 before the start."""
+        """Process id; 0 before the start."""
         return self._process.pid if self._process else 0
 
     async def __aenter__(self) -> Self:
         command = (sys.executable, "-m", "kubesandbox", "--exit-with-stdin", *self._arguments)
-        # In a session of its own it does not get the terminal's Ctrl-C: the process that started it ends it.
+        # In a session of its own it gets no Ctrl-C of the terminal. Its parent ends it.
         self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, start_new_session=True)
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -67,13 +67,13 @@ class SandboxProcess:
         await self.close()
 
     async def close(self) -> None:
-        """End the process: politely, then surely."""
+        """Ask the process to end, and kill it after a while."""
         if self._process is not None:
             await end_process(self._process, END_SECONDS)
 
 
 async def end_process(process: Process, seconds: float) -> None:
-    """Ask a child process to end, and kill it when it has not ended after so many seconds. A process that has ended is no error."""
+    """Ask a child process to end, and kill it if it has not ended after so many seconds. An ended process is no error."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
 """The resource types that the sandbox serves: the built-in ones, and types that custom resource definitions add at run time.
 
-A type says how it is named in paths, discovery and kubectl; it says nothing about the content of objects. One
-`ResourceRegistry` belongs to one server; routing, discovery and storage all read it.
+A type has the names for paths, discovery and kubectl, but not the content of objects. Each server has one `ResourceRegistry` for routing,
+discovery and storage.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WITHOUT_GENERATION: Final = frozenset(
 
 
 _ONLY_CREATED: Final = frozenset({"Binding", "SelfSubjectAccessReview", "SubjectAccessReview", "TokenReview"})
-#: A type a line: apiVersion, plural, kind, scope, short names, subresources, and the category that it is in.
+#: A type in each line: apiVersion, plural, kind, scope, short names, subresources, and its category.
 _BUILTIN: Final = """\
 v1 namespaces Namespace cluster ns status
 v1 nodes Node cluster no status
@@ -96,11 +96,15 @@ apiextensions.k8s.io/v1 customresourcedefinitions CustomResourceDefinition clust
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceType:
-    """One type in one version, as discovery shows it.
+    """One type in one version, in the form for discovery. Each type is equal only to itself.
 
-    `group` is empty for the core group; `plural` is the path segment (`pods`); `subresources` are bare names
-    (`status`, `binding`). `storage` names another type whose objects this one shows (events), else None; `custom` types
-    come from a definition and are kept in the apiVersion `stored_version`. Two types are equal only if they are one.
+    Attributes:
+        group: API group; empty for the core group.
+        plural: segment of the path (`pods`).
+        subresources: bare names (`status`, `binding`).
+        storage: another type whose objects this one shows (events), or None.
+        custom: True for a type from a definition.
+        stored_version: apiVersion of the stored objects of a custom type.
     """
 
     group: str
@@ -120,17 +124,17 @@ class ResourceType:
 
     @property
     def api_version(self) -> str:
-        """`v1` for the core group, else `group/version`."""
+        """`v1` for the core group, or else `group/version`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def key(self) -> GroupResource:
-        """Where the objects of this type are stored."""
+        """Key of the collection that stores the objects of this type."""
         return self.storage or (self.group, self.plural)
 
     @property
     def qualified(self) -> str:
-        """`pods`, `deployments.apps`: how messages name the type."""
+        """Name of the type in messages: `pods`, `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -140,24 +144,24 @@ class ResourceType:
 
     @property
     def counts_generations(self) -> bool:
-        """Whether `metadata.generation` counts the changes of what is desired; some built-in types have none."""
+        """Whether `metadata.generation` counts the changes of the desired state. Some built-in types have no generation."""
         return self.custom or self.kind not in _WITHOUT_GENERATION
 
     @property
     def dies_gracefully(self) -> bool:
-        """Whether deletion is a state that an object is in, if only for an instant."""
+        """Whether an object stays for a time after its deletion has begun, if only for an instant."""
         return self.kind == "Pod" and not self.custom
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written through its own subresource only."""
+        """Whether status is written only through its own subresource."""
         return "status" in self.subresources
 
 
 class ResourceRegistry:
     """The types that one server serves, in the order of discovery.
 
-    `generation` grows with each change, so that caches of documents know when to build them again.
+    `generation` grows with each change, so that caches of documents are built again.
     """
 
     def __init__(self, types: Iterable[ResourceType] | None = None) -> None:
@@ -170,12 +174,12 @@ class ResourceRegistry:
         return iter(self._types.values())
 
     def add(self, resource: ResourceType) -> None:
-        """Serve `resource` from now on; one of the same group, version and plural is replaced."""
+        """Serve `resource` from now on, in place of one with the same group, version and plural."""
         self._types[resource.group, resource.version, resource.plural] = resource
         self.generation += 1
 
     def remove(self, group: str, version: str, plural: str) -> None:
-        """Stop serving a type; silent when it was not served."""
+        """Stop serving a type, if it was served."""
         if self._types.pop((group, version, plural), None) is not None:
             self.generation += 1
 
@@ -198,7 +202,7 @@ class ResourceRegistry:
         return [t for t in self if t.key == key]
 
     def groups(self) -> dict[str, list[str]]:
-        """Group to its versions, preferred first, in the order of first appearance; the core group is the empty one."""
+        """Return the versions of each group, the preferred one first, in the order of appearance. The core group is empty."""
         found: dict[str, list[str]] = {}
         for resource in self:
             versions = found.setdefault(resource.group, [])
@@ -207,7 +211,7 @@ class ResourceRegistry:
         return found
 
     def in_group_version(self, group: str, version: str) -> list[ResourceType]:
-        """Return the types of one group and version; empty when there is none."""
+        """Return the types of one group and version, if any."""
         return [t for t in self if t.group == group and t.version == version]
 
 
@@ -238,7 +242,8 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 # --- one stored object, shown in each version and group that serves it ---------------------------------------------------------
-# Custom resources convert as with strategy `None`: only apiVersion changes. Events are stored as core events.
+
+# Custom resources convert with strategy `None`, which changes only apiVersion. Events are stored as core events.
 
 _CORE_TO_EVENTS: Final = {
     "involvedObject": "regarding",
@@ -253,7 +258,7 @@ _EVENTS_TO_CORE: Final = {shown: stored for stored, shown in _CORE_TO_EVENTS.ite
 
 
 def to_stored(resource: ResourceType, sent: Object) -> Object:
-    """`sent`, an object of `resource`, in the version in which its type is stored."""
+    """Return `sent`, an object of `resource`, in the version in which its type is stored."""
     if resource.key == EVENTS and resource.group:
         return {**_renamed(sent, _EVENTS_TO_CORE), "apiVersion": "v1"}
     if resource.custom and sent["apiVersion"] != resource.stored_version:
@@ -262,7 +267,7 @@ def to_stored(resource: ResourceType, sent: Object) -> Object:
 
 
 def presented(resource: ResourceType, stored: Object) -> Object:
-    """Return `stored` as `resource` shows it. If nothing differs, return the same dict."""
+    """Return `stored` in the form of `resource`. If nothing differs, return the same dict."""
     if stored.get("apiVersion") == resource.api_version:
         return stored
     if resource.key == EVENTS and resource.group:

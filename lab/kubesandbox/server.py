@@ -56,11 +56,11 @@ from kubesandbox.web.endpoint import Endpoint
 from kubesandbox.web.objects import ObjectRequests
 from kubesandbox.web.views import Views
 
-#: Bytes; the real server's limit.
+#: Bytes of the largest request, which is the real server's limit.
 LARGEST_BODY: Final = 3 * 1024 * 1024
 
 BOOKMARK_SECONDS: Final = 30.0
-#: Seconds that watchers and requests under way get at the end.
+#: Seconds for watchers and requests under way at the end.
 END_SECONDS: Final = 1.0
 _FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
@@ -70,16 +70,16 @@ class SandboxOptions:
     """The options of a sandbox.
 
     Attributes:
-        port: 0 takes a free one.
-        kubeconfig: file to write; None writes into a folder that is removed with the sandbox.
+        port: port of the server; 0 for a free one.
+        kubeconfig: file to write; None for a folder that is removed with the sandbox.
         nodes: number of nodes at the start.
         crds: folders of YAML definitions.
-        history: changes that each type remembers, at least.
-        kubelets: how long pods take to start and to end.
-        seed: fixes uids, generated names and the choice of faults.
-        volumes: give claims volumes, as controllers and provisioners would.
+        history: least number of changes that each type remembers.
+        kubelets: time until pods run, and until they end.
+        seed: seed of uids, generated names and the choice of faults.
+        volumes: True if claims get volumes, like from controllers and provisioners.
         default_class: name of a default StorageClass at the start; empty for none.
-        devices: published by a simulated driver for each node; None for no driver.
+        devices: devices that a simulated driver publishes for each node; None for no driver.
     """
 
     port: int = 0
@@ -95,7 +95,7 @@ class SandboxOptions:
 
 
 class Sandbox:
-    """An API server on loopback, for as long as the context is open."""
+    """An API server on loopback that runs with its context."""
 
     def __init__(self, options: SandboxOptions | None = None) -> None:
         self._options = options or SandboxOptions()
@@ -120,7 +120,7 @@ class Sandbox:
 
     @property
     def server(self) -> str:
-        """The URL; known once the context is open."""
+        """URL, known after the context is entered."""
         return f"https://127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> Self:
@@ -158,19 +158,7 @@ class Sandbox:
             self._folder = None
 
     def resource(self, group: str, version: str, plural: str) -> ResourceType:
-        """Find a type that is served.
-
-        Args:
-            group: empty for the core group.
-            version: such as `v1`.
-            plural: such as `pods`.
-
-        Returns:
-            The type.
-
-        Raises:
-            KeyError: it is not served.
-        """
+        """Return a served type. `group` is empty for the core group. Raises KeyError for an unknown type."""
         found = self.registry.find(group, version, plural)
         if found is None:
             raise KeyError(f"{plural}.{version}.{group} is not served")

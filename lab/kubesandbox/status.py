@@ -1,4 +1,4 @@
-"""Refusals as the Kubernetes API words them: an exception that knows its HTTP code, reason and Status body."""
+"""Refusals in the words of the Kubernetes API: an exception with its HTTP code, reason and Status body."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubesandbox.resources import ResourceType
 
-#: A decoded Kubernetes object. Objects in the store are never changed in place.
+#: A decoded Kubernetes object. An object in the store never changes in place.
 Object = dict[str, Any]
 
 
@@ -31,10 +31,10 @@ class ApiError(Exception):
 
     Attributes:
         code: HTTP status.
-        reason: Kubernetes' machine-readable word.
-        message: for people.
-        details: of the Status.
-        retry_after: seconds for the header `Retry-After`; None for none.
+        reason: Kubernetes' word for programs.
+        message: sentence for people.
+        details: details of the Status.
+        retry_after: seconds in the header `Retry-After`; None for no header.
     """
 
     def __init__(self, code: int, reason: str, message: str, details: Object | None = None, retry_after: int | None = None) -> None:
@@ -65,7 +65,7 @@ class ApiError(Exception):
 
 
 def success(code: int | None = None, details: Object | None = None) -> Object:
-    """Return the Status of a request that has no object to answer with. A deletion leaves `code` out."""
+    """Return the Status for a request without an object to answer with. A deletion leaves `code` out."""
     body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if code is not None:
         body["code"] = code
@@ -81,73 +81,73 @@ def details_of(resource: ResourceType, name: str, **more: Any) -> Object:
 
 
 def bad_request(message: str) -> ApiError:
-    """400: the request itself cannot be understood."""
+    """Return 400: the request is not understood."""
     return ApiError(400, "BadRequest", message)
 
 
 def unauthorized() -> ApiError:
-    """401: no token, or not ours."""
+    """Return 401: the token is missing or unknown."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
 def forbidden(resource: ResourceType, name: str, why: str, causes: Iterable[Object] = ()) -> ApiError:
-    """403: understood and not allowed."""
+    """Return 403: the request is understood and not allowed."""
     message = f'{resource.qualified} "{name}" is forbidden: {why}'
     return ApiError(403, "Forbidden", message, details_of(resource, name, causes=list(causes)))
 
 
 def not_found(resource: ResourceType, name: str) -> ApiError:
-    """404 for an object."""
+    """Return 404 for an object."""
     return ApiError(404, "NotFound", f'{resource.qualified} "{name}" not found', details_of(resource, name))
 
 
 def no_such_path() -> ApiError:
-    """404 for a path that is not served."""
+    """Return 404 for a path that is not served."""
     return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
 def method_not_allowed() -> ApiError:
-    """405: the type does not serve this verb."""
+    """Return 405: the type does not serve this verb."""
     message = "the server does not allow this method on the requested resource"
     return ApiError(405, "MethodNotAllowed", message)
 
 
 def already_exists(resource: ResourceType, name: str) -> ApiError:
-    """409 for the creation of an object that exists."""
+    """Return 409 for the creation of an object that exists."""
     return ApiError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', details_of(resource, name))
 
 
 def conflict(resource: ResourceType, name: str, why: str, subresource: str = "") -> ApiError:
-    """409: another writer was first, or a precondition does not hold."""
+    """Return 409: another writer was first, or a precondition does not hold."""
     suffix = f"/{subresource}" if subresource else ""
     message = f'Operation cannot be fulfilled on {resource.qualified}{suffix} "{name}": {why}'
     return ApiError(409, "Conflict", message, details_of(resource, name, kind=f"{resource.plural}{suffix}"))
 
 
 def not_the_one_meant(resource: ResourceType, name: str, why: str) -> ApiError:
-    """409: a deletion meant for another object of that name, or for another version of it. The message names the kind."""
+    """Return 409 for a deletion of another object with that name, or of another version. The message names the kind."""
     message = f'Operation cannot be fulfilled on {resource.kind}{_group_suffix(resource)} "{name}": {why}'
     return ApiError(409, "Conflict", message, details_of(resource, name, kind=resource.kind))
 
 
 def unspecific(message: str) -> ApiError:
-    """500 without a reason, the real server's answer to checks that have no status of their own."""
+    """Return 500 without a reason, the real server's answer to checks without a status of their own."""
     return ApiError(500, "", message)
 
 
 def modified(resource: ResourceType, name: str) -> ApiError:
-    """409: the resourceVersion sent is not the current one."""
+    """Return 409: the sent resourceVersion is not the current one."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, name, why)
 
 
 def expired(message: str) -> ApiError:
-    """410: the version asked for has been compacted away."""
+    """Return 410: the requested version has been compacted away."""
     return ApiError(410, "Expired", message)
 
 
 def unsupported_media_type(content_type: str, accepted: Iterable[str]) -> ApiError:
-    """415: a body in a format that the server does not read."""
+    """Return 415: the server does not read this format."""
     message = (
         f"the body of the request was in an unknown format - {content_type or 'none'} - accepted media types include: {', '.join(accepted)}"
     )
@@ -155,13 +155,13 @@ def unsupported_media_type(content_type: str, accepted: Iterable[str]) -> ApiErr
 
 
 def not_acceptable(accepted: Iterable[str]) -> ApiError:
-    """406: an answer in a format that the server does not write."""
+    """Return 406: the server does not write this format."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
     return ApiError(406, "NotAcceptable", message)
 
 
 def invalid(resource: ResourceType, name: str, faults: Iterable[tuple[str, str]]) -> ApiError:
-    """422: the object is well-formed and may not be stored; `faults` are (path of the field, problem)."""
+    """Return 422: the well-formed object may not be stored. `faults` are paths of fields and problems."""
     found = list(faults)
     lines = [f"{path}: {what}" if path else what for path, what in found]
     shown = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
@@ -172,13 +172,13 @@ def invalid(resource: ResourceType, name: str, faults: Iterable[tuple[str, str]]
 
 
 def invalid_options(kind: str, field: str, what: str) -> ApiError:
-    """422 about a parameter; `kind` is that of the options (`DeleteOptions`)."""
+    """Return 422 about a parameter. `kind` is that of the options (`DeleteOptions`)."""
     details: Object = {"group": "meta.k8s.io", "kind": kind, "causes": [_cause(field, what)]}
     return ApiError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {field}: {what}', details)
 
 
 def too_many_requests(message: str, retry_after: int | None = None, causes: Iterable[Object] = ()) -> ApiError:
-    """429: try again later."""
+    """Return 429: the client may try again later."""
     found = list(causes)
     return ApiError(429, "TooManyRequests", message, {"causes": found} if found else None, retry_after)
 

@@ -1,7 +1,7 @@
-"""Finds the user of a request and the right that it needs: tokens, impersonation, and the verbs of roles.
+"""The user of a request and the right that it needs: tokens, impersonation, and the verbs of roles.
 
-The token of the sandbox's own kubeconfig is an administrator's. Any other is a ServiceAccount's, got as on a real
-cluster (`kubectl create token`), and worth what roles and bindings give that account, for as long as the account is there.
+The token of the sandbox's own kubeconfig is an administrator's. Any other token is a ServiceAccount's, from `kubectl create token` like on
+a real cluster. It gives the rights of the account's roles and bindings while the account exists.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kubesandbox.storage.store import Store
 from kubesandbox.web.routes import Route, route
 
 ADMINISTRATOR: Final = User("placewright-sandbox", (MASTERS, AUTHENTICATED))
-#: Seconds; a request for more gets this.
+#: Seconds of a token's longest life.
 LONGEST_TOKEN: Final = 24 * 3600
 
 _DEFAULT_TOKEN: Final = 3600
@@ -40,10 +40,14 @@ class _Token:
 
 
 class Access:
-    """Authenticates users and checks their rights. `tokens` holds ServiceAccounts' tokens by their text."""
+    """Authenticates users and checks their rights.
+
+    Attributes:
+        tokens: ServiceAccounts' tokens by their text.
+    """
 
     def __init__(self, token: str, store: Store, registry: ResourceRegistry, identity: Identity) -> None:
-        """`token`: the administrator's; `identity`: whose clock ends tokens."""
+        """Take the administrator's `token`, and an `identity` whose clock ends tokens."""
         self.authorizer = Authorizer(store)
         self._administrator = token.encode()
         self._store = store
@@ -79,7 +83,7 @@ class Access:
         return User.service_account(token.namespace, token.name), token.uid
 
     def new_token(self, namespace: str, name: str, seconds: int = _DEFAULT_TOKEN) -> str:
-        """Return a token of a ServiceAccount that is there. Raises ApiError 404."""
+        """Return a token of an existing ServiceAccount. Raises ApiError 404."""
         account = self._store.get(SERVICE_ACCOUNTS, namespace, name)
         if account is None:
             raise not_found(self._registry.served(SERVICE_ACCOUNTS), name)
@@ -134,6 +138,6 @@ def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:
 
 
 def _name_selected(fields: str) -> str:
-    """Return the name in a field selector: a right on a name covers a list of that name."""
+    """Return the name in a field selector, because a right on a name covers a list of that name."""
     found = _NAME_FIELD.search(fields)
     return found[1] if found else ""

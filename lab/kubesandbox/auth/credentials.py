@@ -1,6 +1,6 @@
-"""Keys of one sandbox run: a certificate authority made on the spot, a server certificate, a bearer token, a kubeconfig.
+"""Keys of one sandbox run: a fresh certificate authority, a server certificate, a bearer token, and a kubeconfig.
 
-Nothing is kept: each start makes new ones, and only the kubeconfig (mode 0600) leaves the process.
+Each start makes new ones. Only the kubeconfig (mode 0600) leaves the process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _new_token() -> str:
 
 @dataclass(frozen=True)
 class Credentials:
-    """`ca` is the authority's certificate as PEM; `key` and `certificate` are the server's."""
+    """Keys of one run. `ca` is the authority's certificate as PEM, and `key` and `certificate` are the server's."""
 
     ca: bytes
     certificate: bytes
@@ -65,7 +65,7 @@ class Credentials:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, in one step: a reader never sees half of it."""
+    """Write a file that only its owner can read, in one step, so that no reader sees half of it."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     unfinished.unlink(missing_ok=True)
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

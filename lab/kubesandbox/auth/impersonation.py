@@ -1,8 +1,8 @@
 """Impersonation: the headers `Impersonate-User` and `Impersonate-Group`, and the rights that they need.
 
-Since Kubernetes 1.36 there are two ways. Constrained: two rights together, one for this request as a user of that kind
-(`impersonate-on:user-info:list` on pods), one for that user (`impersonate:user-info`). Legacy: the one right to `impersonate`, for any
-request. A user with neither is refused in the words of the constrained way, where there is one.
+Since Kubernetes 1.36 there are two ways. Constrained impersonation needs two rights together. One is for this request as a user of that
+kind (`impersonate-on:user-info:list` on pods). The other is for that user (`impersonate:user-info`). Legacy impersonation needs the one
+right to `impersonate`, for any request. The refusal of a user with neither is in the words of the constrained way, if there is one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONSTRAINED_GROUP: Final = "authentication.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The user that the headers name."""
+    """The user in the headers."""
 
     name: str
     groups: tuple[str, ...]
@@ -35,18 +35,18 @@ class _Wanted:
 
     @property
     def node(self) -> str:
-        """The node whose kubelet it is; empty for others."""
+        """Name of the kubelet's node; empty for others."""
         return self.name.removeprefix(_NODE) if self.name.startswith(_NODE) else ""
 
     @property
     def mode(self) -> str:
-        """How constrained impersonation calls the kind; empty for an account or node with groups, for which there is none."""
+        """Kind of the user for constrained impersonation; empty for an account or node with groups, which it does not know."""
         kind = "serviceaccount" if self.account else "arbitrary-node" if self.node else "user-info"
         return "" if self.groups and kind != "user-info" else kind
 
 
 def impersonated(authorizer: Authorizer, user: User, headers: Mapping[str, str], asked: Asked) -> User:
-    """Return the user that a request with these headers is carried out as; `asked` is the right that it needs. Raises ApiError 403."""
+    """Return the user for a request with these headers. `asked` is the right that it needs. Raises ApiError 403."""
     getall = getattr(headers, "getall", None)
     wanted = _Wanted(headers["Impersonate-User"], tuple(getall("Impersonate-Group", ())) if getall else ())
     refused: Asked | None = None
@@ -60,7 +60,7 @@ def impersonated(authorizer: Authorizer, user: User, headers: Mapping[str, str],
 
 
 def _is_never_given(asked: Asked) -> bool:
-    """Constrained impersonation never gives an administrator's rights."""
+    """Return whether the user is an administrator, whose rights constrained impersonation never gives."""
     return (asked.resource, asked.group, asked.name) == ("groups", _CONSTRAINED_GROUP, MASTERS)
 
 

@@ -1,8 +1,8 @@
-"""Decides rights from stored roles and bindings, as Kubernetes' RBAC authorizer does.
+"""Rights from stored roles and bindings, like Kubernetes' RBAC authorizer.
 
-Rights only add up: a request is allowed when one rule of one role that is bound to the user, or to a group of the user, covers it. Roles
-that aggregate others are taken as written, because the controller that would fill them does not run here. A user who may write roles may
-grant rights that the user does not have.
+Rights only add up. A request is allowed if one rule covers it. The rule is in a role that is bound to the user or to a group of the user.
+Roles that aggregate others are taken literally, because their controller does not run here. A user who may write roles may grant any
+rights.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Store
 
 GROUP: Final = "rbac.authorization.k8s.io"
-#: Members of this group may do everything: no rule is looked up for them.
+#: The group whose members may do everything, without any rule.
 MASTERS: Final = "system:masters"
 
 AUTHENTICATED: Final = "system:authenticated"
@@ -27,7 +27,7 @@ _BINDINGS: Final[GroupResource] = (GROUP, "rolebindings")
 _CLUSTER_ROLES: Final[GroupResource] = (GROUP, "clusterroles")
 _ROLES: Final[GroupResource] = (GROUP, "roles")
 
-#: The rules that every real cluster grants to all authenticated users: system:discovery and system:basic-user.
+#: Rules for all authenticated users of a real cluster: system:discovery and system:basic-user.
 _FOR_EVERYBODY: Final[tuple[Object, ...]] = (
     {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/"]},
     {
@@ -47,7 +47,7 @@ class User:
 
     @classmethod
     def service_account(cls, namespace: str, name: str) -> User:
-        """Return the user that pods with this ServiceAccount are."""
+        """Return the user of pods with this ServiceAccount."""
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
         return cls(f"system:serviceaccount:{namespace}:{name}", groups)
 
@@ -56,9 +56,10 @@ class User:
 class Asked:
     """The right that a request needs.
 
-    `resource` includes its subresource (`pods/binding`); `path` is set instead for a path of no resource.
-
-    `namespace` and `name` are empty where the request names none.
+    Attributes:
+        resource: resource with its subresource (`pods/binding`); empty for a path of no resource.
+        path: path of no resource; empty for a resource.
+        namespace, name: namespace and name; empty if the request has none.
     """
 
     verb: str
@@ -78,7 +79,7 @@ class Refusal:
 
 
 class Authorizer:
-    """Answers for one store. `refusals` are the latest requests that were turned down, oldest first."""
+    """Answers for one store. `refusals` are the latest refused requests, the oldest first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -88,17 +89,17 @@ class Authorizer:
             store.collection(key).listeners.append(self._forget)
 
     def check(self, user: User, asked: Asked) -> None:
-        """Raise ApiError 403 when the user may not do it."""
+        """Raise ApiError 403 if the user does not have the right."""
         if not self.allows(user, asked):
             self.refuse(user, asked)
 
     def refuse(self, user: User, asked: Asked) -> NoReturn:
-        """Raise ApiError 403, and keeps it in mind."""
+        """Raise ApiError 403, and remember the refusal."""
         self.refusals.append(Refusal(user, asked))
         raise _refused(user, asked)
 
     def allows(self, user: User, asked: Asked) -> bool:
-        """Whether the user may do it."""
+        """Return whether the user has the right."""
         return MASTERS in user.groups or any(_covers(rule, asked) for rule in self._rules_of(user, asked.namespace))
 
     def _rules_of(self, user: User, namespace: str) -> tuple[Object, ...]:

@@ -1,4 +1,4 @@
-"""Answers reviews: questions that are posted as objects, answered in their status and never stored, about tokens and rights."""
+"""Answers to reviews. These are questions about tokens and rights, posted as objects, answered in their status and never stored."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes mus
 
 
 class Reviews:
-    """Answers from the tokens, roles and bindings that requests are judged by."""
+    """Answers from the tokens, roles and bindings that also decide about requests."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
 
     def answer(self, kind: str, user: User, sent: object) -> Object:
-        """Return the review that `user` posted, with its status. Raises ApiError 400."""
+        """Return the review of `user`, with its status. Raises ApiError 400."""
         review: Object = dict(sent) if isinstance(sent, dict) else {}
         spec = review.get("spec")
         spec = spec if isinstance(spec, dict) else {}

@@ -1,4 +1,4 @@
-"""A controller's queue of objects: noted while a write is answered, processed a moment later, in batches."""
+"""A controller's queue of objects. A write adds its object, and the controller handles it a moment later, in batches."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Store
 
-#: Objects of each type handled in one go, before requests get their turn again.
+#: Objects of each type in one batch, after which requests get their turn again.
 BATCH: Final = 200
-#: Namespace and name; the namespace is empty for cluster-scoped objects.
+#: Namespace and name, with an empty namespace for cluster-scoped objects.
 Key = tuple[str, str]
 _logger = logging.getLogger(__name__)
 
 
 class Backlog:
-    """Objects by name, each once, in the order in which they came up.
+    """Objects by name, each once, in the order in which they were added.
 
-    Objects of these types are stored as they come: what one of them lacks is logged, and does not stop the others.
+    Objects are stored unchecked, so the failure for one is logged, and does not stop the others.
 
     Args:
-        store: what each object is like when its turn comes; one that is gone by then is passed over.
-        syncs: what a controller does with an object, by type; the types take turns in this order.
+        store: store with the current state of each object; an object that is gone is skipped.
+        syncs: work of the controller by type; the types take turns in this order.
     """
 
     def __init__(self, store: Store, syncs: Mapping[GroupResource, Callable[[Object], None]]) -> None:
         self._store = store
         self._syncs = syncs
-        #: Dicts as sets that keep their order.
+        #: Dicts that serve as ordered sets.
         self._due: dict[GroupResource, dict[Key, None]] = {each: {} for each in syncs}
         self._working = False
 
     def add(self, resource: GroupResource, keys: Iterable[Key]) -> None:
-        """Look at these objects soon."""
+        """Handle these objects soon."""
         self._due[resource].update(dict.fromkeys(keys))
         self._wake()
 

@@ -1,7 +1,7 @@
-"""The relations of claims, volumes and classes, and the writes that bind a claim and a volume, or part them.
+"""The relations of claims, volumes and classes, and the writes that bind a claim to a volume or free it.
 
-Which class a claim wants, and which free volume would serve it, is found without a change to anything; the functions at the end edit a
-private copy each. Source of the rules: kube-controller-manager's `persistentvolume` controller, and component-helpers `storage/volume`.
+The functions that find the class of a claim, or the best volume, change nothing. The functions at the end edit a private copy each. The
+rules come from kube-controller-manager's `persistentvolume` controller, and from component-helpers `storage/volume`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def annotations_of(content: Object) -> dict[str, str]:
 
 
 def class_of(content: Object) -> str | None:
-    """Return the class that a claim or a volume names; None for a claim that says nothing, and so may be given a default."""
+    """Return the class of a claim or a volume. It is None for a claim without the field, which may get a default."""
     beta = annotations_of(content).get(_BETA_CLASS)
     named = (content.get("spec") or {}).get("storageClassName")
     return beta if beta is not None else None if named is None else str(named)
 
 
 def default_class(classes: Iterable[Object]) -> str | None:
-    """Return the name of the newest class that is marked as default; of several of one second, the first by name."""
+    """Return the name of the newest class that is marked as default. Of several from one second, return the first by name."""
     marked = [each["metadata"] for each in classes if _is_default(each)]
     marked.sort(key=lambda meta: str(meta["name"]))
     newest = max(marked, key=lambda meta: str(meta.get("creationTimestamp")), default=None)
@@ -56,14 +56,14 @@ def waits_for_consumer(storage_class: Object | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The claim that a volume names; an empty uid stands for any claim of that name."""
+    """The claim that a volume names. An empty uid means any claim of that name."""
 
     namespace: str
     name: str
     uid: str
 
     def names(self, claim: Object) -> bool:
-        """Return True if it is this claim."""
+        """Return whether it names this claim."""
         meta = claim["metadata"]
         return (self.namespace, self.name) == (meta["namespace"], meta["name"]) and self.uid in ("", meta["uid"])
 
@@ -77,7 +77,7 @@ def reference_of(volume: Object) -> Reference | None:
 
 
 def best_volume(claim: Object, volumes: Iterable[Object]) -> Object | None:
-    """Return the volume for a claim: the first that names it already, else the smallest free one that serves it, the first of equals."""
+    """Return the first volume that names the claim, or else the first of the smallest free ones that serve it."""
     best: Object | None = None
     for volume in volumes:
         reference = reference_of(volume)
@@ -91,17 +91,17 @@ def best_volume(claim: Object, volumes: Iterable[Object]) -> Object | None:
 
 
 def satisfies(claim: Object, volume: Object) -> bool:
-    """Whether a volume that a claim asks for by name may be bound to it."""
+    """Return whether the claim that asks for a volume by name may be bound to it."""
     return _suits(claim, volume) and (class_of(volume) or "") == (class_of(claim) or "")
 
 
 def size_of(volume: Object) -> int:
-    """Nano-bytes of a volume; 0 where its size is missing or cannot be read."""
+    """Return the nano-bytes of a volume, or 0 if its size is missing or invalid."""
     return _storage(volume["spec"].get("capacity"))
 
 
 def requested(claim: Object) -> int:
-    """Nano-bytes that a claim asks for; 0 as for a volume."""
+    """Return the nano-bytes that a claim asks for, or 0 like for a volume."""
     return _storage((claim["spec"].get("resources") or {}).get("requests"))
 
 
@@ -124,7 +124,7 @@ def _suits(claim: Object, volume: Object) -> bool:
 
 
 def _is_chosen_by(claim: Object, volume: Object) -> bool:
-    """Class and selector, which a volume that names the claim need not satisfy."""
+    """Test class and selector, which a volume that names the claim need not satisfy."""
     if (class_of(volume) or "") != (class_of(claim) or ""):
         return False
     selector = claim["spec"].get("selector")
@@ -145,13 +145,13 @@ def annotate(content: Object, names: Iterable[str], value: object) -> None:
 
 
 def drop_selected_node(claim: Object) -> None:
-    """Take back the node for which the claim's volume was to be made."""
+    """Take back the node for the claim's new volume."""
     noted = {name: value for name, value in annotations_of(claim).items() if name != SELECTED_NODE}
     claim["metadata"]["annotations"] = noted
 
 
 def name_claim(volume: Object, claim: Object, *, chosen_here: bool) -> None:
-    """Bind a volume to a claim, given by its metadata; `chosen_here`: this controller chose the volume, not a user or a scheduler."""
+    """Bind a volume to a claim, given by its metadata. `chosen_here` is False if a user or a scheduler chose the volume."""
     reference = volume["spec"].get("claimRef") or {}
     if reference.get("uid") != claim["uid"]:
         named = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": claim["namespace"], "name": claim["name"]}
@@ -162,7 +162,7 @@ def name_claim(volume: Object, claim: Object, *, chosen_here: bool) -> None:
 
 
 def name_volume(claim: Object, volume: Object) -> None:
-    """Bind a claim to a volume, and say that this is done."""
+    """Bind a claim to a volume, and mark it as done."""
     name = volume["metadata"]["name"]
     marks = [BIND_COMPLETED]
     if claim["spec"].get("volumeName") != name:
@@ -175,7 +175,7 @@ def name_volume(claim: Object, volume: Object) -> None:
 
 
 def forget_claim(volume: Object) -> None:
-    """One that a person tied to a claim stays tied to its name; one that was tied here is free."""
+    """Free a volume that this controller tied to a claim. A person's tie to a claim's name stays."""
     if BOUND_BY_CONTROLLER in annotations_of(volume):
         del volume["spec"]["claimRef"]
         volume["metadata"]["annotations"] = {k: v for k, v in annotations_of(volume).items() if k != BOUND_BY_CONTROLLER}

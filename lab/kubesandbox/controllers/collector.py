@@ -1,7 +1,7 @@
 """Garbage collection: the contents of a deleted namespace, and the dependents of a deleted owner.
 
-Dependents are collected when their last owner is deleted. An object created with an owner that never existed stays,
-other than on a real cluster: tests and replays make such pods.
+Dependents are collected after their last owner is deleted. Unlike on a real cluster, an object whose owner never existed stays, because
+tests and replays make such pods.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Place = tuple[GroupResource, str, str]
 
 
 class Collector:
-    """Listens to every change; acts a moment later, when the write that caused it has been answered."""
+    """Listens to every change, and acts a moment later, after the answer to the write."""
 
     def __init__(self, writes: Writes) -> None:
         self._writes = writes
@@ -94,7 +94,7 @@ class Collector:
         try:
             self._writes.delete(resource, found.namespace, found.name, DeleteOptions(uid=found.uid))
         except ApiError:
-            return  # gone meanwhile
+            return  # deleted meanwhile
 
     def _type_of(self, key: GroupResource) -> ResourceType | None:
         return next(iter(self._writes.registry.stored_as(key)), None)

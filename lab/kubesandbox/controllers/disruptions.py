@@ -1,7 +1,7 @@
-"""PodDisruptionBudgets: their status, kept as the disruption controller keeps it, and which pods they cover.
+"""PodDisruptionBudgets: their pods, and their status like that of the disruption controller.
 
-Healthy is a running, ready pod that is not being deleted. How many there should be is asked of the pods' owners
-(`spec.replicas`) where they are stored, else it is the number of pods that match.
+A pod is healthy if it is running, ready and not being deleted. The wanted number comes from the pods' owners (`spec.replicas`) if they are
+stored. Otherwise it is the number of pods that match.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCALABLE: Final[dict[str, GroupResource]] = {
 
 
 class Disruptions:
-    """Keeps `status.disruptionsAllowed` of every budget true, a moment after each change of pods or budgets."""
+    """Keeps `status.disruptionsAllowed` of every budget correct, a moment after each change of pods or budgets."""
 
     def __init__(self, writes: Writes) -> None:
         self._writes = writes
@@ -36,7 +36,7 @@ class Disruptions:
         self._store.collection(BUDGETS).listeners.append(self._on_change)
 
     def covering(self, namespace: str, pod: Object) -> list[Stored]:
-        """Return the budgets whose selector matches the pod, with a status of this very moment."""
+        """Return the budgets whose selector matches the pod, with their current status."""
         labels = pod["metadata"].get("labels") or {}
         if namespace in self._outdated:
             self._refresh(namespace)
@@ -109,7 +109,7 @@ def _is_healthy(pod: Object) -> bool:
 
 
 def _scaled(amount: object, total: int) -> int:
-    """Return a number of pods, or a percentage of `total` rounded up; what cannot be read counts as none."""
+    """Return a number of pods, or a percentage of `total` rounded up. Invalid text counts as zero."""
     text = str(amount)
     if text.endswith("%") and text[:-1].isdigit():
         return math.ceil(int(text[:-1]) * total / 100)

@@ -1,4 +1,4 @@
-"""Claims of pods with generic ephemeral volumes: made with the pod and owned by it, so that they go with it."""
+"""Claims of pods with generic ephemeral volumes. A pod gets them at its creation, owns them, and takes them away with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class EphemeralClaims:
-    """Listens to pods; acts a moment later, when the write that caused it has been answered."""
+    """Listens to pods, and acts a moment later, after the answer to the write."""
 
     def __init__(self, writes: Writes) -> None:
         self._writes = writes

@@ -1,9 +1,12 @@
-"""Nodes to start with, and every node's kubelet in one task: bound pods start to run after a moment, deleted ones end, some complete.
+"""The first nodes, and every node's kubelet in one task. Bound pods run after a moment, deleted ones end, and some complete.
 
-A pod runs once its node exists and its claims to devices are allocated and reserved for it. The annotation
-`sandbox.placewright.dev/run-seconds` makes a pod finish (Succeeded) that long after it started. On a node or a pod,
-`sandbox.placewright.dev/start-seconds` makes pods start so much later than others. A node with `sandbox.placewright.dev/turns-away` turns
-every pod away: the pod fails, with the annotation's value as the reason. Containers are imagined; nothing is executed.
+A pod runs after its node exists and its claims to devices are allocated and reserved for it. Annotations change this:
+
+- `sandbox.placewright.dev/run-seconds` makes a pod finish (Succeeded) after that time.
+- `sandbox.placewright.dev/start-seconds` on a node or a pod makes pods start later.
+- `sandbox.placewright.dev/turns-away` on a node makes every pod there fail, with the annotation's value as the reason.
+
+Containers are imagined, and nothing is executed.
 """
 
 from __future__ import annotations
@@ -24,21 +27,21 @@ from kubesandbox.storage.writes import DeleteOptions, Writes
 RUN_SECONDS: Final = "sandbox.placewright.dev/run-seconds"
 START_SECONDS: Final = "sandbox.placewright.dev/start-seconds"
 TURNS_AWAY: Final = "sandbox.placewright.dev/turns-away"
-#: Pods handled in one go, before requests get their turn again.
+#: Pods in one batch, after which requests get their turn again.
 BATCH: Final = 200
 ZONES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class KubeletTimes:
-    """Seconds from binding to running, and the most that a graceful end takes."""
+    """Seconds from binding to running, and the longest graceful end."""
 
     start: float = 0.05
     end: float = 0.05
 
 
 class Kubelets:
-    """Watches pods inside the process and moves them along. `run` is its task."""
+    """Watches pods inside the process and changes their status. `run` is its task."""
 
     def __init__(self, writes: Writes, times: KubeletTimes) -> None:
         self._writes = writes
@@ -115,7 +118,7 @@ class Kubelets:
                 self._adopt(change.current.name, pod)
 
     def _current(self, pod: Stored) -> Stored | None:
-        """Return the pod as it is now, unless it is gone or another took its name."""
+        """Return the current pod, unless it is gone or another pod has its name."""
         found = self._writes.store.get(PODS, pod.namespace, pod.name)
         return found if found is not None and found.uid == pod.uid else None
 
@@ -150,7 +153,7 @@ class Kubelets:
         try:
             self._writes.delete(self._pods, pod.namespace, pod.name, DeleteOptions(grace=0))
         except ApiError:
-            return  # gone meanwhile
+            return  # deleted meanwhile
 
     def _next_address(self) -> str:
         return pod_address(next(self._addresses))
@@ -162,7 +165,7 @@ def pod_address(number: int) -> str:
 
 
 def running_status(pod: Object, now: str, address: str) -> Object:
-    """Return the status of this pod once all its containers run."""
+    """Return the status of this pod with all containers running."""
     status = pod.get("status") or {}
     containers = (pod.get("spec") or {}).get("containers") or []
     ready = [_condition(kind, now) for kind in ("Initialized", "Ready", "ContainersReady")]
@@ -182,13 +185,13 @@ def running_status(pod: Object, now: str, address: str) -> Object:
 
 
 def turned_away_status(pod: Object, now: str, reason: str) -> Object:
-    """Return the status of this pod once its kubelet has turned it away."""
+    """Return the status of this pod after its kubelet has turned it away."""
     message = "Pod was rejected: the simulated kubelet turns all pods away"
     return {**(pod.get("status") or {}), "phase": "Failed", "reason": reason, "message": message, "startTime": now}
 
 
 def completed_status(pod: Object, now: str) -> Object:
-    """Return the status of this pod once all its containers have ended well."""
+    """Return the status of this pod after all containers have ended well."""
     status = pod.get("status") or {}
     containers = (pod.get("spec") or {}).get("containers") or []
     ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
@@ -226,7 +229,7 @@ def _container(container: Object, state: Object, *, ready: bool) -> Object:
 
 
 def run_seconds(text: str) -> float | None:
-    """Return the value of the annotation `RUN_SECONDS`; None where it is no number."""
+    """Return the value of the annotation `RUN_SECONDS`, or None if it is no number."""
     try:
         return max(0.0, float(text))
     except ValueError:
@@ -234,19 +237,16 @@ def run_seconds(text: str) -> float | None:
 
 
 def start_seconds(node: Mapping[str, str], pod: Mapping[str, str], otherwise: float) -> float:
-    """Return the seconds from a pod's Binding until it runs.
+    """Return the seconds from a pod's binding until it runs, by the annotations of its `node` and of the `pod`.
 
-    Args:
-        node: annotations of the node.
-        pod: annotations of the pod; if both have `START_SECONDS`, the longer time counts.
-        otherwise: seconds if neither has a number.
+    If both have `START_SECONDS`, the longer time counts. Without a number, `otherwise` counts.
     """
     noted = [run_seconds(notes[START_SECONDS]) for notes in (node, pod) if START_SECONDS in notes]
     return max((seconds for seconds in noted if seconds is not None), default=otherwise)
 
 
 def simulated_node(number: int, now: str) -> Object:
-    """Node `node-<number>` with 16 CPUs, 64 GiB and room for 110 pods, in one of three zones."""
+    """Return `node-<number>` with 16 CPUs, 64 GiB and room for 110 pods, in one of three zones."""
     name = f"node-{number:04d}"
     amounts = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}
     labels = {

@@ -1,7 +1,7 @@
-"""The volume that a CSI driver with its provisioner would make for a claim, and from which nodes it could be reached. Pure.
+"""The volume that a CSI driver's provisioner would make for a claim, and the nodes that could reach it. Pure.
 
-Every provisioner but `kubernetes.io/no-provisioner` is simulated; volumes have no content. Where they can be reached is decided as external
-provisioners do it: on the selected node's topology where the claim waited for a pod, in one zone that the claim's name picks otherwise.
+Every provisioner except `kubernetes.io/no-provisioner` is simulated. Volumes have no content. Like external provisioners, it makes the
+volume on the selected node's topology if the claim waited for a pod. Otherwise the claim's name picks one zone.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from kubesandbox.status import Object
 
 ZONE: Final = "topology.kubernetes.io/zone"
 PROVISIONER: Final = "sandbox.placewright.dev/disks"
-#: How kind and minikube call the class that they begin with.
+#: The name of the first class in kind and minikube.
 DEFAULT_CLASS: Final = "standard"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a volume is to be made: labels that its nodes have, or nothing where every node reaches it."""
+    """The place of a new volume: labels of its nodes, or no labels if every node reaches it."""
 
     labels: tuple[tuple[str, str], ...]
 
 
 def simulated_class(name: str) -> Object:
-    """Return a default StorageClass whose volumes are made where the pod goes."""
+    """Return a default StorageClass whose volumes are made near the pod."""
     metadata = {"name": name, "annotations": {IS_DEFAULT_CLASS: "true"}}
     return {"metadata": metadata, "provisioner": PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer"}
 
@@ -39,7 +39,7 @@ def place_on_node(labels: Mapping[str, object], keys: Sequence[str] | None) -> P
 
 
 def place_for_anybody(claim: Object, storage_class: Object, nodes: Iterable[Object]) -> Place:
-    """Where a volume goes that waits for no pod: by the class' first topology, else in one of the zones there are."""
+    """Return the place of a volume that waits for no pod: the class' first topology, or one of the zones."""
     for term in storage_class.get("allowedTopologies") or ():
         wanted = term.get("matchLabelExpressions") or ()
         return Place(tuple((each["key"], _picked(claim, each["values"])) for each in wanted if each.get("values")))
@@ -49,7 +49,7 @@ def place_for_anybody(claim: Object, storage_class: Object, nodes: Iterable[Obje
 
 
 def made_volume(claim: Object, storage_class: Object, place: Place) -> Object:
-    """Make a claim's PersistentVolume as the provisioner does: it names the claim."""
+    """Make a claim's PersistentVolume, which names the claim."""
     meta, wanted, driver = claim["metadata"], claim["spec"], str(storage_class["provisioner"])
     name = f"pvc-{meta['uid']}"
     reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": meta["namespace"], "name": meta["name"]}
@@ -71,11 +71,11 @@ def made_volume(claim: Object, storage_class: Object, place: Place) -> Object:
 
 
 def topology_keys(csi_node: Object | None, driver: str) -> Sequence[str] | None:
-    """Return the topology keys that a driver registered on a node; None where it is not registered."""
+    """Return the topology keys that a driver registered on a node, or None if it is not registered."""
     drivers = ((csi_node or {}).get("spec") or {}).get("drivers") or ()
     return next((each.get("topologyKeys") or () for each in drivers if each.get("name") == driver), None)
 
 
 def _picked(claim: Object, values: Sequence[str]) -> str:
-    """One of several, always the same for one name, and evenly over many."""
+    """Pick one of several. A name always picks the same one, and many names pick evenly."""
     return values[zlib.crc32(str(claim["metadata"]["name"]).encode()) % len(values)]

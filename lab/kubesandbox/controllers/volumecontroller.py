@@ -1,8 +1,8 @@
-"""Gives claims volumes, as kube-controller-manager's volume controller and external provisioners do, in one listener.
+"""Gives claims their volumes, like kube-controller-manager's volume controller and external provisioners.
 
-Claims whose class binds at once get a volume at once. Claims that wait for their consumer get one once the scheduler has named the claim in
-a volume, or the node on the claim. The volume of a deleted claim is released, or deleted with it. Volumes are not attached, resized or
-protected.
+Claims whose class binds at once get a volume at once. Other claims wait for their consumer. They get a volume after the scheduler has named
+the claim in a volume, or the node on the claim. The volume of a deleted claim is released, or deleted with it. Volumes are not attached,
+resized or protected.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STORAGE_PROVISIONERS: Final = ("volume.beta.kubernetes.io/storage-provisioner",
 
 
 class VolumeController:
-    """Listens to claims, volumes and classes; acts a moment later, when the write that caused it has been answered."""
+    """Listens to claims, volumes and classes, and acts a moment later, after the answer to the write."""
 
     def __init__(self, writes: Writes) -> None:
         self._writes = writes
@@ -49,7 +49,7 @@ class VolumeController:
         self._claims = writes.registry.served(VOLUME_CLAIMS)
         self._volumes = writes.registry.served(VOLUMES)
         self._waiting = _Waiting()
-        #: Volumes that name a claim, by that claim, and free volumes, by class.
+        #: Volumes that name a claim by that claim, and free volumes by class.
         self._named: defaultdict[Key, set[str]] = defaultdict(set)
         self._free: defaultdict[str, set[str]] = defaultdict(set)
         self._backlog = Backlog(self._store, {VOLUME_CLAIMS: self._sync_claim, VOLUMES: self._sync_volume})
@@ -81,7 +81,7 @@ class VolumeController:
         self._look_at(keys, [volume.name])
 
     def _note(self, volume: Object, *, known: bool) -> list[Key]:
-        """Keep in mind, or forget, whose a volume is; answers the claim that it names, if any."""
+        """Remember or forget the claim of a volume. Return the claim that it names, if any."""
         reference, name = reference_of(volume), volume["metadata"]["name"]
         key = (reference.namespace, reference.name) if reference is not None else None
         names = self._free[class_of(volume) or ""] if key is None else self._named[key]
@@ -115,11 +115,11 @@ class VolumeController:
             volume = self._volume(str(asked))
             if volume is not None and _may_have(claim, volume):
                 self._bind(claim, volume)
-        elif class_of(claim) is not None or not self._give_default_class(claim):  # the change brings it back here
+        elif class_of(claim) is not None or not self._give_default_class(claim):  # the change of the claim leads here again
             self._find_or_make(claim, self._class(class_of(claim)))
 
     def _find_or_make(self, claim: Object, storage_class: Object | None) -> None:
-        """One that the claim has a right to, a free one unless the scheduler is to choose it, or else a new one."""
+        """Return the volume that the claim has a right to, or a free one, or a new one. The scheduler may have to choose it."""
         names = {*self._named.get(_key(claim), ())}
         if not waits_for_consumer(storage_class):
             names |= self._free.get(class_of(claim) or "", set())
@@ -139,13 +139,13 @@ class VolumeController:
             self._writes.create(self._volumes, "", made)
 
     def _place(self, claim: Object, storage_class: Object) -> Place | None:
-        """Where to make the claim's volume; None as long as it is not known."""
+        """Return the place of the claim's new volume, or None if it is not known yet."""
         if not waits_for_consumer(storage_class):
             return place_for_anybody(claim, storage_class, (each.object for each in self._store.listed(NODES)))
         selected = annotations_of(claim).get(SELECTED_NODE)
         node = self._store.get(NODES, "", selected) if selected else None
         if node is None:
-            if selected:  # the node is gone: the scheduler is to select another
+            if selected:  # the node is gone, so the scheduler has to select another
                 self._writes.modify(self._claims, *_key(claim), drop_selected_node)
             return None
         csi_node = self._store.get(CSI_NODES, "", node.name)
@@ -222,7 +222,7 @@ class VolumeController:
 
 
 class _Waiting:
-    """Claims without a volume, by what could help them: the volume that they ask for, or else their class."""
+    """Claims without a volume, by the volume that they ask for, or else by their class."""
 
     def __init__(self) -> None:
         self._topics: dict[Key, str] = {}
@@ -251,6 +251,6 @@ def _key(claim: Object) -> Key:
 
 
 def _may_have(claim: Object, volume: Object) -> bool:
-    """Whether a claim may be bound to the volume that it asks for by name."""
+    """Return whether a claim may be bound to the volume that it asks for by name."""
     reference = reference_of(volume)
     return satisfies(claim, volume) if reference is None else reference.names(claim)

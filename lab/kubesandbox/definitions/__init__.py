@@ -1,1 +1,1 @@
-"""Types that come at run time, with their definitions."""
+"""Custom resource definitions, and the types that they add at run time."""

@@ -1,8 +1,7 @@
 """CEL expressions of definitions: rules over `self` and `oldSelf`, and the syntax of conditions on devices.
 
-They are evaluated without declared types (docs/decisions/0012), so what a real API server's type check refuses is taken here, such as a
-number compared with a word. Functions that Kubernetes adds to the language are here as far as `placewright.cel` has them; others are
-refused by name.
+They are evaluated without declared types (docs/decisions/0012). So they may compare a number with a word, which a real API server refuses.
+Of the functions that Kubernetes adds to the language, they have those in `placewright.cel`. Others are refused by name.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ _RULES: Final = Environment(
     standard=frozenset({"bool", "getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"})
     | {"getHours", "getMinutes", "getSeconds"},
 )
-#: Names that conditions on devices may use: the device, and the namespaces of Kubernetes' libraries.
+#: Names for conditions on devices: the device, and the namespaces of Kubernetes' libraries.
 _SELECTORS: Final = Environment(frozenset({"device", "cel", "sets", "math", "base64", "optional", "lists", "strings"}))
-#: A second, as an API server allows the rules of one object (RuntimeCELCostBudget).
+#: A second, which is an API server's limit for the rules of one object (RuntimeCELCostBudget).
 _MOST_STEPS: Final = 10_000_000
-#: No object that an API server takes holds larger values.
+#: Size of the largest value in any object that an API server accepts.
 _LARGEST: Final = ValueSizes(2**20, 2**22)
 _TOO_MANY: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
 class RuleExpression:
-    """One compiled expression over `self` and `oldSelf`. Raises `ExpressionError` for what does not compile or always costs too much.
+    """One compiled expression over `self` and `oldSelf`. Raises `ExpressionError` if it does not compile or always costs too much.
 
     Attributes:
-        compares: it looks at `oldSelf`, so it can only be asked about a change.
+        compares: True if it reads `oldSelf`, so that it can only judge a change.
     """
 
     def __init__(self, source: str) -> None:
@@ -65,12 +64,12 @@ class RuleExpression:
 
 @cache
 def rule_expression(source: str) -> RuleExpression:
-    """Return the compiled expression, compiled once however many definitions have it. Raises `ExpressionError`."""
+    """Return the compiled expression, compiled once for all definitions. Raises `ExpressionError`."""
     return RuleExpression(source)
 
 
 def check_selector(source: str) -> None:
-    """Raise `ExpressionError` unless the source compiles as a condition on a device; functions are checked by its evaluator."""
+    """Raise `ExpressionError` unless the source compiles as a condition on a device. Its evaluator checks functions."""
     _compiled(source, _SELECTORS)
 
 
@@ -86,7 +85,10 @@ def _compiled(source: str, environment: Environment) -> tuple[Brackets, Program]
 
 
 def _sizes(values: Iterable[Any]) -> ValueSizes:
-    """Measure the largest list, map and text anywhere in these values, rounded up to powers of two so that few results differ."""
+    """Return the largest size of a list, map and text in these values, rounded up to powers of two.
+
+    So there are few different results.
+    """
     entries = characters = 1
     left = list(values)
     while left:

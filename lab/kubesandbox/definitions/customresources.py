@@ -1,7 +1,7 @@
-"""Custom resource definitions: checks them, and admits objects of their kinds.
+"""Custom resource definitions: their checks, and the admission of objects of their kinds.
 
-A definition gets its conditions from `establish`. A `CustomResource` then admits the objects of the definition: it prunes unknown fields,
-fills in defaults, and validates the object by the schema and by the schema's rules in CEL.
+A definition gets its conditions from `establish`. A `CustomResource` then admits the objects of the definition. It prunes unknown fields
+and fills in defaults. It validates the object with the schema and with the schema's rules in CEL.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _SIMPLE_TYPES: Final = ("object", "array", "string", "integer", "number", "boole
 
 
 class Invalid(ApiError):
-    """The refusal of an object that may not be stored: 422.
+    """The refusal (422) of an object that may not be stored.
 
     Attributes:
-        causes: faults, as the details of a Status show them.
+        causes: faults in the details of a Status.
     """
 
     def __init__(self, group: str, kind: str, name: str, faults: Sequence[Fault]) -> None:
@@ -66,9 +66,9 @@ class CustomResource:
         return list(unknown_fields(new, schema, root=True))
 
     def admit(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Object:
-        """Return a copy of `new` as it is stored: pruned and with defaults. Raises `Invalid`.
+        """Return the stored form of `new`, pruned and with defaults. Raises `Invalid`.
 
-        `old` is the object that it replaces, None for a new one. The version is that of `new["apiVersion"]`.
+        `old` is the object that it replaces, None for a new one. The version is in `new["apiVersion"]`.
         """
         version = str(new.get("apiVersion", "")).rpartition("/")[2]
         schema = self.schema(version)

@@ -1,6 +1,6 @@
-"""Custom resource definitions: read from a folder of files, and at work.
+"""Custom resource definitions, from a folder of files and in use.
 
-A definition that is stored adds its types to the registry. A definition that is deleted takes them away.
+A stored definition adds its types to the registry. A deleted definition removes them.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _type_of(spec: Object, version: Object, stored: str) -> ResourceType:
 
 
 def read_definitions(folder: Path) -> Iterator[Object]:
-    """Yield the definitions in `*.yaml` and `*.yml`, in order of file name; objects of other kinds are skipped.
+    """Yield the definitions in `*.yaml` and `*.yml`, in order of file name, without objects of other kinds.
 
     Raises OSError if a file cannot be read. Raises ValueError, with file and reason, if it has no YAML or no Kubernetes objects.
     """

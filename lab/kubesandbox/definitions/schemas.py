@@ -42,7 +42,7 @@ class Fault:
 
 
 def prune(value: Any, schema: Schema, *, root: bool = False) -> None:
-    """Remove in place the fields that the schema does not have; `root` keeps apiVersion, kind and metadata."""
+    """Remove in place the fields that the schema does not have. `root` keeps apiVersion, kind and metadata."""
     for holder, name, _ in list(_unknown(value, schema, "", root=root)):
         holder.pop(name, None)  # YAML anchors may put one object into several places
 
@@ -94,16 +94,7 @@ def _drop_nulls(value: dict[str, Any], properties: Mapping[str, Schema], others:
 
 
 def validate(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
-    """Find the faults of a value.
-
-    Args:
-        value: as sent, pruned and defaulted.
-        schema: of the value.
-        path: of the value, such as `spec.weights`.
-
-    Yields:
-        The faults.
-    """
+    """Yield the faults of a pruned value with defaults. `path` is its place, such as `spec.weights`."""
     if value is None:
         if not schema.get("nullable") and schema.get("type"):
             yield _wrong_type("null", schema["type"], path)

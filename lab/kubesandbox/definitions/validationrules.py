@@ -1,8 +1,7 @@
-"""Rules in CEL (`x-kubernetes-validations`): checks the rules, and evaluates them on an object and its change.
+"""Rules in CEL (`x-kubernetes-validations`): their checks, and their evaluation on an object and its change.
 
-As an API server does: a rule is asked about every value that is there; one that names `oldSelf` only about values that were there before,
-found again by list keys; one that does not is passed over where the value has not changed (ratcheting, Kubernetes 1.30). Messages are
-worded as an API server words them.
+Like in an API server, a rule judges every present value. A rule that names `oldSelf` judges only values that were there before, found again
+by list keys. Other rules skip an unchanged value (ratcheting, Kubernetes 1.30). Messages have the words of an API server.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ _REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "FieldValueDuplicate": "Duplicate value{shown}",
     }
 )
-#: Faults after which an API server does not ask the rules: they could not count on the types.
+#: Faults after which an API server skips the rules, because types may be wrong.
 _BLOCKING: Final = frozenset({"FieldValueRequired", "FieldValueTypeInvalid", "FieldValueTooLong", "FieldValueTooMany"})
 _BLOCKED: Final = (
     "Invalid value: null: some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
-#: Words of the language that a field's name may also be.
+#: Reserved words of the language that are also possible names of fields.
 _RESERVED: Final = frozenset(
     {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"}
     | {"package", "namespace", "return", "var", "void", "while"}
@@ -47,7 +46,7 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One compiled rule. `where` is its fieldPath, added to the path of the value; `named` is its name in errors."""
+    """One compiled rule. `where` is its fieldPath, added to the path of the value, and `named` is its name in errors."""
 
     test: RuleExpression
     named: str
@@ -59,7 +58,7 @@ class _Rule:
 
 @dataclass(slots=True)
 class RuleTree:
-    """The rules of a schema and of its inner schemas; parts without rules are left out."""
+    """The rules of a schema and of its inner schemas, without parts that have no rules."""
 
     schema: Schema
     rules: list[_Rule] = field(default_factory=list)
@@ -69,7 +68,7 @@ class RuleTree:
 
     @property
     def empty(self) -> bool:
-        """No rule here nor below."""
+        """True if there is no rule here or below."""
         return not (self.rules or self.properties or self.items or self.others)
 
 
@@ -143,7 +142,7 @@ def _check_fields(value: dict[str, Any], old: dict[str, Any], tree: RuleTree, pa
 
 
 def _counterpart(item: Any, old: Any, schema: Schema) -> Any:
-    """Return the item of the old list with the same keys; lists that are no maps have none."""
+    """Return the item of the old list with the same keys, or None for a list without keys."""
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list) or not isinstance(item, dict):
         return _MISSING
     keys = schema.get("x-kubernetes-list-map-keys") or ()
@@ -166,7 +165,7 @@ def _broken(rule: _Rule, variables: Mapping[str, Any], value: Any, path: str) ->
 
 
 def _message(rule: _Rule, variables: Mapping[str, Any]) -> str:
-    """Return the rule's own message where its expression has none, as in Kubernetes."""
+    """Return the rule's own message if its expression has none, like Kubernetes."""
     if rule.message_expression is None:
         return rule.message
     try:
@@ -177,7 +176,10 @@ def _message(rule: _Rule, variables: Mapping[str, Any]) -> str:
 
 
 def _presented(value: Any, schema: Schema, *, root: bool = False) -> Any:
-    """Return a value as rules see it: numbers of the declared type, names escaped, nulls left out, of metadata the name only."""
+    """Return a value in the form for rules.
+
+    Numbers have the declared type, names are escaped, nulls are gone, and metadata has only the name.
+    """
     if isinstance(value, dict):
         return _presented_object(value, schema, root=root)
     if isinstance(value, list):
@@ -204,7 +206,7 @@ def _presented_object(value: dict[str, Any], schema: Schema, *, root: bool) -> d
 
 
 def escaped(name: str) -> str:
-    """Return a field's name as rules write it."""
+    """Return a field's name in the form for rules."""
     return f"__{name}__" if name in _RESERVED else _ESCAPED.sub(lambda found: _ESCAPES[found[0]], name)
 
 
@@ -214,7 +216,7 @@ def escaped(name: str) -> str:
 def faults_of_rules(schema: Schema, path: str, *, correlatable: bool) -> Iterator[Fault]:
     """Yield the faults of the rules at one place of a schema.
 
-    `correlatable`: the value's former self can be found, because no list above it lacks keys.
+    `correlatable` is True if the old value can be found, because all lists above have keys.
     """
     rules = schema.get(_RULES) or ()
     for at, rule in enumerate(rules if isinstance(rules, list) else ()):

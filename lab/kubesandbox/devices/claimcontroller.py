@@ -1,7 +1,7 @@
-"""Creates and releases claims with their pods, as kube-controller-manager's `resourceclaim` controller does, in one listener.
+"""Creates and releases claims with their pods, like kube-controller-manager's `resourceclaim` controller.
 
-A pod that names a template gets a claim of its own. Pods that have finished or are gone no longer hold their claims; a claim without
-consumers gives its devices back, and one that was made for a pod which will not run is deleted.
+A pod that names a template gets a claim of its own. A finished or deleted pod no longer holds its claims. A claim without consumers frees
+its devices. A claim that was made for a pod is deleted if the pod will not run.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _K = TypeVar("_K", Key, str)
 
 
 class ClaimController:
-    """Listens to pods, claims and templates; acts a moment later, when the write that caused it has been answered.
+    """Listens to pods, claims and templates, and acts a moment later, after the answer to the write.
 
-    It knows nothing but the store, and looks at all of it once at the start: it may be started anew at any time.
+    Its only state is the store, which it reads at the start. So it may start again at any time.
     """
 
     def __init__(self, writes: Writes) -> None:
@@ -46,7 +46,7 @@ class ClaimController:
         self._store = writes.store
         self._pods, self._claims = writes.registry.served(PODS), writes.registry.served(RESOURCE_CLAIMS)
         self._events = PodEvents(writes, "resource_claim")
-        #: Pods by a claim that they name, claims by the uid of the pod that owns them, pods by a template that is not there yet.
+        #: Pods by a claim that they name, claims by the uid of their pod, and pods by a missing template.
         self._users: defaultdict[Key, set[Key]] = defaultdict(set)
         self._owned: defaultdict[str, set[Key]] = defaultdict(set)
         self._wanting: defaultdict[Key, set[Key]] = defaultdict(set)
@@ -121,7 +121,7 @@ class ClaimController:
         return stored is not None and owner(stored.object)[1] == pod["metadata"]["uid"]
 
     def _find_or_make(self, pod: Object, wanted: PodClaim) -> str:
-        """Return the claim's name. It may be there already, if only the pod's status could not be told of it."""
+        """Return the claim's name. The claim may exist already, if only the pod's status could not be written."""
         for place in sorted(self._owned.get(pod["metadata"]["uid"], ())):
             stored = self._store.get(RESOURCE_CLAIMS, *place)
             if stored is not None and (stored.object["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == wanted.name:
@@ -144,7 +144,7 @@ class ClaimController:
         self._writes.modify(self._pods, pod["metadata"]["namespace"], pod["metadata"]["name"], tell)
 
     def _reserve_all(self, pod: Object) -> None:
-        """For a pod that got its node from elsewhere; schedulers reserve claims themselves."""
+        """Reserve claims for a pod that did not get its node from a scheduler, because schedulers reserve claims themselves."""
         for each in pod_claims(pod):
             stored = self._store.get(RESOURCE_CLAIMS, pod["metadata"]["namespace"], each.claim)
             if stored is None or (each.owned and owner(stored.object)[1] != pod["metadata"]["uid"]):
@@ -158,7 +158,7 @@ class ClaimController:
     def _sync_claim(self, claim: Object) -> None:
         held = consumers(claim)
         if any(each.get("apiGroup") or each.get("resource") != "pods" for each in held):
-            return  # by a consumer of an unknown kind
+            return  # a consumer of an unknown kind has it
         kept = [each for each in held if self._still_holds(claim["metadata"]["namespace"], each)]
         protected = FINALIZER in (claim["metadata"].get("finalizers") or ())
         ending = "deletionTimestamp" in claim["metadata"]
@@ -188,7 +188,7 @@ class ClaimController:
 
 
 def _discard(index: defaultdict[_K, set[Key]], of: _K, key: Key) -> None:
-    """Forget an entry, and who has none left."""
+    """Remove an entry, and its key with the last entry."""
     index[of].discard(key)
     if not index[of]:
         del index[of]

@@ -1,7 +1,7 @@
 """Rules for claims: their requests and templates, their status, and the pods that name them.
 
-These are the rules for the mistakes of people who write claims by hand, and the rules on which schedulers and drivers rely. Other fields
-are kept as they came. Source: `pkg/apis/resource/validation` of Kubernetes 1.36.
+The rules find the mistakes of people who write claims by hand. Schedulers and drivers rely on some of them. Other fields stay unchecked.
+The rules come from `pkg/apis/resource/validation` of Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RequestNames = Mapping[str, Collection[str]]
 
 
 def check_claim_spec(path: str, spec: Object, *, admin: bool) -> Faults:
-    """Return the faults of `spec` of a claim; `admin`: its namespace may use devices that are in use."""
+    """Return the faults of a claim's `spec`. `admin` is True if its namespace may use devices that are in use."""
     devices, names = spec.get("devices") or {}, _request_names(spec)
     path = f"{path}.devices"
     yield from each_of(f"{path}.requests", devices.get("requests"), partial(_check_request, admin), _name)
@@ -92,7 +92,7 @@ def _check_devices(path: str, request: Object) -> Faults:
 
 
 def check_selector_field(path: str, selector: Object) -> Faults:
-    """One selector: an expression that compiles."""
+    """Check that the expression of one selector compiles."""
     if selector.get("cel") is None:
         yield required(f"{path}.cel")
         return
@@ -104,7 +104,7 @@ def check_selector_field(path: str, selector: Object) -> Faults:
 
 
 def _check_reference(names: _RequestNames, path: str, name: str | None) -> Faults:
-    """`request`, or `request/alternative`."""
+    """Check `request`, or `request/alternative`."""
     request, slash, alternative = (name or "").partition("/")
     if request not in names or (slash and alternative not in names[request]):
         yield invalid(path, name or "", _REFERENCE)
@@ -114,7 +114,7 @@ def _check_reference(names: _RequestNames, path: str, name: str | None) -> Fault
 
 
 def check_claim_status(new: Object, old: Object) -> Faults:
-    """Return the faults of a claim's new status; `old` is the claim before."""
+    """Return the faults of a claim's new status. `old` is the claim before."""
     status, former = new.get("status") or {}, old.get("status") or {}
     got, had = allocation(new), allocation(old)
     held = status.get("reservedFor") or []
@@ -138,7 +138,7 @@ def check_claim_status(new: Object, old: Object) -> Faults:
 
 
 def drop_departed(new: Object, old: Object) -> None:
-    """Remove the drivers' reports on devices that the claim no longer has, as the real server does."""
+    """Remove the drivers' reports on devices that the claim no longer has, like the real server."""
     status = new.get("status") or {}
     gone = {device_key(each)[:3] for each in _results(old)} - {device_key(each)[:3] for each in _results(new)}
     if gone and status.get("devices"):
@@ -148,7 +148,7 @@ def drop_departed(new: Object, old: Object) -> None:
 
 
 def device_key(device: Object) -> tuple[str, ...]:
-    """Driver, pool, name and share of an allocated device."""
+    """Return driver, pool, name and share of an allocated device."""
     return tuple(str(device.get(part) or "") for part in _DEVICE)
 
 

@@ -12,7 +12,7 @@ EXACT_COUNT: Final = "ExactCount"
 
 
 def default_devices(kind: str, new: Object, now: str) -> None:
-    """Fill in the defaults of one object in place: how many devices a request means, and since when a taint is there."""
+    """Fill in the defaults of one object in place: the number of devices of a request, and the time of a taint."""
     spec = new.get("spec") or {}
     if kind == "ResourceClaimTemplate":
         spec = spec.get("spec") or {}

@@ -1,7 +1,7 @@
-"""A simulated driver: publishes the devices of nodes, and attaches devices where that is needed before a pod is bound.
+"""A simulated driver. It publishes the devices of nodes, and attaches devices that must be attached before a pod is bound.
 
-As real drivers it keeps one pool a node, in as many slices as it takes. Each change makes a new generation of the pool, written slice by
-slice: until the last one is there the pool is incomplete, and who reads it has to wait.
+Like a real driver it keeps one pool a node, in as many slices as necessary. Each change makes a new generation of the pool, written slice
+by slice. The pool is incomplete until the last one is written, and readers have to wait.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _logger = logging.getLogger(__name__)
 
 
 class SimulatedDriver:
-    """The driver of one kind of device on all nodes. A new one goes on with the slices that an earlier one published.
+    """The driver of one kind of device on all nodes. A new driver continues with the slices of an earlier one.
 
     Attributes:
-        layout: what nodes get when they come.
-        attaches: False: devices that should be attached fail to be.
+        layout: devices of new nodes.
+        attaches: False if devices that should be attached fail.
     """
 
     def __init__(self, writes: Writes, layout: DeviceLayout) -> None:
@@ -49,7 +49,7 @@ class SimulatedDriver:
         self._store = writes.store
         self._slices, self._claims = writes.registry.served(SLICES), writes.registry.served(RESOURCE_CLAIMS)
         self._devices: dict[str, list[Object]] = {}
-        #: The names of our slices, by node.
+        #: Names of our slices, by node.
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         if self._store.get(CLASSES, "", layout.driver) is None:
             self._writes.create(writes.registry.served(CLASSES), "", device_class(layout))
@@ -64,29 +64,29 @@ class SimulatedDriver:
     # --- for tests ---
 
     def devices(self, node: str) -> list[Object]:
-        """Return the devices of the node's pool now; a copy."""
+        """Return a copy of the current devices of the node's pool."""
         return _copied(self._devices.get(node, []))
 
     def generation(self, node: str) -> int:
-        """Return the pool's generation; 0 before it was published."""
+        """Return the pool's generation, 0 before its first slice."""
         return max((each.object["spec"]["pool"]["generation"] for each in self._published(node)), default=0)
 
     def publish(self, node: str, devices: Iterable[Object]) -> None:
-        """Publish these devices for the node, in place of the earlier ones. Raises ApiError where the server refuses them."""
+        """Publish these devices for the node, in place of the earlier ones. Raises ApiError if the server refuses them."""
         found = self._store.get(NODES, "", node)
         if found is None:
             raise ValueError(f"there is no node {node}")
         self._write_pool(found, list(devices))
 
     def change(self, node: str, device: str, edit: Callable[[Object], None]) -> None:
-        """Publish the node's devices with one of them changed. Raises KeyError for one that is not there."""
+        """Publish the node's devices with a change of one of them. Raises KeyError for an unknown one."""
         devices = self.devices(node)
         named = {each["name"]: each for each in devices}
         edit(named[device])
         self.publish(node, devices)
 
     def remove(self, node: str, device: str) -> None:
-        """Publish the node's devices without one of them, as when it fails."""
+        """Publish the node's devices without one of them, like after a failure."""
         self.publish(node, [each for each in self.devices(node) if each["name"] != device])
 
     def taint(self, node: str, device: str, key: str, effect: str = "NoSchedule") -> None:
@@ -94,7 +94,7 @@ class SimulatedDriver:
         self.change(node, device, lambda content: content.setdefault("taints", []).append({"key": key, "effect": effect}))
 
     def withdraw(self, node: str) -> None:
-        """Publish nothing for the node any more, as a driver that is removed."""
+        """Publish nothing for the node any more, like a removed driver."""
         self._devices.pop(node, None)
         for each in self._published(node):
             self._writes.delete(self._slices, "", each.name)
@@ -116,7 +116,7 @@ class SimulatedDriver:
     def _on_node(self, change: Change) -> None:
         if change.current is None:
             assert change.previous is not None
-            self._devices.pop(change.previous.name, None)  # slices go with the node that owns them
+            self._devices.pop(change.previous.name, None)  # slices are deleted with the node that owns them
         elif change.previous is None and self.layout.is_for(change.current.object):
             asyncio.get_running_loop().call_soon(self._welcome, change.current)
 
@@ -182,7 +182,7 @@ class SimulatedDriver:
 
 
 def _copied(devices: list[Object]) -> list[Object]:
-    """Return a deep copy by way of JSON, which takes a tenth of the time of `copy.deepcopy`."""
+    """Return a deep copy made with JSON, which takes a tenth of the time of `copy.deepcopy`."""
     copied: list[Object] = msgspec.json.decode(msgspec.json.encode(devices))
     return copied
 
@@ -191,7 +191,7 @@ _DEVICE: Final = ("driver", "pool", "device", "shareID")
 
 
 def _unattached(claim: Object, driver: str) -> list[Object]:
-    """Return the allocated devices of the driver that have binding conditions and no report yet."""
+    """Return the driver's allocated devices that have binding conditions and no report yet."""
     results = ((allocation(claim) or {}).get("devices") or {}).get("results") or ()
     said = {tuple(each.get(part) for part in _DEVICE) for each in (claim.get("status") or {}).get("devices") or ()}
     return [

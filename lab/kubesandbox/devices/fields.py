@@ -1,6 +1,6 @@
-"""Checks of single fields, in the words of the real server: each yields (path, problem).
+"""Checks of single fields, in the words of the real server. Each yields a path and a problem.
 
-Source of the rules and of the sentences: apimachinery's `util/validation`, and `pkg/apis/resource/validation`.
+Rules and sentences come from apimachinery's `util/validation`, and from `pkg/apis/resource/validation`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def duplicate(path: str, value: Any) -> Fault:
 
 
 def too_many(path: str, found: int, limit: int) -> Fault:
-    """More entries than allowed."""
+    """Return the fault of a list with too many entries."""
     return path, f"Too many: {found}: must have at most {limit} items"
 
 
@@ -77,12 +77,12 @@ def too_many(path: str, found: int, limit: int) -> Fault:
 
 
 def label_name(path: str, value: str | None) -> Faults:
-    """Check a DNS label: the name of a request or a device."""
+    """Check a DNS label, such as the name of a request or a device."""
     yield from _name(path, value or "", _LABEL, LONGEST_LABEL, _LABEL_WANTED)
 
 
 def subdomain(path: str, value: str | None) -> Faults:
-    """Check a DNS subdomain: the name of an object, a driver or a pool."""
+    """Check a DNS subdomain, such as the name of an object, a driver or a pool."""
     if value:
         yield from _name(path, value, _SUBDOMAIN, LONGEST_SUBDOMAIN, _SUBDOMAIN_WANTED)
     else:
@@ -122,7 +122,7 @@ def label_value(path: str, value: str) -> Faults:
 
 
 def each_of(path: str, items: Sequence[T] | None, check: Callable[[str, T], Faults], key: Callable[[T], Hashable] | None = None) -> Faults:
-    """Every entry of a list, and, with a `key`, that no two entries have the same."""
+    """Check every entry of a list, and, with a `key`, that no two entries have the same."""
     seen: set[Hashable] = set()
     for at, item in enumerate(items or ()):
         yield from check(f"{path}[{at}]", item)

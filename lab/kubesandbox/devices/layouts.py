@@ -13,15 +13,15 @@ DRIVER: Final = "gpu.sandbox.placewright.dev"
 EXTENDED_RESOURCE: Final = "sandbox.placewright.dev/gpu"
 ATTACHED: Final = "sandbox.placewright.dev/attached"
 ATTACH_FAILED: Final = "sandbox.placewright.dev/attach-failed"
-#: In one slice, as the API server allows.
+#: Number of devices that the API server allows in one slice.
 MAX_COUNTER_SETS: Final = 8
-#: Smallest parts of a device that can be partitioned.
+#: Number of the smallest parts of a device with partitions.
 UNITS: Final = 8
 PARTS: Final = (("whole", 1), ("half", 2), ("quarter", 4))
 
 
 class DeviceKind(StrEnum):
-    """How the devices of a node may be handed out."""
+    """The way in which claims share the devices of a node."""
 
     WHOLE = "whole"
     PARTITIONS = "partitions"
@@ -34,15 +34,16 @@ class DeviceLayout:
     """The devices of each node.
 
     Attributes:
-        count: how many a node has.
-        kind: `WHOLE`: one claim each. `PARTITIONS`: each as a whole, in halves or in quarters, which draw on counters of the pool.
-            `SHARES`: any number of claims, by the memory that they ask for. `ATTACHED`: whole, and to be attached before the pod is bound.
-        model, memory, driver_version: what the devices say of themselves.
-        numa_nodes: among which they are spread evenly.
-        driver: who publishes them; also the name of the DeviceClass.
-        slice_size: devices in one ResourceSlice at most.
-        attach_seconds: from allocation to the binding condition, `ATTACHED` only.
-        label: only nodes that have this label get devices; empty: all.
+        count: number of devices of a node.
+        kind: `WHOLE` for one claim each. `PARTITIONS` for devices that are also allocated in halves and quarters, with counters of the
+            pool. `SHARES` for any number of claims, by the memory that they ask for. `ATTACHED` for whole devices that are attached
+            before binding.
+        model, memory, driver_version: attributes of the devices.
+        numa_nodes: number of NUMA nodes, over which the devices are spread evenly.
+        driver: name of the driver and of the DeviceClass.
+        slice_size: largest number of devices in one ResourceSlice.
+        attach_seconds: seconds from allocation to the binding condition, `ATTACHED` only.
+        label: label of the nodes with devices; empty for all nodes.
     """
 
     count: int = 8
@@ -57,12 +58,12 @@ class DeviceLayout:
     label: str = ""
 
     def is_for(self, node: Object) -> bool:
-        """Whether the node gets devices."""
+        """Return whether the node gets devices."""
         return not self.label or self.label in (node["metadata"].get("labels") or {})
 
 
 def devices_of(layout: DeviceLayout, node: str) -> list[Object]:
-    """Return the devices of a node, as a ResourceSlice lists them."""
+    """Return the devices of a node in the form of a ResourceSlice."""
     made: list[Object] = []
     for index in range(layout.count):
         whole = _whole(layout, node, index)
@@ -71,7 +72,7 @@ def devices_of(layout: DeviceLayout, node: str) -> list[Object]:
 
 
 def counters_of(layout: DeviceLayout) -> list[Object]:
-    """Return the counter sets on which partitions draw, one a device; none for other kinds."""
+    """Return the counter sets of partitions, one a device, or nothing for other kinds."""
     if layout.kind is not DeviceKind.PARTITIONS:
         return []
     amounts = {"memory": {"value": f"{layout.memory}Gi"}, "units": {"value": str(UNITS)}}
@@ -79,7 +80,7 @@ def counters_of(layout: DeviceLayout) -> list[Object]:
 
 
 def device_class(layout: DeviceLayout) -> Object:
-    """Return a class of all devices of the driver; pods may also ask for them as an extended resource."""
+    """Return a class of all devices of the driver. Pods may also ask for them with an extended resource."""
     selector = {"cel": {"expression": f'device.driver == "{layout.driver}"'}}
     return {"metadata": {"name": layout.driver}, "spec": {"selectors": [selector], "extendedResourceName": EXTENDED_RESOURCE}}
 
@@ -105,7 +106,7 @@ def _whole(layout: DeviceLayout, node: str, index: int) -> Object:
 
 
 def _partitions(layout: DeviceLayout, whole: Object, index: int) -> list[Object]:
-    """Make the whole device and its parts. They draw on the same counters, so an allocated one excludes others."""
+    """Make the whole device and its parts. They use the same counters, so an allocated one excludes others."""
     made: list[Object] = []
     for profile, parts in PARTS:
         memory, units = f"{layout.memory * 1024 // parts}Mi", str(UNITS // parts)

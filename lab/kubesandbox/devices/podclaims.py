@@ -1,6 +1,6 @@
 """The relations of pods and claims: the claims of a pod, its right to use them, the owner of a claim. Pure functions.
 
-Source of the rules: dynamic-resource-allocation's `resourceclaim` package and kube-controller-manager's controller of that name.
+The rules come from dynamic-resource-allocation's `resourceclaim` package and from kube-controller-manager's controller of that name.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 
 from kubesandbox.status import Object
 
-#: On a claim made from a template: which of the pod's claims it is.
+#: Annotation of a claim from a template, with its name in the pod.
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
-#: On a claim with an allocation, so that it cannot vanish while devices are set aside for it.
+#: Finalizer of a claim with an allocation, so that it cannot vanish while it has devices.
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 MAX_CONSUMERS: Final = 256
-#: Characters before the random part of a generated name.
+#: Number of characters before the random part of a generated name.
 LONGEST_BASE: Final = 57
 _FINISHED: Final = ("Succeeded", "Failed")
 
@@ -24,10 +24,10 @@ class PodClaim(NamedTuple):
     """An entry of a pod's `spec.resourceClaims`.
 
     Attributes:
-        name: in the pod; empty for the claim that a scheduler made for extended resources.
-        claim: the ResourceClaim; empty until one is made from the template.
-        template: empty where the pod names the claim itself.
-        owned: the claim must be this pod's own.
+        name: name in the pod; empty for the claim that a scheduler made for extended resources.
+        claim: name of the ResourceClaim; empty until one is made from the template.
+        template: name of the template; empty if the pod names the claim itself.
+        owned: True if the claim must be this pod's own.
     """
 
     name: str
@@ -37,7 +37,7 @@ class PodClaim(NamedTuple):
 
 
 def pod_claims(pod: Object) -> Iterator[PodClaim]:
-    """Yield the claims that a pod needs; entries whose claim was found to be needless are left out."""
+    """Yield the claims that a pod needs, without entries whose claim turned out to be unnecessary."""
     status = pod.get("status") or {}
     made = {each.get("name"): each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
     for each in (pod.get("spec") or {}).get("resourceClaims") or ():
@@ -52,13 +52,13 @@ def pod_claims(pod: Object) -> Iterator[PodClaim]:
 
 
 def is_done(pod: Object) -> bool:
-    """None of its containers runs, or ever will."""
+    """Return whether none of the pod's containers runs, or ever will."""
     finished = (pod.get("status") or {}).get("phase") in _FINISHED
     return finished or ("deletionTimestamp" in pod["metadata"] and not (pod.get("spec") or {}).get("nodeName"))
 
 
 def consumer(pod: Object) -> Object:
-    """Return a pod as `status.reservedFor` names it."""
+    """Return a pod in the form of `status.reservedFor`."""
     return {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
 
 
@@ -73,17 +73,17 @@ def allocation(claim: Object) -> Object | None:
 
 
 def is_reserved_for(claim: Object, pod: Object) -> bool:
-    """Whether the pod may use the claim."""
+    """Return whether the pod may use the claim."""
     return any(each.get("uid") == pod["metadata"]["uid"] for each in consumers(claim))
 
 
 def may_be_reserved(claim: Object) -> bool:
-    """Whether one more pod may use the claim."""
+    """Return whether one more pod may use the claim."""
     return "deletionTimestamp" not in claim["metadata"] and len(consumers(claim)) < MAX_CONSUMERS
 
 
 def owner(claim: Object) -> tuple[str, str]:
-    """Name and uid of the pod that owns a claim; empty for a claim without one."""
+    """Return name and uid of the pod that owns a claim, both empty for a claim without one."""
     for each in claim["metadata"].get("ownerReferences") or ():
         if each.get("controller") and each.get("apiVersion") == "v1" and each.get("kind") == "Pod":
             return str(each.get("name")), str(each.get("uid"))
@@ -91,11 +91,11 @@ def owner(claim: Object) -> tuple[str, str]:
 
 
 def generated_claim(pod: Object, wanted: PodClaim, template: Object) -> Object:
-    """Return the claim that a pod gets from a template: named after both, owned by the pod, with the template's labels and annotations."""
+    """Return the claim that a pod gets from a template. It has the template's labels and annotations, and the pod owns it."""
     meta, spec = pod["metadata"], template.get("spec") or {}
     like = spec.get("metadata") or {}
     base = f"{meta['name']}-{wanted.name}-"
-    if len(base) > LONGEST_BASE:  # cut both, each in proportion, so that something of both stays
+    if len(base) > LONGEST_BASE:  # cut both in proportion, so that some of both stays
         cut = LONGEST_BASE / len(base)
         base = f"{meta['name'][: int(len(meta['name']) * cut)]}-{wanted.name[: int(len(wanted.name) * cut)]}"
     reference = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}

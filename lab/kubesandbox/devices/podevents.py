@@ -1,4 +1,4 @@
-"""Events about pods, as controllers and kubelets write them: one an occasion, counted when it comes again."""
+"""Events about pods, like those of controllers and kubelets. A repeated event is counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PodEvents:
         self._events = writes.registry.served(EVENTS)
 
     def warn(self, pod: Object, reason: str, message: str) -> None:
-        """Write a warning about a pod; a repeated one is counted."""
+        """Write a warning about a pod. A repeated one is counted."""
         meta, now = pod["metadata"], self._writes.identity.now()
         said = blake2b(f"{meta['uid']} {reason} {message}".encode(), digest_size=8).hexdigest()
         name = f"{meta['name'][:230]}.{said}"

@@ -18,10 +18,10 @@ _Key = tuple[str, str]
 
 
 class Preparation:
-    """Tells which pods may start, and tries others again when one of their claims changes."""
+    """Tells which pods may start, and tries the others again after a change of their claims."""
 
     def __init__(self, writes: Writes, start: Callable[[Stored], None]) -> None:
-        """`start`: called with a pod that had to wait, when it is worth another look."""
+        """Take a function `start` that is called with a waiting pod when its claims have changed."""
         self._store = writes.store
         self._start = start
         self._events = PodEvents(writes, "kubelet")
@@ -29,7 +29,7 @@ class Preparation:
         self._store.collection(RESOURCE_CLAIMS).listeners.append(self._on_claim)
 
     def is_ready(self, pod: Stored) -> bool:
-        """Whether the pod may start; where not, an event says why, and the pod waits for its claims."""
+        """Return whether the pod may start. If not, write an event with the reason, and wait for its claims."""
         for each in pod_claims(pod.object):
             problem = self._problem(pod.object, each)
             if problem:
@@ -39,7 +39,7 @@ class Preparation:
         return True
 
     def forget(self, pod: Stored) -> None:
-        """Drop a pod that is gone, or that has got its claims."""
+        """Forget a pod that is gone, or that has got its claims."""
         for each in pod_claims(pod.object):
             key = (pod.namespace, each.claim)
             if key in self._waiting:
@@ -66,7 +66,7 @@ class Preparation:
         stored = change.current
         if stored is None:
             return
-        # A claim that was just made is one that pods may not know by name yet.
+        # Pods may not know the name of a new claim yet.
         for key in ((stored.namespace, stored.name), (stored.namespace, "")):
             for pod in self._waiting.pop(key, {}).values():
                 self._start(pod)

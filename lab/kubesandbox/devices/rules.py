@@ -1,7 +1,7 @@
-"""Chooses the rules for an object of the resource.k8s.io group, or a PodGroup; the rules for claims are in `claimrules`.
+"""The choice of rules for an object of the resource.k8s.io group, or a PodGroup. `claimrules` has the rules for claims.
 
-Slices and taint rules come from drivers, and are kept as they came. Source: `pkg/apis/resource/validation` and, for groups, the declared
-validation of scheduling.k8s.io/v1alpha2.
+Slices and taint rules come from drivers, and stay unchecked. The rules come from `pkg/apis/resource/validation` and, for groups, from the
+declared validation of scheduling.k8s.io/v1alpha2.
 """
 
 from __future__ import annotations

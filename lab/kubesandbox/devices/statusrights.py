@@ -1,7 +1,7 @@
-"""The rights to write the allocation and the consumers of a claim: since Kubernetes 1.36 the right to its status is not enough.
+"""The rights to write the allocation and the consumers of a claim. Since Kubernetes 1.36 the right to its status does not suffice.
 
-Source of the rules: `pkg/registry/resource` (DRAResourceClaimGranularStatusAuthorization, on by default). What a scheduler writes needs
-`resourceclaims/binding` for all namespaces. A real API server also asks for a right, named by the driver, to what drivers say of devices.
+The rules come from `pkg/registry/resource` (DRAResourceClaimGranularStatusAuthorization, on by default). A scheduler's writes need
+`resourceclaims/binding` for all namespaces. A real API server also checks a right, named by the driver, for drivers' reports on devices.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StatusRights:
     verb: str
 
     def check(self, resource: ResourceType, old: Object, new: Object) -> None:
-        """Raise ApiError 422, as the real server does, for a change that the user may not make."""
+        """Raise ApiError 422, like the real server, for a change that the user may not make."""
         before, after = old.get("status") or {}, new.get("status") or {}
         if all(before.get(part) == after.get(part) for part in ("allocation", "reservedFor")):
             return

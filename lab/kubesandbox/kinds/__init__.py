@@ -1,1 +1,1 @@
-"""Kubernetes' own types: their fields, defaults and rules, and what admission does to them."""
+"""Kubernetes' own types: their fields, defaults and rules, and their admission."""

@@ -1,6 +1,6 @@
 """Admission of writes by type: defaults, status at creation, immutable fields, and the beginning of a deletion.
 
-Types that need nothing of this pass through untouched. Volumes get the phase that the volume controller would give them.
+Other types pass unchanged. Volumes get the phase that the volume controller would give them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from kubesandbox.status import Object, forbidden, invalid
 from kubesandbox.storage.store import Store
 
 _PERMANENT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
-#: Built-in types whose creators set status (kubelets register nodes with it); it is dropped elsewhere.
+#: Built-in types whose creators set status, like kubelets for nodes. Creations of other types lose it.
 _STATUS_AT_CREATION: Final = frozenset({("", "nodes"), ("storage.k8s.io", "volumeattachments")})
 
 
 @dataclass(frozen=True)
 class Admission:
-    """The rules by type; custom types have theirs in their definitions."""
+    """The rules by type. Definitions have the rules of custom types."""
 
     store: Store
     definitions: Definitions
@@ -53,7 +53,7 @@ class Admission:
         return self.definitions.establish(new, now) if resource.key == DEFINITIONS else new
 
     def on_update(self, resource: ResourceType, old: Object, new: Object, now: str, subresource: str) -> Object:
-        """Return the object to store; its status counts for definitions only. Raises ApiError 422."""
+        """Return the object to store. Its status counts for definitions only. Raises ApiError 422."""
         if resource.custom:
             return self.definitions.admit(resource, new, old)
         if subresource:
@@ -70,11 +70,11 @@ class Admission:
         return new
 
     def schema(self, resource: ResourceType) -> Object | None:
-        """Return the schema of a custom type; None for built-in ones."""
+        """Return the schema of a custom type, or None for a built-in one."""
         return self.definitions.schema(resource)
 
     def grace(self, resource: ResourceType, current: Object, asked: int | None) -> int:
-        """Seconds between the request to delete and the end; 0 for all but running pods."""
+        """Return the seconds from the request to delete to the end, 0 for all except running pods."""
         if resource.key == NAMESPACES and current["metadata"]["name"] in _PERMANENT_NAMESPACES:
             raise forbidden(resource, current["metadata"]["name"], "this namespace may not be deleted")
         if resource.key != PODS:
@@ -87,7 +87,7 @@ class Admission:
         return max(0, int(wanted))
 
     def on_deletion_begun(self, resource: ResourceType, marked: Object) -> Object:
-        """Return the object as it waits for its end."""
+        """Return the object in the state in which it waits for its end."""
         if resource.key != NAMESPACES:
             return marked
         return {**marked, "status": {**(marked.get("status") or {}), "phase": "Terminating"}}
@@ -115,7 +115,7 @@ class Admission:
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
 
     def _prepare_claim(self, _resource: ResourceType, claim: Object, old: Object | None, _now: str) -> None:
-        """Give a new claim that says nothing about its class the cluster's default, if there is one."""
+        """Give a new claim without the field for its class the cluster's default class, if there is one."""
         spec = claim.get("spec")
         if old is None and isinstance(spec, dict) and class_of(claim) is None:
             name = default_class(each.object for each in self.store.listed(STORAGE_CLASSES))
@@ -128,7 +128,7 @@ def _prepare_event(_admission: Admission, resource: ResourceType, event: Object,
         check_event(resource, event)
 
 
-#: Refuses or completes an object before its defaults are filled in; the former object is None at creation.
+#: Function that refuses or completes an object before it gets defaults. The former object is None at creation.
 _PREPARE: Final[Mapping[str, Callable[[Admission, ResourceType, Object, Object | None, str], None]]] = {
     "Pod": Admission._prepare_pod,  # noqa: SLF001 - a part of the class
     "PersistentVolumeClaim": Admission._prepare_claim,  # noqa: SLF001 - a part of the class
@@ -186,7 +186,7 @@ def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
     new["status"] = status
 
 
-#: Writes the first status of a created object.
+#: Function that writes the first status of a created object.
 _BEGIN: Final[Mapping[str, Callable[[ResourceType, Object, str], None]]] = {
     "Pod": _begin_pod,
     "Namespace": _begin_namespace,
@@ -196,7 +196,7 @@ _BEGIN: Final[Mapping[str, Callable[[ResourceType, Object, str], None]]] = {
 
 
 def _keep_priority(old: Object, new: Object) -> None:
-    """Keep the priority that admission resolved where an update leaves it out."""
+    """Keep the priority from admission if an update leaves it out."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     for each in ("priority", "preemptionPolicy"):
         if after.get(each) is None and before.get(each) is not None:

@@ -1,8 +1,8 @@
-"""The defaults that an API server writes before it stores an object, as far as schedulers and kubectl read them.
+"""The defaults that an API server writes before it stores an object, if schedulers and kubectl read them.
 
-The scheduler reads effective objects: requests that were left out come from limits, a pod without `schedulerName`
-belongs to the default scheduler, a deployment without `replicas` has one. Every function changes its object in place
-and leaves alone what is already there, so that it may run on every write. Times and names are not set here.
+The scheduler reads effective objects. Missing requests come from limits. A pod without `schedulerName` belongs to the default scheduler,
+and a deployment without `replicas` has one. Every function changes its object in place and keeps existing values, so it may run on every
+write. Times and names are not set here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _POD_SPEC: Final[Object] = {
     "securityContext": {},
     "enableServiceLinks": True,
 }
-#: Where the templates of pods stand.
+#: Paths of the templates of pods.
 _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job"), ("spec", "template")),
@@ -70,7 +70,7 @@ _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def default(kind: str, obj: Object) -> None:
-    """Fill in the defaults of one object of a built-in `kind`; other kinds are left alone."""
+    """Fill in the defaults of one object of a built-in `kind`. Other kinds stay unchanged."""
     if kind in ("Job", "CronJob"):
         _default_completions(_part(obj, "spec") if kind == "Job" else _part(_part(_part(obj, "spec"), "jobTemplate"), "spec"))
     _fill(obj, _DEFAULTS.get(kind, {}))
@@ -89,7 +89,7 @@ def _fill(target: Object, defaults: Mapping[str, Any]) -> None:
 
 
 def _part(obj: Object, name: str) -> Object:
-    """Return the object under `name`, put there when it is missing or no object."""
+    """Return the object under `name`. If it is missing or no object, put one there."""
     if not isinstance(obj.get(name), dict):
         obj[name] = {}
     part: Object = obj[name]
@@ -132,13 +132,13 @@ def _default_container(container: Object) -> None:
 
 
 def _objects(parent: Object, name: str) -> list[Object]:
-    """Return the objects in the list under `name`; nothing where it is missing or something else."""
+    """Return the objects in the list under `name`, or nothing if there is no list."""
     found = parent.get(name)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def _tolerate_node_problems(spec: Object) -> None:
-    """Tolerates a node that is not ready or unreachable for five minutes, as admission does for every pod."""
+    """Tolerate a node that is not ready or unreachable for five minutes, like admission does for every pod."""
     tolerations = _objects(spec, "tolerations")
     for key in _NODE_PROBLEMS:
         if not any(_covers(toleration, key) for toleration in tolerations):
@@ -159,7 +159,7 @@ def _covers(toleration: Mapping[str, Any], key: str) -> bool:
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:
-    """`Guaranteed`, `Burstable` or `BestEffort`, from the cpu and memory of all containers after defaulting."""
+    """Return `Guaranteed`, `Burstable` or `BestEffort`, from the cpu and memory of all containers after defaulting."""
     containers = [*_objects(dict(spec), "initContainers"), *_objects(dict(spec), "containers")]
     requests = [_compute(container, "requests") for container in containers]
     limits = [_compute(container, "limits") for container in containers]
@@ -171,7 +171,7 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 
 
 def _compute(container: Mapping[str, Any], which: str) -> dict[str, int]:
-    """Return the amounts of cpu and memory that are not zero, in nano-units; a text that is no quantity counts as missing."""
+    """Return the amounts of cpu and memory that are not zero, in nano-units. Invalid text counts as missing."""
     resources = container.get("resources")
     found = resources.get(which) if isinstance(resources, dict) else None
     amounts = {name: _nano(found.get(name, 0)) if isinstance(found, dict) else 0 for name in _RESOURCES_OF_QOS}
@@ -186,7 +186,7 @@ def _nano(quantity: Any) -> int:
 
 
 def _default_node(node: Object) -> None:
-    """Set the taint of a cordoned node, as the node controller does, and allocatable, as the kubelet does."""
+    """Set the taint of a cordoned node, like the node controller, and allocatable, like the kubelet."""
     spec, status = _part(node, "spec"), _part(node, "status")
     taints = [taint for taint in _objects(spec, "taints") if taint.get("key") != UNSCHEDULABLE_TAINT]
     present = [taint for taint in _objects(spec, "taints") if taint.get("key") == UNSCHEDULABLE_TAINT]
@@ -218,7 +218,7 @@ def _default_service(obj: Object) -> None:
 
 
 def _default_data(obj: Object) -> None:
-    """Empty maps are not stored."""
+    """Remove empty maps, which are not stored."""
     for name in ("data", "binaryData", "stringData"):
         if name in obj and not obj[name]:
             del obj[name]
@@ -230,7 +230,7 @@ def _default_namespace(obj: Object) -> None:
         _part(metadata, "labels")["kubernetes.io/metadata.name"] = metadata["name"]
 
 
-#: Defaults that take more than a value.
+#: Defaults that need more than a value.
 _MORE: Final[Mapping[str, Callable[[Object], None]]] = MappingProxyType(
     {
         "Pod": _default_pod,

@@ -1,7 +1,7 @@
-"""Refuses events that the real server would refuse, because no client would ever read them there.
+"""Refusals of events that the real server would refuse, because no client would ever read them there.
 
-An event with `eventTime` is of the new sort, in either API: it names the reporter, its instance and the action, and its texts have limits.
-`events.k8s.io` accepts no other sort. Older events must only agree with their object's namespace.
+An event with `eventTime` is of the new form, in either API. It names the reporter, its instance and the action, and its texts have limits.
+`events.k8s.io` accepts no other form. Older events must only agree with their object's namespace.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_event(resource: ResourceType, event: Object) -> None:
 
 
 def _namespace_faults(event: Object, *, with_time: bool) -> Iterator[tuple[str, str]]:
-    """Events about cluster-scoped objects, which name no namespace, live in `default`."""
+    """Check the namespace. Events about cluster-scoped objects, which name no namespace, are in `default`."""
     regarding = event.get("regarding") or event.get("involvedObject") or {}
     own, its = event["metadata"].get("namespace"), regarding.get("namespace")
     if (not its and own != "default") or (its and its != own and not with_time):

@@ -1,10 +1,10 @@
-"""The fields of Kubernetes' own types, their types and how they merge: the OpenAPI document of Kubernetes, as data.
+"""The fields of Kubernetes' own types, with their types and merge behaviour, from Kubernetes' OpenAPI document.
 
-`kubernetes.json` holds what is served of it, a definition on a line. This module reads that file, and prints it when it is run:
+`kubernetes.json` has the served part of it, with a definition on each line. This module reads that file. As a program it prints it:
 
     python -m kubesandbox.kinds.kubernetestypes > lab/kubesandbox/kinds/kubernetes.json
 
-The document comes with the package kubernetes-validate, which only this needs, and nothing at run time.
+The document comes with the package kubernetes-validate, which only this program needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Schema = Mapping[str, Any]
 
 VERSION: Final = "v1.36.0"
 METADATA: Final = "meta.v1.ObjectMeta"
-#: Definitions that are plain values in a manifest. RawExtension and JSON hold any value.
+#: Definitions that are plain values in a manifest. RawExtension and JSON are any value.
 _VALUES: Final[Mapping[str, Schema]] = MappingProxyType(
     {
         "Quantity": {"type": "quantity"},
@@ -49,7 +49,7 @@ def definitions() -> Mapping[str, Schema]:
 
 @cache
 def definitions_of(kind: str) -> tuple[str, ...]:
-    """Return the definitions of a kind; several for one that several groups have, none for one that is not served."""
+    """Return the definitions of a kind: several if several groups have it, none if it is not served."""
     parts = (name for name in definitions() if name.rpartition(".")[2] == kind)
     return tuple(name for name in parts if "metadata" in definitions()[name].get("properties", ()))
 

@@ -13,7 +13,7 @@ from kubesandbox.status import Object
 from kubesandbox.storage.store import Store
 from placewright.api.tolerations import integer
 
-#: Classes that every cluster has, whether or not objects for them exist.
+#: Classes that every cluster has, even without objects for them.
 SYSTEM_CLASSES: Final[Mapping[str, int]] = MappingProxyType(
     {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 )
@@ -28,7 +28,7 @@ _COMPARISONS: Final = ("Gt", "Lt")
 
 
 class PriorityRefused(Exception):
-    """The pod may not be created as it is (403 in a real API server); the message is the reason."""
+    """The pod may not be created (403 in a real API server). The message is the reason."""
 
 
 def admit_priority(pod: Object, priority_classes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -71,19 +71,19 @@ def _resolve(name: str, priority_classes: Mapping[str, Mapping[str, Any]]) -> tu
 
 
 # --- zone and region ---------------------------------------------------------------------------------------------------------
-# Since Kubernetes 1.35 a pod knows them from the moment it has a node: they come with a Binding and with a pod that is created on
-# a node. A pod that is bound keeps what its node said then.
+# Since Kubernetes 1.35 a pod on a node has them. They come with a Binding, and with a pod that is created on
+# a node. A bound pod keeps its node's values of that time.
 
 
 def topology_of(store: Store, node: str) -> dict[str, str]:
-    """Return the zone and region labels of a node, as far as it has them; none for a node that is not there."""
+    """Return the zone and region labels of a node, if it has them, and none for an unknown node."""
     found = store.get(NODES, "", node)
     labels = (found.object["metadata"].get("labels") or {}) if found is not None else {}
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 
 
 # --- tolerations -------------------------------------------------------------------------------------------------------------
-# Gt and Lt are taken, as by an API server with TaintTolerationComparisonOperators switched on.
+# Gt and Lt are valid, like in an API server with TaintTolerationComparisonOperators.
 
 
 def check_tolerations(spec: Object) -> Faults:

@@ -1,6 +1,6 @@
-"""The subresources of pods that a scheduler lives on: binding and eviction, with the real server's rules.
+"""The subresources of pods that a scheduler uses: binding and eviction, with the real server's rules.
 
-The node of a binding is not checked, as the real server does not: nothing there stops an overcommit or a missing node.
+Like in the real server, the node of a binding is not checked. It may be overcommitted, or missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FINISHED: Final = ("Succeeded", "Failed")
 
 
 class PodOperations:
-    """Binding and evicting, on top of `Writes`."""
+    """Binding and evicting, with `Writes`."""
 
     def __init__(self, writes: Writes, disruptions: Disruptions) -> None:
         self._writes = writes
@@ -30,11 +30,11 @@ class PodOperations:
     def bind(self, namespace: str, name: str, binding: object, *, through_pod: bool = True, dry_run: bool = False) -> None:
         """Put a pod on a node, together with the Binding's annotations and labels.
 
-        A Binding that says that its target is a Node also brings that node's zone and region, which go before its own
-        labels; not one that was posted to the bindings of the namespace, where `through_pod` is false.
+        A Binding with a Node as its target also brings that node's zone and region, which replace its own labels. A Binding in the
+        namespace's `bindings`, for which `through_pod` is False, does not.
 
-        Raises ApiError 400 and 422 for a Binding that makes no sense, 404 for no such pod, and 409 when the pod is bound,
-        being deleted or gated, or when the Binding's uid or resourceVersion is not the pod's.
+        Raises ApiError 400 and 422 for an invalid Binding, and 404 for an unknown pod. Raises 409 if the pod is bound, being deleted or
+        gated. The same is raised if the Binding's uid or resourceVersion is not the pod's.
         """
         target, metadata = self._check_binding(namespace, name, binding)
         current = self._writes.current(self._pods, namespace, name)
@@ -58,7 +58,7 @@ class PodOperations:
         self._writes.delete(self._pods, namespace, name, options)
 
     def _check_binding(self, namespace: str, name: str, binding: object) -> tuple[Object, Object]:
-        """Return the target and the metadata of a Binding that makes sense."""
+        """Return the target and the metadata of a valid Binding."""
         if not isinstance(binding, dict):
             raise bad_request("Binding: the body must be an object")
         if binding.get("kind", "Binding") != "Binding" or binding.get("apiVersion", "v1") != "v1":
@@ -117,9 +117,9 @@ class PodOperations:
 
 
 def _bound(pod: Object, node: str, given: dict[str, dict[str, str]], now: str) -> Object:
-    """Return a new pod object that shares with the old one all that binding leaves alone.
+    """Return a new pod object that shares with the old one everything that a binding keeps.
 
-    `given` are labels and annotations, which go before the pod's. The generation stays, and no nomination outlives the Binding.
+    `given` are labels and annotations, which replace the pod's. The generation stays, and the nomination ends.
     """
     metadata: dict[str, Any] = {**pod["metadata"]}
     for part, added in given.items():
@@ -131,7 +131,7 @@ def _bound(pod: Object, node: str, given: dict[str, dict[str, str]], now: str) -
 
 
 def _scheduled(conditions: list[Object], now: str) -> list[Object]:
-    """Return the conditions of a pod that has a node; PodScheduled stays where it is."""
+    """Return the conditions of a pod that has a node, with PodScheduled in its old place."""
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     kinds = [each.get("type") for each in conditions]
     if "PodScheduled" not in kinds:
@@ -143,7 +143,7 @@ def _scheduled(conditions: list[Object], now: str) -> list[Object]:
 
 
 def _counts_for_budgets(pod: Object) -> bool:
-    """Pods that do not run yet, have finished or are on their way out may always go."""
+    """Return False for pods that do not run yet, have finished or are being deleted, which may always be evicted."""
     phase = (pod.get("status") or {}).get("phase")
     running = phase not in (*_FINISHED, "Pending")
     return running and "deletionTimestamp" not in pod["metadata"]

@@ -1,7 +1,7 @@
-"""The shape that a body must have before any rule reads it: each field is of the type that Kubernetes gives it.
+"""The check of a body before any rule reads it: each field has the type that Kubernetes gives it.
 
-The real server decodes into typed structs and answers 400 for a list where an object belongs. So does this; fields that no type has
-pass unseen. Where null stands, the real server takes the zero value of the type: a field goes, an entry of a list or map becomes it.
+The real server decodes into typed structs, and answers 400 for a list in place of an object. This server does the same, and ignores unknown
+fields. Null stands for the zero value of the type: a field disappears, and an entry of a list or map becomes the zero value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubesandbox.kinds.kubernetestypes import METADATA, Schema, definitions, def
 from kubesandbox.status import Object, bad_request
 from placewright.api.quantity import QuantityError, nano
 
-#: By the type of a schema: what JSON may be there, and the zero value.
+#: JSON types and zero values by the type of a schema.
 _TYPES: Final[Mapping[str, tuple[tuple[type, ...], Any]]] = MappingProxyType(
     {
         "string": ((str,), ""),
@@ -36,7 +36,7 @@ _CUSTOM: Final[Schema] = MappingProxyType({"type": "object", "properties": {"met
 
 
 class _MisfitError(Exception):
-    """A value of the wrong type; `path` grows on the way up."""
+    """A value of the wrong type. `path` grows on the way up."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -53,7 +53,7 @@ def check_structure(kind: str, sent: Object, *, custom: bool) -> None:
 
 
 def _check(value: Any, schema: Schema) -> None:
-    """Raise where `value`, which is not null, does not have the schema's type."""
+    """Raise an error unless `value`, which is not null, has the schema's type."""
     if "$ref" in schema:
         if schema.get("or") == "boolean" and isinstance(value, bool):
             return

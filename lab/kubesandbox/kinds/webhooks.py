@@ -1,7 +1,7 @@
-"""Admission webhooks: the ones that are asked about a write, and the effect of their answers.
+"""Admission webhooks: which of them to ask about a write, and the effect of their answers.
 
-Mutating webhooks are asked about creations, one after the other, before validating ones, which are asked about creations and updates. Of
-the ways to reach a webhook only `url` is looked at, since no services run here. Refusals are worded as an API server words them.
+Mutating webhooks are asked about creations, one after the other. Validating ones come later, and are asked about creations and updates.
+Only webhooks with a `url` work, because no services run here. Refusals have the words of an API server.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from placewright.api.selectors import compile_label_selector
 _GROUP: Final = "admissionregistration.k8s.io"
 VALIDATING: Final[GroupResource] = (_GROUP, "validatingwebhookconfigurations")
 MUTATING: Final[GroupResource] = (_GROUP, "mutatingwebhookconfigurations")
-#: Seconds, where a webhook does not say.
+#: Seconds for a webhook without its own timeout.
 _LONGEST_WAIT: Final = 10
 
 
 @dataclass(frozen=True)
 class Write:
-    """A write that is about to happen: `new` as it would be stored, `old` as it is, None when there is none."""
+    """A write before it happens: `new` would be stored, and `old` is the present object, or None."""
 
     resource: ResourceType
     subresource: str
@@ -48,7 +48,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Webhooks:
-    """The webhooks of one server, as its configurations name them now."""
+    """The webhooks of one server, in its present configurations."""
 
     store: Store
 
@@ -59,15 +59,15 @@ class Webhooks:
         return [hook for hook in hooks if any(_matches(rule, resource, subresource, operation) for rule in hook.get("rules") or ())]
 
     async def ask(self, hooks: list[Object], write: Write) -> None:
-        """Ask them one after the other. Raises ApiError when one refuses, or fails and may not be passed over."""
+        """Ask them one after the other. Raises ApiError if one refuses, or if one fails and must not be ignored."""
         for hook in hooks:
             if self._selects(hook, write):
                 await _answer_of(hook, write)
 
     async def mutate(self, hooks: list[Object], write: Write) -> Object:
-        """Ask mutating webhooks, each about the object as the one before left it.
+        """Ask mutating webhooks, each about the object after the one before. Return the object after the last one.
 
-        Returns the object as the last one left it. Raises ApiError when one refuses, or fails and may not be passed over.
+        Raises ApiError if one refuses, or if one fails and must not be ignored.
         """
         for hook in hooks:
             if self._selects(hook, write):
@@ -77,7 +77,7 @@ class Webhooks:
         return write.new
 
     def _selects(self, hook: Object, write: Write) -> bool:
-        """Whether the hook's selectors select the object and its namespace; absent ones select all."""
+        """Return whether the hook's selectors select the object and its namespace. Absent ones select all."""
         metadata = write.new["metadata"]
         namespace = self.store.get(NAMESPACES, "", metadata.get("namespace", ""))
         labels = {} if namespace is None else namespace.object["metadata"].get("labels") or {}
@@ -86,7 +86,7 @@ class Webhooks:
 
 
 async def _answer_of(hook: Object, write: Write) -> Mapping[str, Any]:
-    """Return the answer; empty where the hook failed and may be passed over. Raises ApiError as `Webhooks.ask`."""
+    """Return the answer, empty if the hook failed and may be ignored. Raises ApiError like `Webhooks.ask`."""
     try:
         answer = await _call(hook, write)
     except _Failed as failure:
@@ -109,7 +109,7 @@ def _patched(hook: Object, content: Object, patch: str) -> Object:
 
 
 class _Failed(Exception):
-    """A webhook that could not be asked, or whose answer cannot be read."""
+    """A webhook could not be asked, or its answer cannot be read."""
 
 
 def _matches(rule: Mapping[str, Any], resource: ResourceType, subresource: str, operation: str) -> bool:
@@ -149,7 +149,7 @@ async def _call(hook: Mapping[str, Any], write: Write) -> Mapping[str, Any]:
 
 
 def _trusting(bundle: str | None) -> ssl.SSLContext:
-    """TLS that trusts the bundle alone, or the system's authorities where there is none."""
+    """Return a TLS context that trusts only the bundle, or the system's authorities without a bundle."""
     return ssl.create_default_context(cadata=base64.b64decode(bundle).decode() if bundle else None)
 
 

@@ -1,1 +1,1 @@
-"""Objects as they are kept: written, read, listed, watched, selected."""
+"""Stored objects: writes, reads, lists, watches and selectors."""

@@ -16,23 +16,23 @@ from kubesandbox.status import ApiError, Object, bad_request, conflict, invalid,
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _PATH_SEGMENT: Final = re.compile(r"[^/%]+")
-#: Without vowels, and without digits that look like them: no suffix is a word, as on the real server.
+#: Characters without vowels and similar digits. Like on the real server, no suffix is a word.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _OWNED_BY_SERVER: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 NAMESPACE_MISMATCH: Final = "the namespace of the provided object does not match the namespace sent on the request"
-#: Groups whose names only have to fit into a path: roles are called `system:node`, with a colon.
+#: Groups whose names only have to fit into a path, because roles have names with a colon (`system:node`).
 _FREE_NAMES: Final = frozenset({"rbac.authorization.k8s.io"})
 
 
 @dataclass
 class Identity:
-    """Where new objects get their time, uid and name suffix; a test passes a seeded generator and a fixed clock."""
+    """The source of time, uids and name suffixes of new objects. A test passes a seeded generator and a fixed clock."""
 
     random: random.Random = field(default_factory=random.Random)
     clock: Callable[[], float] = time.time
 
     def now(self) -> str:
-        """Return the time of this request, in whole seconds, as Kubernetes writes it."""
+        """Return the time of this request in Kubernetes' form, in whole seconds."""
         return self.later(0)
 
     def later(self, seconds: float) -> str:
@@ -44,12 +44,12 @@ class Identity:
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
 
     def suffix(self) -> str:
-        """Five letters for `generateName`."""
+        """Return five letters for `generateName`."""
         return "".join(self.random.choices(_SUFFIX_LETTERS, k=5))
 
 
 def check_object(resource: ResourceType, namespace: str, sent: object) -> Object:
-    """`sent` as an object of `resource` whose fields are of the right types. Raises ApiError 400."""
+    """Return `sent` as an object of `resource` whose fields have the right types. Raises ApiError 400."""
     sent = {} if sent is None else sent
     if not isinstance(sent, dict):
         raise bad_request(f"{resource.kind}: the body must be an object, found {type(sent).__name__}")
@@ -66,7 +66,7 @@ def check_object(resource: ResourceType, namespace: str, sent: object) -> Object
 
 
 def check_patched(resource: ResourceType, patched: Object) -> None:
-    """Raise ApiError 422 for a patch after which the object is none of its kind; a body like that would be a 400."""
+    """Raise ApiError 422 if a patch changes the object's kind. The same body in an update would be a 400."""
     try:
         _check_kind(resource, patched)
         check_structure(resource.kind, patched, custom=resource.custom)
@@ -92,11 +92,11 @@ def _check_namespace(resource: ResourceType, namespace: str, metadata: Object) -
 
 
 def begin(resource: ResourceType, sent: Object, identity: Identity) -> str:
-    """Fill the metadata of a new object (name, uid, creationTimestamp, generation); return its name."""
+    """Fill the metadata of a new object (name, uid, creationTimestamp, generation). Return its name."""
     metadata: Object = sent["metadata"]
     name = metadata.get("name")
     if not name and metadata.get("generateName"):
-        # 58 characters and a suffix of five: the name still fits into a label, which has 63 at most.
+        # 58 characters and a suffix of five fit into a label, which has 63 at most.
         name = f"{str(metadata['generateName'])[:58]}{identity.suffix()}"
         metadata["name"] = name
     if not isinstance(name, str) or not name:
@@ -104,7 +104,7 @@ def begin(resource: ResourceType, sent: Object, identity: Identity) -> str:
     check_name(resource, name)
     if metadata.get("resourceVersion"):
         raise unspecific("resourceVersion should not be set on objects to be created")
-    # Dropped and not refused: people apply the output of `kubectl get -o yaml`.
+    # It is dropped and not refused, because people apply the output of `kubectl get -o yaml`.
     for each in (*_OWNED_BY_SERVER, "resourceVersion", "selfLink"):
         metadata.pop(each, None)
     metadata["uid"] = identity.uid()
@@ -124,9 +124,9 @@ def check_name(resource: ResourceType, name: str) -> None:
 
 
 def continue_from(resource: ResourceType, current: Object, sent: Object) -> None:
-    """Check an update against the current object and restores in `sent` what only the server may change.
+    """Check an update against the current object, and restore in `sent` the fields of the server.
 
-    Raises ApiError 400 for another name, 409 for another uid or an outdated resourceVersion, 422 for what would mark it as being deleted.
+    Raises ApiError 400 for another name, 409 for another uid or an old resourceVersion, and 422 for a deletion mark.
     """
     metadata: Object = sent["metadata"]
     present: Object = current["metadata"]
@@ -152,7 +152,7 @@ def continue_from(resource: ResourceType, current: Object, sent: Object) -> None
 
 
 def check_uid(resource: ResourceType, current: Object, patched: Object) -> None:
-    """Raise ApiError 422 for a patch that would give the object another uid: that it is meant for a namesake."""
+    """Raise ApiError 422 for a patch that would change the uid, because it means another object of that name."""
     uid = (patched.get("metadata") or {}).get("uid")
     if uid and uid != current["metadata"]["uid"]:
         why = f'Invalid value: "{uid}": field is immutable'
@@ -160,18 +160,18 @@ def check_uid(resource: ResourceType, current: Object, patched: Object) -> None:
 
 
 def check_preconditions(resource: ResourceType, current: Object, uid: object, version: object) -> None:
-    """Raise ApiError 409 unless the object still has this uid and this resourceVersion (each only when given)."""
+    """Raise ApiError 409 unless the object still has this uid and this resourceVersion, if they are given."""
     metadata = current["metadata"]
     if uid and uid != metadata["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
         raise conflict(resource, metadata["name"], why)
-    # 0 stands for any version, as in lists.
+    # 0 stands for any version, like in lists.
     if version and str(version) not in ("0", metadata["resourceVersion"]):
         raise modified(resource, metadata["name"])
 
 
 def check_deletion(resource: ResourceType, current: Object, uid: object, version: object) -> None:
-    """Raise ApiError 409 unless this is the object, and the version of it, that was to be deleted."""
+    """Raise ApiError 409 for a deletion of another object, or of another version of the object."""
     metadata = current["metadata"]
     for what, wanted, found, happened in (
         ("UID", uid, metadata["uid"], "deleted and then recreated"),
@@ -183,9 +183,9 @@ def check_deletion(resource: ResourceType, current: Object, uid: object, version
 
 
 def same_desire(resource: ResourceType, current: Object, sent: Object) -> bool:
-    """Whether everything but metadata and status is equal: then the generation stays.
+    """Return whether everything except metadata and status is equal, so that the generation stays.
 
-    A status that is no subresource of its custom type is a field like any other.
+    A status that is no subresource of its custom type is a normal field.
     """
     aside = {"metadata", "status"} if resource.has_status or not resource.custom else {"metadata"}
     if len(current.keys() - aside) != len(sent.keys() - aside):

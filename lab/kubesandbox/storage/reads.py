@@ -1,4 +1,4 @@
-"""Reading: one object, pages of a list from one consistent snapshot, and the start of a watch."""
+"""Reads: one object, pages of a list from one consistent snapshot, and the start of a watch."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kubesandbox.storage.store import Expired, Store, Stored
 from kubesandbox.storage.watches import View, Watch, Watches
 
 _encode = msgspec.json.Encoder().encode
-#: Unfinished lists that can go on; clients that never ask for their next page must not fill the memory.
+#: Number of unfinished lists that can continue, so that clients without a next request do not fill the memory.
 MOST_SNAPSHOTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """The query of a list or watch. `limit` 0 is all; `version` is resourceVersion as sent."""
+    """The query of a list or watch. `limit` 0 means all, and `version` is the sent resourceVersion."""
 
     limit: int = 0
     token: str = ""
@@ -50,7 +50,7 @@ class _Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a list: the objects, the version of the whole list, how it goes on."""
+    """One page of a list: the objects, the version of the whole list, and the token of the next page."""
 
     objects: list[Stored]
     version: int
@@ -68,7 +68,7 @@ class Page:
 
 
 class Reads:
-    """All reading of one server. Snapshots of unfinished lists are kept, the newest `MOST_SNAPSHOTS` of them."""
+    """All reads of one server. It keeps the newest `MOST_SNAPSHOTS` snapshots of unfinished lists."""
 
     def __init__(self, store: Store, registry: ResourceRegistry, watches: Watches) -> None:
         self.store = store
@@ -78,14 +78,14 @@ class Reads:
         self._numbers = itertools.count(1)
 
     def get(self, resource: ResourceType, namespace: str, name: str) -> Stored:
-        """One object. Raises ApiError 404."""
+        """Return one object. Raises ApiError 404."""
         found = self.store.get(resource.key, namespace, name)
         if found is None:
             raise status.not_found(resource, name)
         return found
 
     def page(self, resource: ResourceType, namespace: str | None, matches: Predicate | None, options: ListOptions) -> Page:
-        """One page of a list. Raises ApiError 410 when its snapshot is gone, 400 for a bad token."""
+        """Return one page of a list. Raises ApiError 410 if its snapshot is gone, and 400 for a bad token."""
         if options.token:
             return self._continued(options)
         self._check_version(options)
@@ -94,7 +94,7 @@ class Reads:
             found = [each for each in found if matches(each.object)]
         if not options.limit or len(found) <= options.limit:
             return Page(found, self.store.version)
-        # Later pages come from this snapshot: writes in between would shift the places of objects.
+        # Later pages come from this snapshot, because writes in between would shift the places of objects.
         number = next(self._numbers)
         self._snapshots[number] = _Snapshot(self.store.version, found)
         if len(self._snapshots) > MOST_SNAPSHOTS:
@@ -108,7 +108,7 @@ class Reads:
         matches: Predicate | None,
         options: ListOptions,
     ) -> Watch:
-        """Open a watch. Without a version it begins with the present state, otherwise with every change since it."""
+        """Open a watch. Without a version it begins with the present state, otherwise with every change since then."""
         key = view.resource.key
         watch = Watch(view, matches, namespace, bookmarks=options.bookmarks, cut_after=self.watches.cut_after)
         from_start = options.version in ("", "0") if options.initial_events is None else options.initial_events
@@ -119,7 +119,7 @@ class Reads:
             elif options.version not in ("", "0"):
                 for change in self.store.collection(key).since(int(options.version)):
                     watch.offer(change)
-        # In the stream and not as the answer's status, as the real server does: clients handle it there.
+        # Like in the real server, the error is in the stream, because clients handle it there.
         except Expired as gone:
             watch.fail(status.expired(str(gone)))
             return watch
@@ -129,10 +129,10 @@ class Reads:
         return watch
 
     def encode_page(self, view: View, page: Page) -> bytes:
-        """Encode a list from the bytes in the store. As on the real server, only custom items say their kind."""
+        """Encode a list from the bytes in the store. Like on the real server, only custom items have their kind."""
         resource = view.resource
         head = _encode({"kind": resource.collection_kind, "apiVersion": resource.api_version, "metadata": page.metadata})
-        # Joined bytes instead of one encoded document: objects are encoded once, when they are written.
+        # We join bytes instead of encoding one document, because objects are encoded once, in their write.
         items = [view.encode(each) for each in page.objects]
         if resource.custom:
             return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
@@ -181,7 +181,7 @@ def _without_kind(resource: ResourceType, items: list[bytes]) -> bytes:
 
 
 def plain_view(resource: ResourceType) -> View:
-    """Objects as they are, in the version of `resource`."""
+    """Show unchanged objects, in the version of `resource`."""
     wanted = resource.api_version
 
     def encode(stored: Stored) -> bytes:

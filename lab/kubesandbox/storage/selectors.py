@@ -1,7 +1,7 @@
-"""Label and field selectors: text from a query to a predicate over objects.
+"""Label and field selectors, from the text of a query to a predicate over objects.
 
-Label selectors take equality (`a=b`, `a==b`, `a!=b`), sets (`a in (x,y)`, `a notin (x)`) and existence (`a`, `!a`).
-Field selectors take `=`, `==` and `!=` on the fields that the real server knows for the type. All other text is refused with 400.
+Label selectors have equality (`a=b`, `a==b`, `a!=b`), sets (`a in (x,y)`, `a notin (x)`) and existence (`a`, `!a`). Field selectors have
+`=`, `==` and `!=` on the fields that the real server knows for the type. All other text is refused with 400.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ _FIELDS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "jobs"): ("status.successful",),
     ("resource.k8s.io", "resourceslices"): ("spec.nodeName", "spec.driver"),
 }
-#: Booleans that compare as "false" where they are absent; other fields compare as empty text.
+#: Booleans that compare as "false" if they are absent. Other absent fields compare as empty text.
 _FALSE_WHEN_ABSENT: Final = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 
 
 def selection(resource: ResourceType, labels: str, fields: str, extra_fields: tuple[str, ...] = ()) -> Predicate | None:
-    """Return the predicate for a request's labelSelector and fieldSelector, or None when everything is selected.
+    """Return the predicate for a request's labelSelector and fieldSelector, or None if everything is selected.
 
     `extra_fields` are the selectable fields of a custom resource. Raises ApiError 400.
     """
-    # None instead of a test that is always true: lists and watches without selectors skip the call for each object.
+    # None saves lists and watches without selectors a call for each object.
     tests: list[Predicate] = []
     if labels.strip():
         tests.append(_on_labels(parse_labels(labels)))
@@ -88,7 +88,7 @@ def parse_labels(text: str) -> LabelTest:
 
 
 def label_selector(selector: Object | None) -> LabelTest:
-    """Return the test of a LabelSelector object: None selects nothing, {} everything. Raises ApiError 400."""
+    """Return the test of a LabelSelector object. None selects nothing, and {} selects everything. Raises ApiError 400."""
     if selector is None:
         return lambda _labels: False
     try:
@@ -169,7 +169,7 @@ def _path_reader(path: list[str], absent: str) -> Callable[[Object], str]:
 
 
 def _pair_reader(outer: str, inner: str, absent: str, general: Callable[[Object], str]) -> Callable[[Object], str]:
-    """Return a reader for the common depth, without a loop: it runs for each change and each watch."""
+    """Return a reader for the common depth, without a loop, because it runs for each change and each watch."""
 
     def read(found: Object) -> str:
         holder = found.get(outer)

@@ -1,8 +1,7 @@
 """Objects in memory, one version counter over all of them, and the recent changes of each type.
 
-An object is kept as a dict that is never changed again, beside its JSON bytes: reads, lists and watches send those bytes
-and never encode. The rules of writing are in `writes`; this module only stores.
-Everything happens on one event loop, so a read followed by a write without `await` between is a transaction.
+An object is a dict that never changes, beside its JSON bytes. Reads, lists and watches send those bytes and never encode. This module only
+stores, and `writes` has the rules. Everything runs on one event loop, so a read and a write without `await` between them are a transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Expired(Exception):
-    """Changes since the version asked for are no longer known; `floor` is the oldest version to resume from."""
+    """Changes since the requested version are no longer known. `floor` is the oldest version to resume from."""
 
     def __init__(self, version: int, floor: int) -> None:
         super().__init__(f"too old resource version: {version} ({floor})")
@@ -29,7 +28,7 @@ class Expired(Exception):
 
 
 class Stored:
-    """One object in one version: `object` is read-only by agreement, `encoded` its JSON."""
+    """One object in one version. `object` is read-only by agreement, and `encoded` is its JSON."""
 
     __slots__ = ("encoded", "name", "namespace", "object", "version")
 
@@ -42,15 +41,15 @@ class Stored:
 
     @property
     def uid(self) -> str:
-        """The object's uid."""
+        """Uid of the object."""
         uid: str = self.object["metadata"]["uid"]
         return uid
 
 
 class Change:
-    """One write: the object before, the object after (None once deleted), and the version that it got.
+    """One write: the object before, the object after (None once deleted), and its new version.
 
-    `lines` caches the watch lines that streams share, by a key of their choice, while the change is handed round.
+    `lines` caches the lines that watches share, by a key of their choice, until all watches have the change.
     """
 
     __slots__ = ("_departed", "current", "lines", "previous", "version")
@@ -64,14 +63,14 @@ class Change:
 
     @property
     def type(self) -> ChangeType:
-        """The type of this change for a watch without a selector."""
+        """Type of this change for a watch without a selector."""
         if self.previous is None:
             return "ADDED"
         return "DELETED" if self.current is None else "MODIFIED"
 
     @property
     def departed(self) -> Stored:
-        """The previous content under this change's version, which a stream sends as DELETED, as the real server does."""
+        """Return the previous content under this change's version. Like the real server, a stream sends it as DELETED."""
         if self._departed is None:
             last = self.previous
             assert last is not None, "nothing departs on creation"
@@ -81,7 +80,7 @@ class Change:
         return self._departed
 
     def forget_lines(self) -> None:
-        """Frees what only mattered while the change was handed round; a resuming watch makes it anew."""
+        """Drop the cached lines, which only new watches would still need."""
         self.lines = {}
         self._departed = None
 
@@ -100,7 +99,7 @@ class Collection:
         self._floor = 0
 
     def listed(self, namespace: str | None) -> list[Stored]:
-        """Objects by namespace and name; all namespaces for None."""
+        """Return objects by namespace and name, of all namespaces for None."""
         wanted: Iterable[str] = sorted(self.namespaces) if namespace is None else (namespace,)
         found: list[Stored] = []
         for each in wanted:
@@ -111,29 +110,29 @@ class Collection:
     def record(self, change: Change) -> None:
         """Keep a change for watches that resume, and tell the listeners."""
         self._changes.append(change)
-        # Half of them at once: dropping one for each change would move the list each time.
+        # Half of them go at once, because dropping one for each change would move the list each time.
         if len(self._changes) >= 2 * self._history:
             self._floor = self._changes[-self._history - 1].version
             del self._changes[: -self._history]
-        # A copy: a listener may close its watch, and so leave the list.
+        # A copy, because a listener may close its watch, and so leave the list.
         for listener in tuple(self.listeners):
             listener(change)
         change.forget_lines()
 
     def since(self, version: int) -> list[Change]:
-        """Return the changes after `version`. Raises Expired when some of them are gone."""
+        """Return the changes after `version`. Raises Expired if some of them are gone."""
         if version < self._floor:
             raise Expired(version, self._floor)
         return self._changes[bisect_right(self._changes, version, key=_version_of) :]
 
     def compact(self, version: int) -> None:
-        """Forgets all changes up to `version`."""
+        """Forget all changes up to `version`."""
         self._floor = version
         self._changes = self._changes[bisect_right(self._changes, version, key=_version_of) :]
 
 
 class Store:
-    """Every object of one server. `version` is the newest resourceVersion handed out; `listeners` hear of all types."""
+    """Every object of one server. `version` is the newest resourceVersion, and `listeners` hear of all types."""
 
     def __init__(self, history: int = 10_000) -> None:
         self.version = 1
@@ -143,7 +142,7 @@ class Store:
         self._collections: dict[GroupResource, Collection] = {}
 
     def collection(self, key: GroupResource) -> Collection:
-        """Return the objects of one type; an empty one when nothing was stored yet."""
+        """Return the objects of one type."""
         found = self._collections.get(key)
         if found is None:
             found = self._collections[key] = Collection(self._history)
@@ -154,15 +153,15 @@ class Store:
         return list(self._collections)
 
     def get(self, key: GroupResource, namespace: str, name: str) -> Stored | None:
-        """One object, or None; `namespace` is empty for cluster-scoped types."""
+        """Return one object, or None. `namespace` is empty for cluster-scoped types."""
         return self.collection(key).namespaces.get(namespace, {}).get(name)
 
     def listed(self, key: GroupResource, namespace: str | None = None) -> list[Stored]:
-        """Return the objects of a type in order; all namespaces for None."""
+        """Return the objects of a type in order, of all namespaces for None."""
         return self.collection(key).listed(namespace)
 
     def put(self, key: GroupResource, namespace: str, name: str, content: Object) -> Stored:
-        """Write `content` (whose metadata belongs to the caller until now) as the newest version."""
+        """Write `content`, whose metadata the caller hands over, as the newest version."""
         self.version += 1
         content["metadata"]["resourceVersion"] = str(self.version)
         stored = Stored(namespace, name, self.version, content)
@@ -174,7 +173,7 @@ class Store:
         return stored
 
     def remove(self, key: GroupResource, namespace: str, name: str) -> Stored:
-        """Remove an object; return its last content under the version of the removal. KeyError when absent."""
+        """Remove an object. Return its last content under the version of the removal. Raises KeyError for an unknown object."""
         collection = self.collection(key)
         named = collection.namespaces[namespace]
         previous = named.pop(name)
@@ -192,14 +191,14 @@ class Store:
             listener(key, change)
 
     def compact(self) -> None:
-        """Forget all history: a watch that resumes from an older version, or a list that continues, gets 410."""
+        """Forget all history. A watch that resumes from an older version, or a list that continues, gets 410."""
         self.compacted = self.version
         for collection in self._collections.values():
             collection.compact(self.version)
 
 
 def _with_kind_first(content: Object) -> Object:
-    """Kind and apiVersion lead, so that lists of built-in types can leave them out by cutting bytes."""
+    """Put kind and apiVersion first, so that lists of built-in types can leave them out by cutting bytes."""
     if next(iter(content), "kind") == "kind":
         return content
     return {"kind": content.get("kind"), "apiVersion": content.get("apiVersion"), **content}

@@ -1,7 +1,7 @@
-"""Watch streams: which changes one watcher sees, in which words, and how they wait until its connection takes them.
+"""Watch streams: the changes that one watcher sees, their form, and the queue in front of its connection.
 
-A change is offered to every watch of its type in the same step that stores it; each watch keeps finished lines and its
-connection sends all that gathered since the last write in one piece.
+A change is offered to every watch of its type when it is stored. Each watch keeps finished lines. Its connection sends all new lines since
+the last write in one piece.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kubesandbox.storage.store import Change, ChangeType, Store, Stored
 
 _encode = msgspec.json.Encoder().encode
 
-#: A watcher further behind than this is cut off, as the real server does with slow ones; its first state may be longer.
+#: Number of lines after which a slow watcher is cut off, like in the real server. Its first state may be longer.
 MOST_PENDING_LINES: Final = 200_000
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class View:
-    """How a request wants objects shown: `encode` gives JSON; equal `key`s give equal bytes (empty: never shared)."""
+    """The form in which a request wants objects. `encode` gives JSON. Equal `key`s give equal bytes, and an empty one is never shared."""
 
     def __init__(self, resource: ResourceType, encode: Callable[[Stored], bytes], key: str = "") -> None:
         self.resource = resource
@@ -37,7 +37,7 @@ class View:
 class Watch:
     """One stream, from the store's changes to lines of JSON.
 
-    `cut_after` that many lines (0: never) the connection is to be broken: then `cut` is set.
+    The connection is to be broken after `cut_after` lines (0 for never). Then `cut` is set.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Watch:
         self._wake = asyncio.Event()
 
     def offer(self, change: Change) -> None:
-        """Queues what this watcher must hear about a change; most hear nothing of most."""
+        """Queue the lines about a change, if this watcher has to hear of it."""
         subject = change.current or change.previous
         assert subject is not None
         if self._namespace is not None and subject.namespace != self._namespace:
@@ -76,12 +76,12 @@ class Watch:
             self.abort()
 
     def add_initial(self, stored: Iterable[Stored]) -> None:
-        """Queues the present state as ADDED."""
+        """Queue the present state as ADDED."""
         for each in stored:
             self._push(_line("ADDED", self.view.encode(each)))
 
     def bookmark(self, version: int, *, initial_events_end: bool = False) -> None:
-        """Queues a bookmark: everything up to `version` has been sent."""
+        """Queue a bookmark: everything up to `version` has been sent."""
         metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
         if initial_events_end:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
@@ -95,17 +95,17 @@ class Watch:
         self.close()
 
     def close(self) -> None:
-        """End the stream after what is queued."""
+        """End the stream after the queued lines."""
         self.closed = True
         self._wake.set()
 
     def abort(self) -> None:
-        """Break the stream off, as a lost connection would."""
+        """Break the stream, like a lost connection."""
         self.broken = True
         self.close()
 
     async def next(self) -> bytes:
-        """Return all lines queued so far, once there are some; empty when the stream has ended."""
+        """Return all queued lines once there are some, or nothing after the end of the stream."""
         while not self._pending and not self.closed:
             self._wake.clear()
             await self._wake.wait()
@@ -138,7 +138,7 @@ class Watch:
 
 
 class Watches:
-    """All streams of one server. `cut_after` is for those still to come."""
+    """All streams of one server. `cut_after` applies to future ones."""
 
     def __init__(self, store: Store) -> None:
         self.cut_after = 0
@@ -150,7 +150,7 @@ class Watches:
         return len(self._open)
 
     def open(self, watch: Watch) -> None:
-        """From now on the watch hears of changes."""
+        """Tell the watch about changes from now on."""
         self._open.add(watch)
         self._store.collection(watch.view.resource.key).listeners.append(watch.offer)
 
@@ -163,19 +163,19 @@ class Watches:
             self._store.collection(watch.view.resource.key).listeners.remove(watch.offer)
 
     def bookmark_all(self) -> None:
-        """Send each watcher that asked for bookmarks where it stands."""
+        """Send each watcher that asked for bookmarks its present version."""
         for watch in self._open:
             if watch.bookmarks:
                 watch.bookmark(self._store.version)
 
     def expire(self, watch: Watch) -> None:
-        """End a stream whose time is up; a client that asked for bookmarks gets one to resume from."""
+        """End a stream after its time. A client that asked for bookmarks gets one to resume from."""
         if watch.bookmarks:
             watch.bookmark(self._store.version)
         watch.close()
 
     def close_all(self) -> None:
-        """End every stream in good order."""
+        """End every stream after its queued lines."""
         for watch in tuple(self._open):
             watch.close()
 
@@ -186,7 +186,7 @@ class Watches:
             await self._all_ended.wait()
 
     def abort_all(self, resource: str = "") -> int:
-        """Break off every stream (of the type with this plural, when given); return how many."""
+        """Break every stream, or those of the type with this plural. Return their number."""
         found = [watch for watch in self._open if resource in ("", watch.view.resource.plural)]
         for watch in found:
             watch.abort()

@@ -1,7 +1,7 @@
-"""The rules of writing: create, replace, patch and delete, for every type alike.
+"""The rules of writing: create, replace, patch and delete, for all types.
 
-A write reads the current object, works out the new one and stores it without ever waiting in between, so it cannot lose
-a race; optimistic concurrency is for the clients. What differs by type hangs on `Admission`.
+A write reads the current object, computes the new one and stores it, all without waiting. So it cannot lose a race, and optimistic
+concurrency is for the clients. `Admission` has the differences between types.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kubesandbox.status import (
 from kubesandbox.storage import metadata as meta
 from kubesandbox.storage.store import Store, Stored
 
-#: Types that, like custom ones, are replaced only with the resourceVersion that the writer has read.
+#: Types whose replacement needs the current resourceVersion, like that of custom types.
 _VERSION_REQUIRED: Final = frozenset(
     {
         ("coordination.k8s.io", "leases"),
@@ -40,11 +40,11 @@ _VERSION_REQUIRED: Final = frozenset(
     }
 )
 
-#: Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
-#: and from the first server-side apply of an object on: no client reads it before, and it would double the cost.
+#: Types with frequent writes. Owners of their fields are recorded for clients that name themselves (fieldManager). They are
+#: also recorded from an object's first server-side apply on. No client reads them before, and they would double the cost.
 _BUSY: Final = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases"), ("resource.k8s.io", "resourceclaims")})
 
-#: Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers.
+#: Groups of built-in types whose status writes change nothing else, not even finalizers, like those of custom types.
 _STATUS_ALONE: Final = frozenset({"resource.k8s.io"})
 
 Guard = Callable[[ResourceType, Object, Object], None]
@@ -54,11 +54,14 @@ _decode = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of a write: `dry_run` checks everything and stores nothing.
+    """The options of a write.
 
-    `manager` is who writes, empty for the server itself; `named` says that the client itself gave that name. `strict`
-    refuses fields that the schema of a custom type does not know. `guard` is asked last, with the type, the object as it was
-    and as it would be, and raises ApiError where this client may not change just that.
+    Attributes:
+        dry_run: True to check everything and store nothing.
+        manager: name of the writer; empty for the server itself.
+        named: True if the client itself gave that name.
+        strict: True to refuse fields that the schema of a custom type does not know.
+        guard: last check, of the type and the object before and after; it raises ApiError.
     """
 
     dry_run: bool = False
@@ -71,7 +74,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class PatchRequest:
-    """A patch as it came: `content` decoded, `content_type` without parameters, `force` for server-side apply."""
+    """A patch: decoded `content`, `content_type` without parameters, and `force` for server-side apply."""
 
     content: object
     content_type: str
@@ -80,7 +83,7 @@ class PatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """`grace` in seconds (None: the type's default); `uid` and `version` are preconditions; `orphan` keeps dependents."""
+    """`grace` in seconds (None for the type's default). `uid` and `version` are preconditions, and `orphan` keeps dependents."""
 
     grace: int | None = None
     uid: str | None = None
@@ -91,7 +94,7 @@ class DeleteOptions:
 
 @dataclass
 class Writes:
-    """All writing of one server. `orphaned` holds uids whose dependents must outlive them."""
+    """All writes of one server. `orphaned` holds uids whose dependents must outlive them."""
 
     store: Store
     registry: ResourceRegistry
@@ -119,7 +122,7 @@ class Writes:
         return self.store.put(resource.key, namespace, name, new)
 
     def replace(self, resource: ResourceType, namespace: str, name: str, sent: object, options: WriteOptions | None = None) -> Stored:
-        """Store `sent` in place of the current object (its status only, through that subresource)."""
+        """Store `sent` in place of the current object, or only its status through that subresource."""
         options = options or WriteOptions()
         current = self.current(resource, namespace, name)
         new = meta.check_object(resource, namespace, sent)
@@ -137,7 +140,7 @@ class Writes:
         request: PatchRequest,
         options: WriteOptions | None = None,
     ) -> tuple[Stored, bool]:
-        """Apply a patch to the current object; server-side apply creates it. Answers (object, whether created)."""
+        """Apply a patch to the current object. Server-side apply may create it. Return the object, and whether it was created."""
         options = options or WriteOptions()
         current = self.store.get(resource.key, namespace, name)
         applying = request.content_type == APPLY_PATCH
@@ -174,7 +177,7 @@ class Writes:
             if options.dry_run:
                 return current, True
             if resource.dies_gracefully and marked != current.object:
-                # Watchers see the mark before the end, also when no time lies between them.
+                # Watchers see the mark before the end, even without time between them.
                 self.store.put(resource.key, namespace, name, marked)
             return self.store.remove(resource.key, namespace, name), True
         if marked == current.object or options.dry_run:
@@ -183,7 +186,7 @@ class Writes:
         return self.store.put(resource.key, namespace, name, marked), False
 
     def modify(self, resource: ResourceType, namespace: str, name: str, change: Callable[[Object], None]) -> Stored | None:
-        """Write as the server itself: `change` edits a private copy. Return None if there is no such object.
+        """Write for the server itself. `change` edits a private copy. Return None if there is no such object.
 
         A change that changes nothing is not stored.
         """
@@ -219,7 +222,7 @@ class Writes:
             raise ApiError(refused.code, reason, str(refused), details) from refused
 
     def _update(self, resource: ResourceType, current: Stored, new: Object, options: WriteOptions) -> Stored:
-        """Update an object after the metadata checks: keep status and the rest apart, and run admission."""
+        """Update an object after the metadata checks. Keep status and the rest apart, and run admission."""
         old, now = current.object, self.identity.now()
         if options.subresource == "status":
             keep = _with_managers if resource.custom or resource.group in _STATUS_ALONE else _with_owners
@@ -239,7 +242,7 @@ class Writes:
         return self._commit(resource, current, new, dry_run=options.dry_run)
 
     def _refuse_unknown_fields(self, resource: ResourceType, new: Object, options: WriteOptions) -> None:
-        """Refuse unknown fields where the client asked for strictness; else they are pruned silently."""
+        """Refuse unknown fields if the client asked for strictness. Otherwise they are pruned silently."""
         unknown = self.admission.definitions.unknown_fields(resource, new) if options.strict else []
         if unknown:
             shown = ", ".join(f'unknown field "{path}"' for path in unknown)
@@ -296,7 +299,7 @@ class Writes:
 
 
 def _with_managers(old: Object, new: Object) -> Object:
-    """Return the old metadata, with the new managedFields: status writes of custom types change nothing else there."""
+    """Return the old metadata with the new managedFields, the only change by status writes of custom types."""
     kept = {**old}
     if "managedFields" in new:
         kept["managedFields"] = new["managedFields"]
@@ -304,7 +307,7 @@ def _with_managers(old: Object, new: Object) -> Object:
 
 
 def _with_owners(old: Object, new: Object) -> Object:
-    """Return the new metadata, with the old owners: all that status writes of built-in types leave alone there."""
+    """Return the new metadata with the old owners, the only part that status writes of built-in types keep."""
     kept = {key: value for key, value in new.items() if key != "ownerReferences"}
     if "ownerReferences" in old:
         kept["ownerReferences"] = old["ownerReferences"]

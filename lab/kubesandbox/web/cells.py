@@ -1,4 +1,4 @@
-"""Cells of tables that take thought: times and spans in the few letters that kubectl users know; readiness, state and restarts of a pod."""
+"""Special cells of tables: times in kubectl's short form, and readiness, state and restarts of a pod."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesandbox.edits.shapes import Object
 
 UNKNOWN: Final = "<unknown>"
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
-#: Below which span (in seconds) which unit is used, and which smaller one beside it.
+#: Limits in seconds, the unit of shorter times, and a smaller unit beside it.
 _SPANS: Final = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),
@@ -25,7 +25,7 @@ _SPANS: Final = (
 
 
 def seconds_of(timestamp: object) -> float | None:
-    """Convert an RFC 3339 time in UTC to whole seconds since the epoch. Return None for anything else."""
+    """Convert an RFC 3339 time in UTC to whole seconds since the epoch. Return None for other text."""
     try:
         return calendar.timegm(time.strptime(str(timestamp).partition(".")[0].rstrip("Z"), "%Y-%m-%dT%H:%M:%S"))
     except ValueError:
@@ -33,7 +33,7 @@ def seconds_of(timestamp: object) -> float | None:
 
 
 def age(timestamp: object, now: float) -> str:
-    """How long ago, in the few letters that kubectl users know (`5m30s`, `3d4h`)."""
+    """Return the time since then in kubectl's short form (`5m30s`, `3d4h`)."""
     then = seconds_of(timestamp)
     if then is None:
         return UNKNOWN
@@ -41,7 +41,7 @@ def age(timestamp: object, now: float) -> str:
 
 
 def duration(seconds: int) -> str:
-    """Return a span with one or two units, coarser as it grows."""
+    """Return a duration with one or two units, less exact the longer it is."""
     for limit, large, letter, small, small_letter in _SPANS:
         if seconds < limit:
             rest = seconds % large // small if small else 0
@@ -50,7 +50,7 @@ def duration(seconds: int) -> str:
 
 
 def pod_ready(pod: Object) -> str:
-    """Ready containers of all containers: `1/2`."""
+    """Return the number of ready containers of all containers: `1/2`."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     total = len((pod.get("spec") or {}).get("containers") or [])
     running = [each for each in statuses if each.get("ready") and "running" in (each.get("state") or {})]
@@ -58,7 +58,7 @@ def pod_ready(pod: Object) -> str:
 
 
 def pod_status(pod: Object) -> str:
-    """Return the word that says most: the phase, unless a container, a gate or a deletion says more."""
+    """Return the most important word: the phase, or a word about a container, a gate or a deletion."""
     status = pod.get("status") or {}
     word = str(status.get("reason") or status.get("phase") or "Unknown")
     if any(_gated(condition) for condition in status.get("conditions") or []):
@@ -70,7 +70,7 @@ def pod_status(pod: Object) -> str:
 
 
 def pod_restarts(pod: Object, ago: Callable[[Any], str]) -> str:
-    """Restarts of all containers and when the last was: `3 (5m ago)`; `ago` words a time."""
+    """Return the restarts of all containers and the last time: `3 (5m ago)`. `ago` writes a time."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     count = sum(int(each.get("restartCount", 0)) for each in statuses)
     ends = [((each.get("lastState") or {}).get("terminated") or {}).get("finishedAt") for each in statuses]
@@ -83,7 +83,7 @@ def _gated(condition: Mapping[str, Any]) -> bool:
 
 
 def _container_word(status: Mapping[str, Any]) -> str:
-    """Return the reason of the first container that waits or has ended; empty for none."""
+    """Return the reason of the first container that waits or has ended, or nothing."""
     states = [each.get("state") or {} for each in status.get("containerStatuses") or []]
     reasons = ((state.get(kind) or {}).get("reason") for state in states for kind in ("waiting", "terminated"))
     return str(next(filter(None, reasons), ""))

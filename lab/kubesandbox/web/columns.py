@@ -1,6 +1,6 @@
-"""The columns in which `kubectl get` shows each kind, and how a cell is computed from an object.
+"""The columns of each kind in `kubectl get`, and the computation of a cell from an object.
 
-Kinds that the documentation shows have the real server's columns. All others are shown with name and age.
+Kinds in the documentation have the real server's columns. All others have name and age.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubesandbox.edits.shapes import Object
 from kubesandbox.web.cells import age, pod_ready, pod_restarts, pod_status
 from kubesandbox.web.jsonpath import JsonPath, JsonPathError
 
-#: Computes one cell from an object and the present time (seconds since the epoch).
+#: Function that computes a cell from an object and the present time (seconds since the epoch).
 Cell = Callable[[Object, float], Any]
 
 NONE: Final = "<none>"
@@ -23,7 +23,7 @@ NONE: Final = "<none>"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `priority` 1 shows it with `-o wide` only."""
+    """One column. Only `-o wide` shows `priority` 1."""
 
     name: str
     cell: Cell
@@ -33,7 +33,7 @@ class Column:
     description: str = ""
 
     def definition(self) -> Object:
-        """Return the column as a Table declares it."""
+        """Return the column in the form of a Table."""
         return {
             "name": self.name,
             "type": self.kind,
@@ -44,7 +44,7 @@ class Column:
 
 
 def columns_of(kind: str, printer_columns: Sequence[Mapping[str, Any]] | None) -> Sequence[Column]:
-    """Return the columns of a kind; `printer_columns` are the additionalPrinterColumns of a custom resource."""
+    """Return the columns of a kind. `printer_columns` are the additionalPrinterColumns of a custom resource."""
     if printer_columns:
         return (_NAME, *(_printer_column(each) for each in printer_columns))
     return _BUILTIN.get(kind, _DEFAULT)
@@ -72,7 +72,7 @@ def _printer_column(declared: Mapping[str, Any]) -> Column:
 
 
 def _printed(value: Any, kind: str, now: float) -> Any:
-    """Return a value as a column of the declared type shows it; nothing for a value of another type."""
+    """Return a value in a column of the declared type, or nothing for a value of another type."""
     if kind == "date":
         return age(value, now)
     if kind in ("integer", "number"):

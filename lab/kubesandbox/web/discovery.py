@@ -1,7 +1,7 @@
 """The server's documents about itself: groups, versions, types, its own version and its OpenAPI documents.
 
-Clients pick between the older documents (one for each group and version) and the aggregated ones (everything in two
-requests) by their `Accept` header; kubectl up to 1.26 knows the older ones only.
+The `Accept` header of a client selects the older or the aggregated documents. There is an older document for each group and version. The
+aggregated ones tell everything in two requests, but kubectl up to 1.26 does not know them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SUBRESOURCES: Final[Mapping[str, _Sub]] = MappingProxyType(
 
 
 class Discovery:
-    """The documents about one registry. Encoded documents are kept until the registry changes."""
+    """The documents about one registry. It keeps encoded documents until the registry changes."""
 
     def __init__(self, registry: ResourceRegistry, schemas: SchemaSource) -> None:
         self._registry = registry
@@ -70,7 +70,7 @@ class Discovery:
         self._answers_of = -1
 
     def answer(self, path: str, accept: str) -> Reply | None:
-        """Return the encoded document at `path` for a client that sends this `Accept` header; None without a document."""
+        """Return the encoded document at `path` for a client that sends this `Accept` header, or None."""
         if self._answers_of != self._registry.generation:
             self._answers, self._answers_of = {}, self._registry.generation
         key = (path.rstrip("/"), accept)
@@ -81,7 +81,7 @@ class Discovery:
         return self._answers[key]
 
     def forget(self) -> None:
-        """Drop the cached documents: a schema has changed, and no type was added or removed."""
+        """Drop the cached documents after the change of a schema, without a new or removed type."""
         self._answers_of = -1
 
     def _encode(self, path: str, accept: str) -> Reply | None:

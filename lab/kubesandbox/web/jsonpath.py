@@ -1,7 +1,7 @@
 r"""The part of Kubernetes' JSONPath that printer columns use: fields, indexes, wildcards and simple filters.
 
-`.status.conditions[?(@.type=="Ready")].status`, `.spec.hosts[0]`, `.metadata.labels.app\.kubernetes\.io/name`,
-`.spec['my-key']`. Filters compare with ==, !=, <, <=, >, >=, or ask whether a path is there.
+`.status.conditions[?(@.type=="Ready")].status`, `.spec.hosts[0]`, `.metadata.labels.app\.kubernetes\.io/name`, `.spec['my-key']`. Filters
+compare with ==, !=, <, <=, >, >=, or test whether a path exists.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
 
 
 class JsonPathError(ValueError):
-    """The path is not one that is understood here; the message shows where it stops making sense."""
+    """The path is not understood. The message shows where."""
 
 
 class JsonPath:
@@ -55,7 +55,7 @@ class JsonPath:
             at = step.end()
 
     def find(self, value: Any) -> list[Any]:
-        """Return all values at this path in `value`; none when something on the way is missing."""
+        """Return all values at this path in `value`, or nothing if a part of the path is missing."""
         found = [value]
         for step in self._steps:
             found = [below for each in found for below in _descend(each, step)]

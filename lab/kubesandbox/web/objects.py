@@ -1,4 +1,4 @@
-"""Requests on objects: which method on which path does what, and how the outcome is shown."""
+"""Requests on objects: the action for each method and path, and the form of the result."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ObjectRequests:
     webhooks: Webhooks
 
     async def answer(self, request: web.BaseRequest, path: str, query: Query, user: User) -> Answer | None:
-        """Return the answer to a request, or None when the path names nothing. Raises ApiError."""
+        """Return the answer to a request, or None for an unknown path. Raises ApiError."""
         found = route(self.registry, path)
         if found is None:
             return None
@@ -66,7 +66,7 @@ class ObjectRequests:
         return write(query)
 
     def _write(self, request: web.BaseRequest, found: Route, body: bytes, user: User, content_type: str = "") -> Callable[[Query], Answer]:
-        """Build the function that carries the request out with given parameters, so that it can be rehearsed with `dryRun`."""
+        """Return the function that carries the request out with given parameters, so that `dryRun` can rehearse it."""
         content_type, agent = content_type or request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
         if request.method == "PATCH":
             return lambda query: self._patch(found, query, body, content_type, agent, user)
@@ -89,7 +89,7 @@ class ObjectRequests:
         return _encode(await self.webhooks.mutate(hooks, Write(found.resource, "", "CREATE", new, None, dry_run, user.name)))
 
     async def _ask_webhooks(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> None:
-        """Ask the webhooks about a write, and show them its rehearsal. Raises ApiError where one refuses."""
+        """Ask the webhooks about a write, and show them its rehearsal. Raises ApiError if one refuses."""
         resource = found.resource
         old = self.writes.store.get(resource.key, found.scope, found.name) if found.name else None
         operation = "UPDATE" if old is not None else "CREATE"
@@ -154,7 +154,7 @@ class ObjectRequests:
         return self._shown(found.resource, self.writes.replace(found.resource, found.scope, found.name, sent, options), 200)
 
     def _guarded(self, found: Route, options: WriteOptions, user: User, verb: str) -> WriteOptions:
-        """Only the status of claims is guarded, and not from administrators."""
+        """Guard the status of claims, except from administrators."""
         if found.resource.key != RESOURCE_CLAIMS or found.subresource != "status" or MASTERS in user.groups:
             return options
         return replace(options, guard=StatusRights(self.access.authorizer, user, verb).check)

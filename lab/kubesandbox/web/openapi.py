@@ -1,7 +1,7 @@
-"""OpenAPI documents, as far as kubectl reads them: which parameters a patch takes, and the schemas of custom types.
+"""OpenAPI documents, if kubectl reads them: the parameters of a patch, and the schemas of custom types.
 
-Built-in types have no schemas here, because kubectl falls back to the types that are built into it. A schema without merge keys would
-make its client-side apply compute wrong patches.
+Built-in types have no schemas here, because kubectl falls back to its own types. A schema without merge keys would make its client-side
+apply compute wrong patches.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _QUERY: Final = (
 _V2_UNKNOWN: Final = ("nullable", "oneOf", "anyOf", "not", "x-kubernetes-int-or-string", "default")
 _METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-#: Returns the openAPIV3Schema of a custom type; None for a type without one.
+#: Function that returns the openAPIV3Schema of a custom type, or None.
 SchemaSource = Callable[[ResourceType], Mapping[str, Any] | None]
 
 
 def index_v3(registry: ResourceRegistry) -> Object:
-    """Return the list of v3 documents: one for each group and version, its address carrying a hash that changes with it."""
+    """Return the list of v3 documents, one for each group and version. Its address has a hash that changes with it."""
     paths = {}
     for group, versions in registry.groups().items():
         for version in versions:
@@ -77,7 +77,7 @@ def _path(resource: ResourceType) -> str:
 
 
 def _model(resource: ResourceType) -> str:
-    """Return the schema's name: the group's labels turned round (`dev.placewright.v1alpha1.SchedulingProfile`)."""
+    """Return the schema's name, with the group's labels in reverse order (`dev.placewright.v1alpha1.SchedulingProfile`)."""
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
@@ -86,7 +86,7 @@ def _gvk(resource: ResourceType) -> Object:
 
 
 def _operation(resource: ResourceType, action: str, described: Callable[[Object], Object]) -> Object:
-    """Return an operation on one object; `described` gives the type of a parameter its place."""
+    """Return an operation on one object. `described` puts the type of a parameter into its place."""
     parameters = [
         {"name": name, "in": "query", "description": about, **described({"type": kind, "uniqueItems": True})}
         for name, kind, about in _QUERY
@@ -112,7 +112,7 @@ def _with_type(schema: Mapping[str, Any], resource: ResourceType, metadata: Obje
 
 
 def _downgraded(schema: Mapping[str, Any]) -> Object:
-    """Return a schema in the terms of v2; keywords that v2 lacks are left out."""
+    """Return a schema in the terms of v2, without keywords that v2 does not have."""
     result: Object = {key: value for key, value in schema.items() if key not in _V2_UNKNOWN}
     if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("nullable"):
         for key in ("type", "properties", "items", "required") if schema.get("nullable") else ("properties",):

@@ -1,6 +1,6 @@
-"""The OpenAPI v2 document as protobuf, the one form in which kubectl up to 1.26 takes it.
+"""The OpenAPI v2 document in protobuf, the only form for kubectl up to 1.26.
 
-The message numbers are those of the `openapi.v2` protocol; only the messages that our document uses are here.
+The message numbers are those of the `openapi.v2` protocol. Only the messages of our document are here.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-#: How clients name the format in `Accept`.
+#: The format's names in clients' `Accept`.
 ASKED_AS: Final = (
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 )
 
-#: How it is named in an answer: clients that know the first form only still cannot parse its at sign there.
+#: The format's name in an answer. Old clients ask with an at sign in the name, but cannot parse it in an answer.
 ANSWERED_AS: Final = ASKED_AS[1]
 
 _VARINT, _BYTES = 0, 2
@@ -57,12 +57,12 @@ def _whole(number: int, value: Any) -> bytes:
 
 
 def _named(number: int, items: Mapping[str, Any], encode: _Encoder) -> bytes:
-    """Encode a map as the protocol does: as repeated (name, value) pairs."""
+    """Encode a map like the protocol, in repeated pairs of name and value."""
     return b"".join(_message(number, _text(1, name) + _message(2, encode(value))) for name, value in items.items())
 
 
 def _any(value: Any) -> bytes:
-    """Encode a value of any type as YAML; JSON is YAML, too."""
+    """Encode a value of any type in YAML, which includes JSON."""
     return _text(2, json.dumps(value))
 
 

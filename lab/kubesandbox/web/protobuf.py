@@ -43,7 +43,7 @@ def decode_protobuf(body: bytes) -> dict[str, Any]:
         return _decode_envelope(_decode(body[len(_MAGIC) :], _ENVELOPE))
     except ProtobufError:
         raise
-    except (IndexError, OverflowError, OSError, ValueError) as error:  # too short, or a time beyond all calendars
+    except (IndexError, OverflowError, OSError, ValueError) as error:  # too short, or a time outside of the calendar
         raise ProtobufError(f"the protobuf ends in the middle or is not sound: {error}") from error
 
 

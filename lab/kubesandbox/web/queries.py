@@ -1,4 +1,4 @@
-"""A request's query and body, read once and checked: every bad value is a 400 that names it."""
+"""A request's query and body, read once and checked. A bad value is a 400 that names it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from placewright.api.yamldocs import only_document
 
 Query = dict[str, str]
 JSON: Final = "application/json"
-#: Bytes of a fieldManager.
+#: Largest number of bytes of a fieldManager.
 LONGEST_MANAGER: Final = 128
 
-#: Digits of a resourceVersion.
+#: Largest number of digits of a resourceVersion.
 LONGEST_VERSION: Final = 18
 
 _YAML: Final = ("application/yaml", "application/apply-patch+yaml")
@@ -56,7 +56,7 @@ def optional_flag(query: Query, name: str) -> bool | None:
 
 
 def number(query: Query, name: str) -> int | None:
-    """Return a parameter that is a whole number of at least 0; None when absent."""
+    """Return a parameter that is a whole number of at least 0, or None if it is absent."""
     text = query.get(name)
     if not text:
         return None
@@ -83,19 +83,19 @@ def list_options(query: Query) -> ListOptions:
 
 
 def check_read_version(query: Query) -> None:
-    """Raise ApiError 500 where the request for one object names no resourceVersion, as the real server does."""
+    """Raise ApiError 500, like the real server, if the request for one object has an invalid resourceVersion."""
     if why := _no_version(query):
         raise unspecific(why)
 
 
 def _check_version(query: Query) -> None:
-    """Refuse a text that is no version as the real server does: lists with 400, watches with 500 and no reason."""
+    """Refuse an invalid version like the real server: lists with 400, watches with 500 and no reason."""
     if why := _no_version(query):
         raise unspecific(why) if flag(query, "watch") else bad_request(f"invalid resource version: {why}")
 
 
 def _no_version(query: Query) -> str:
-    """Return the fault of a request's resourceVersion; empty for none."""
+    """Return the fault of a request's resourceVersion, empty for none."""
     text = query.get("resourceVersion") or "0"
     if not text.isascii() or not text.isdigit():
         why = "invalid syntax"
@@ -126,7 +126,7 @@ def _version_match(query: Query, initial: bool | None) -> str:
 
 
 def is_dry_run(query: Query, kind: str) -> bool:
-    """Whether nothing must be stored; `kind` is that of the request's options."""
+    """Return whether nothing must be stored. `kind` is that of the request's options."""
     text = query.get("dryRun")
     if text in (None, ""):
         return False
@@ -136,7 +136,7 @@ def is_dry_run(query: Query, kind: str) -> bool:
 
 
 def write_options(query: Query, subresource: str, user_agent: str, kind: str) -> WriteOptions:
-    """How to write, from options of that `kind`; the manager of fields defaults to the client's name in its User-Agent."""
+    """Return the options of a write, of that `kind`. The manager of fields defaults to the client's name in its User-Agent."""
     named = query.get("fieldManager", "")
     if len(named.encode()) > LONGEST_MANAGER:
         raise invalid_options(kind, "fieldManager", f"Too long: may not be more than {LONGEST_MANAGER} bytes")
@@ -166,7 +166,7 @@ def delete_options(query: Query, body: object) -> DeleteOptions:
     if grace is not None and type(grace) is not int:
         raise bad_request(f"gracePeriodSeconds={grace!r}: must be a whole number")
     return DeleteOptions(
-        # Negative ones count as the shortest that still is one.
+        # A negative grace counts as the shortest one.
         grace=1 if grace is not None and grace < 0 else grace,
         uid=preconditions.get("uid"),
         version=preconditions.get("resourceVersion"),
@@ -176,14 +176,14 @@ def delete_options(query: Query, body: object) -> DeleteOptions:
 
 
 def eviction_options(query: Query, body: object) -> DeleteOptions:
-    """How an eviction deletes."""
+    """Return the options of an eviction's deletion."""
     if not isinstance(body, dict):
         raise bad_request("Eviction: the body must be an object")
     return delete_options(query, body.get("deleteOptions"))
 
 
 def decode(body: bytes, content_type: str) -> Any:
-    """Return the content of a body, JSON or YAML; None for an empty one. Raises ApiError 400 and 415."""
+    """Return the content of a body in JSON or YAML, or None for an empty one. Raises ApiError 400 and 415."""
     if not body:
         return None
     kind = content_type.split(";", 1)[0].strip().lower()
@@ -202,7 +202,7 @@ def decode(body: bytes, content_type: str) -> Any:
 
 
 def content(body: bytes, content_type: str) -> Any:
-    """As `decode`, where there must be one."""
+    """Return the content of a body like `decode`. Raises ApiError 400 for an empty one."""
     if not body:
         raise bad_request("the body is empty")
     return decode(body, content_type)

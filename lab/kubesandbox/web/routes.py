@@ -1,4 +1,4 @@
-"""Parses a URL path: type, namespace, name, subresource."""
+"""URL paths: type, namespace, name, subresource."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Route:
 
     @property
     def scope(self) -> str:
-        """The namespace under which the store keeps the object: empty for cluster-scoped types."""
+        """Namespace of the object in the store; empty for cluster-scoped types."""
         return self.namespace or ""
 
 
 def route(registry: ResourceRegistry, path: str) -> Route | None:
-    """Return the meaning of `path` (without query), or None when it is not a resource path that is served."""
+    """Return the meaning of `path` (without query), or None for an unknown path."""
     parts = path.strip("/").split("/")
     if "%" in path:
         parts = [unquote(part) for part in parts]

@@ -1,4 +1,4 @@
-"""The presentations of objects: as they are, as rows of a Table (kubectl get), or as metadata only."""
+"""The presentations of objects: unchanged, as rows of a Table (kubectl get), or only metadata."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Views:
         self._plain: dict[ResourceType, View] = {}
 
     def plain(self, resource: ResourceType) -> View:
-        """Return the view that shows objects of a type as they are."""
+        """Return the view that shows unchanged objects of a type."""
         view = self._plain.get(resource)
         if view is None:
             view = self._plain[resource] = plain_view(resource)
@@ -95,8 +95,8 @@ def _require_acceptable(accept: str) -> None:
 def table(columns: Sequence[Column], objects: Iterable[Object], *, include_object: str, now: float, metadata: Object) -> Object:
     """Return a Table of objects of one kind.
 
-    `include_object` is None, Metadata or Object, as in the query, and Metadata by default. `now` is in seconds since the epoch. `metadata`
-    is the metadata of the list.
+    `include_object` is None, Metadata or Object, like in the query, and Metadata by default. `now` is in seconds since the epoch, and
+    `metadata` is the metadata of the list.
     """
     return {
         "kind": "Table",

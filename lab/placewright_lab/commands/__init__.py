@@ -1,1 +1,1 @@
-"""The lab's subcommands of `placewright`, found by the entry point group `placewright.commands`: each with `register` and `main`."""
+"""The lab's subcommands of `placewright`, each with `register` and `main`. The entry point group `placewright.commands` names them."""

@@ -1,4 +1,4 @@
-"""`placewright bench`: how fast decisions are, without an API server, through one, and beside a kube-scheduler."""
+"""`placewright bench`: the speed of decisions without an API server, through one, and compared with a kube-scheduler."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _print(result: ResultTable) -> None:
         return
     table = Table(title=plain(result.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in result.lines[0]:
-        table.add_column(column, justify="right", overflow="fold", no_wrap=column == "workload")  # it is copied into the next command
+        table.add_column(column, justify="right", overflow="fold", no_wrap=column == "workload")  # a reader copies it into the next command
     for line in result.lines:
         table.add_row(*(plain(cell) for cell in line.values()))
     Console().print(table)

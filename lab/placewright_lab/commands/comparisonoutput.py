@@ -20,13 +20,13 @@ from placewright_lab.figures.figures import Figures
 from placewright_lab.figures.groups import company_data
 from placewright_lab.figures.rows import FigureRow, moment_of, rows_of
 
-#: Characters with a meaning in a line of Markdown or HTML; `@` mentions people, `#` other requests, and addresses become links.
+#: Characters with a meaning in a line of Markdown or HTML. `@` mentions people, `#` other requests, and addresses become links.
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]<>#|~&@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _AS_REFERENCE: Final = frozenset("<>&@#|:.$")
 
 
 def show_table(to: Console, comparison: ProfileComparison) -> None:
-    """Every figure side by side, the difference to the first profile beside it."""
+    """Print every figure side by side, with its difference from the first profile."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for figures in comparison.figures:
@@ -44,7 +44,7 @@ def show_table(to: Console, comparison: ProfileComparison) -> None:
 
 
 def in_words(seeds: Sequence[int]) -> str:
-    """`seeds 0 to 4`: they follow each other."""
+    """Return `seeds 0 to 4` for seeds that follow each other."""
     return f"seeds {seeds[0]} to {seeds[-1]}"
 
 
@@ -75,12 +75,12 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def escaped(text: object) -> str:
-    """Escape other people's text for Markdown: it stays on one line, and cannot link, mention a person or open HTML."""
+    """Escape other people's text for Markdown. It stays on one line, and cannot link, mention a person or open HTML."""
     return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};" if found[0] in _AS_REFERENCE else f"\\{found[0]}", printable(str(text)))
 
 
 def as_data(comparison: ProfileComparison) -> dict[str, Any]:
-    """Return the whole comparison as plain data, in the columns' own units; shares are from 0 to 1, times virtual seconds."""
+    """Return the whole comparison as plain data, in the columns' own units. Shares are from 0 to 1, times virtual seconds."""
     first, *others = (figures.profile for figures in comparison.figures)
     changes = zip(others, comparison.changes, strict=True)
     data = {
@@ -92,7 +92,7 @@ def as_data(comparison: ProfileComparison) -> dict[str, Any]:
 
 
 def _over_seeds(comparison: ProfileComparison) -> list[dict[str, Any]]:
-    """Return every row as it is shown: the value of each profile under each seed."""
+    """Return every row with the value of each profile under each seed."""
     names = [figures.profile for figures in comparison.figures]
     return [
         {
@@ -117,7 +117,7 @@ def _over_seeds(comparison: ProfileComparison) -> list[dict[str, Any]]:
 
 
 def figures_data(figures: Figures) -> dict[str, Any]:
-    """One profile's figures as plain data; single nodes and steps in time are left out."""
+    """Return one profile's figures as plain data, without single nodes and steps in time."""
     return {
         "profile": figures.profile,
         "seed": figures.seed,

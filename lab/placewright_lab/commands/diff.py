@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
     registry = in_tree().with_installed(installed_plugins())
     sides = candidates([args.before, args.after], registry)
     found = effective(sides[0].profiles, sides[1].profiles)
-    scenario = scenario_of(args, sides)  # is wrong input even where nothing differs
+    scenario = scenario_of(args, sides)  # wrong input is an error, even if nothing differs
     failed = FailedPlugins()
     comparison = _compared(scenario, sides, registry, args, failed) if found else None
     review = Review(str(args.before), str(args.after), found, comparison)

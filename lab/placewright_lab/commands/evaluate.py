@@ -46,14 +46,14 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the verdict; exit code 1 when the pod would not be placed."""
+    """Print the verdict. The exit code is 1 if the pod would not be placed."""
     registry = in_tree().with_installed(installed_plugins())
     with limited_calls():
         return _one_pod(args, registry) if args.cases is None else _cases(args.cases, registry)
 
 
 def _cases(path: Path, registry: Registry) -> int:
-    """One line a case; a case that cannot be evaluated says so in its own line and spoils no other."""
+    """Print one line a case. The error of a case is in its own line, and spoils no other."""
     for case in read_cases(path):
         try:
             result = answer(case, registry)
@@ -100,7 +100,7 @@ def _choices(world: OfflineCluster, most: int = 10) -> str:
 
 
 def _profile(path: Path | None, pod: PodInfo) -> SchedulingProfile:
-    """Return the profile in the file that claims the pod, or its only one; kube-scheduler's default without a file."""
+    """Return the profile in the file that serves the pod, or its only one, or kube-scheduler's default without a file."""
     if path is None:
         return default_profile()
     profiles = placing([profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)])

@@ -22,11 +22,11 @@ from placewright_lab.controlplane.server import ControlPlane, Options
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ESTABLISHED_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.05
-#: How soon it is noticed that the API server or etcd died.
+#: Seconds between two looks at the API server and etcd.
 _CHECK_SECONDS: Final = 0.5
 
 _OPENAPI: Final = "/openapi/v2"
-#: A server that has just started may need a moment to put its documents together.
+#: Seconds that a fresh server may need for its documents.
 _OPENAPI_SECONDS: Final = 5.0
 _OPENAPI_WAIT: Final = 0.25
 
@@ -37,20 +37,20 @@ def serve(environ: Mapping[str, str], nodes: int, options: Options, ready: Ready
     """Serve until Ctrl-C or SIGTERM.
 
     Args:
-        environ: says where the programs are (`controlplane.programs`).
-        nodes: how many to begin with.
-        options: of the control plane.
-        ready: called once, when everything is there, with whether the API server describes itself to kubectl.
+        environ: environment that names the programs (`controlplane.programs`).
+        nodes: number of nodes at the beginning.
+        options: options of the control plane.
+        ready: function that is called once, with whether the API server describes itself to kubectl.
 
     Raises:
         InputError: there are no programs.
-        ControlPlaneFailed: they do not run, or ended by themselves.
+        ControlPlaneFailed: the programs do not run, or ended by themselves.
         OSError: the kubeconfig cannot be written.
     """
-    # Until the loop handles signals, SIGTERM has to clean up as Ctrl-C does.
+    # Until the loop handles signals, SIGTERM has to clean up like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     assets = provide(environ)
-    # From this thread, which lives as long as we do: the programs die with it.
+    # This thread lives as long as we do, and the programs die with it.
     with ControlPlane(assets, options) as running:
         asyncio.run(_serve(running, nodes, ready))
 
@@ -71,10 +71,9 @@ async def _serve(running: ControlPlane, nodes: int, ready: Ready) -> None:
 
 
 async def serves_openapi(client: ApiClient, patience: float = _OPENAPI_SECONDS) -> bool:
-    """Whether the server serves the document by which kubectl checks manifests.
+    """Return whether the server serves the document with which kubectl checks manifests.
 
-    Servers that were built with a newer Go than they say have been seen to answer 503 for as long as they ran; then `kubectl apply`
-    refuses everything, unless it is told not to check.
+    Some servers that were built with a newer Go answer 503 for ever. Then `kubectl apply` refuses everything, unless it does not check.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):
@@ -99,7 +98,7 @@ async def _run_while_served(kubelet: Kubelet, running: ControlPlane) -> None:
 
 
 async def _define(client: ApiClient, definition: dict[str, Any]) -> None:
-    """Its resources can be asked for when this returns."""
+    """Create a definition, and return when the server serves its resources."""
     await client.post(_DEFINITIONS, definition)
     async with asyncio.timeout(_ESTABLISHED_SECONDS):
         while True:

@@ -36,7 +36,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Record until told to end, or look into a recording; exit code 1 when the cluster was not there before the end."""
+    """Record until the end, or look into a recording. The exit code is 1 if the cluster did not answer before the end."""
     if args.show is not None:
         return _show(args.show, args.largest << 20)
     if args.output is None:
@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def in_acts(recorded: Recorded) -> str:
-    """`3 added, 1 modified, 0 deleted`."""
+    """Return `3 added, 1 modified, 0 deleted`."""
     return ", ".join(f"{recorded.acts[act]:,} {act.lower()}" for act in ("ADDED", "MODIFIED", "DELETED"))
 
 

@@ -16,12 +16,12 @@ from placewright_lab.commands.comparisonoutput import as_data, escaped, markdown
 from placewright_lab.figures.comparison import Change, ProfileComparison, Waiting
 from placewright_lab.figures.rows import COUNT, FigureRow, moment_of, rows_of
 
-#: Of each list of pods; a comment on a pull request is no place for more. JSON has all.
+#: Length of each list of pods, short enough for a comment on a pull request. JSON has all pods.
 MOST_NAMED: Final = 10
 
 
 class Named(NamedTuple):
-    """A difference, and in which profile it is."""
+    """A difference, and the name of its profile."""
 
     profile: str
     difference: Difference
@@ -32,9 +32,9 @@ class Review:
     """The effect of a change.
 
     Attributes:
-        before, after: what is compared, for people.
-        found: what differs in effect; profiles that one side lacks are a difference each.
-        comparison: of the two on a cluster; None where nothing differs, for then nothing would come out differently.
+        before, after: names of the two sides, for people.
+        found: differences in effect, with a difference for each profile that one side does not have.
+        comparison: comparison of the two on a cluster; None if nothing differs, because the result would be the same.
     """
 
     before: str
@@ -44,7 +44,7 @@ class Review:
 
     @property
     def more_pending(self) -> int:
-        """By how much the number of pending pods grows; negative where it shrinks."""
+        """The growth of the number of pending pods, negative if it shrinks."""
         if self.comparison is None:
             return 0
         before, after = self.comparison.figures
@@ -52,7 +52,7 @@ class Review:
 
     @property
     def summary(self) -> str:
-        """One line. It is silent about pods that move: among nodes that score alike they do so by chance."""
+        """One line. It leaves out pods that move, because they move by chance among nodes with equal scores."""
         if self.comparison is None:
             return "no difference in effect"
         before, after = self.comparison.figures
@@ -121,7 +121,7 @@ def _pods(change: Change) -> Iterator[str]:
 
 
 def _folded(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield a list that GitHub and GitLab show folded: a summary, and a table after an empty line."""
+    """Yield a list that GitHub and GitLab fold: a summary, and a table after an empty line."""
     if not rows:
         return
     some = f", the first {MOST_NAMED}" if len(rows) > MOST_NAMED else ""

@@ -25,7 +25,7 @@ from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.server import ControlPlane, Options
 from placewright_lab.demo.display import plain
 
-#: Without a profile of that name, pods of `kubectl run` would not be placed.
+#: The name of a profile that places pods of `kubectl run`.
 _PROFILE: Final = {
     "apiVersion": "placewright.dev/v1alpha1",
     "kind": "SchedulingProfile",
@@ -77,7 +77,7 @@ def _real(args: argparse.Namespace) -> int:
         raise InputError("sandbox: --devices: only the embedded cluster has a simulated driver; leave out --devices or --real")
     kubeconfig = args.kubeconfig and args.kubeconfig.absolute()
     if kubeconfig and not os.access(kubeconfig.parent, os.W_OK):
-        # Asked before minutes are spent on a build.
+        # We ask before a build that takes minutes.
         raise InputError(f"sandbox: --kubeconfig: no file can be written to {kubeconfig.parent}")
     console, progress = Console(), Console(stderr=True)
 
@@ -118,7 +118,7 @@ def _announce(console: Console, what: str, server: str, kubeconfig: Path, *, val
 
 
 def kubectl_lines(kubeconfig: Path, *, validates: bool = True) -> list[str]:
-    """Commands to begin with; `validates`: the server serves what kubectl checks manifests by."""
+    """Return commands to begin with. `validates` is True if the server serves the document with which kubectl checks manifests."""
     unchecked = "" if validates else " --validate=false"
     return [
         f"  export KUBECONFIG={kubeconfig}",

@@ -31,7 +31,7 @@ from placewright_lab.figures.groups import ClaimFigures, GroupFigures, company_d
 from placewright_lab.simulation.outcome import Fate, Outcome
 from placewright_lab.simulation.sweep import SimulationRun, Sweep, outcomes_of
 
-#: Reasons shown for one profile; the rest is summed up in a line.
+#: Number of reasons for one profile. A line sums up the rest.
 MOST_REASONS: Final = 12
 _NUMBERS: Final = ("PODS", "PLACED", "PENDING", "GONE", "PREEMPTED", "VIRTUAL", "WALL")
 _UNITS: Final = (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1))
@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def show(console: Console, outcomes: list[Outcome]) -> None:
-    """Print a line for each profile, then why pods are pending."""
+    """Print a line for each profile, then the reasons why pods are pending."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("PROFILE", overflow="fold")
     for column in _NUMBERS:
@@ -121,7 +121,7 @@ def _show_reasons(console: Console, profile: str, reasons: tuple[Reason, ...]) -
 
 
 def _time(seconds: float) -> str:
-    """Virtual seconds for people: `42 s`, `5 min 30 s`, `149 d 8 h`."""
+    """Return virtual seconds for people: `42 s`, `5 min 30 s`, `149 d 8 h`."""
     total = int(seconds)
     for large, of_large, small, of_small in _UNITS:
         if total >= of_large:

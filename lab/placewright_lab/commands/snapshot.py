@@ -26,7 +26,7 @@ from placewright_lab.snapshots.snapshot import FORMAT_VERSION, SNAPSHOT, Header,
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A snapshot in memory; `notes` are for the person who asked for it."""
+    """A snapshot in memory, with `notes` for the person who asked for it."""
 
     header: Header
     lines: list[bytes]
@@ -47,7 +47,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def add_file_option(parser: argparse.ArgumentParser, says: str) -> None:
-    """`--write`. It was `-o`, which is a format everywhere else, and is taken still."""
+    """Add `--write`. Its former name `-o`, which means a format in other commands, still works."""
     parser.add_argument("--write", dest="output", type=Path, metavar="FILE", help=says)
     parser.add_argument("-o", "--output", dest="output", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
@@ -66,9 +66,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def take(client: ApiClient, *, anonymise: bool = False) -> Taken:
-    """List everything that placement reads, as far as possible at the moment at which the pods were listed.
+    """List everything that placement reads, if possible in its state when the pods were listed.
 
-    Raises `InputError` for what cannot be saved at all and `RequestError` where no server answers.
+    Raises `InputError` for content that a snapshot cannot have, and `RequestError` if no server answers.
     """
     found = await readable(client, UNFINISHED)
     notes, items, moment, later = found.notes, [], "", []
@@ -99,7 +99,7 @@ async def take(client: ApiClient, *, anonymise: bool = False) -> Taken:
 
 
 def in_counts(counts: dict[str, int]) -> str:
-    """`3 Nodes, 1 Pod`, most important first."""
+    """Return `3 Nodes, 1 Pod`, the most important first."""
     first = ("Node", "Pod")
     ordered = [*(kind for kind in first if kind in counts), *sorted(counts.keys() - set(first))]
     return ", ".join(f"{counts[kind]:,} {_plural(kind) if counts[kind] != 1 else kind}" for kind in ordered) or "no objects"

@@ -1,4 +1,4 @@
-"""A verdict as tables that a person can read."""
+"""A verdict as tables for people."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.terminal import lines, plain
 from placewright_lab.simulation.evaluation import NodeVerdict, Verdict
 
-#: Nodes shown with all their scores; the rest is summed up in a line.
+#: Number of nodes with all their scores. A line sums up the rest.
 MOST_NODES: Final = 20
 _NUMBER_COLUMNS: Final = ("RAW", "NORMALISED", "WEIGHT", "PRODUCT")
 
 
 def show_verdict(console: Console, pod: PodInfo, profile: SchedulingProfile, verdict: Verdict) -> None:
-    """Print who fits and how well, who does not and why, and what would happen."""
+    """Print which nodes fit and how well, the reasons of the others, and the result of preemption."""
     name = profile.metadata.name or profile.spec.scheduler_name
     console.print(plain(f"pod {pod.key}, profile {name}"))
     for told in (verdict.gated and f"gated: {verdict.gated}", verdict.error and f"error: {verdict.error}"):
@@ -59,7 +59,7 @@ def _scores(nodes: Iterable[NodeVerdict], best: tuple[str, ...]) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    """Text that does not fit goes on in the next line: a name cut short is no name."""
+    """Return a table that wraps long text, because a cut name is no name."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -1,1 +1,1 @@
-"""A simulation in numbers, and the comparison of several."""
+"""The figures of a simulation, and the comparison of several."""

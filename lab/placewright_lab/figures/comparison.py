@@ -20,7 +20,11 @@ class Move(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A pod that waits under one profile and has a node under the other; `why` is the reason."""
+    """A pod that waits under one profile and has a node under the other.
+
+    Attributes:
+        why: reason why it waits.
+    """
 
     pod: PodKey
     why: str
@@ -29,12 +33,12 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The changes of pods under a profile, against the first one, in the order in which pods came.
+    """The changes of pods under a profile, compared with the first one, in the order in which pods came.
 
     Attributes:
         moves: pods on other nodes.
-        appear: pods that wait now and did not.
-        disappear: pods that waited and do not any more.
+        appear: pods that only wait under this profile.
+        disappear: pods that only wait under the first profile.
     """
 
     moves: tuple[Move, ...]
@@ -43,7 +47,7 @@ class Change:
 
 
 class Repetition(NamedTuple):
-    """The outcomes with another seed: the figures of each profile, and the number of pods on other nodes than in the very first run."""
+    """The outcomes with another seed: each profile's figures, and the number of pods on other nodes than in the very first run."""
 
     figures: tuple[Figures, ...]
     moved: tuple[int, ...]
@@ -54,10 +58,10 @@ class ProfileComparison:
     """Profiles on one scenario.
 
     Attributes:
-        source: where the scenario comes from.
-        figures: one for each profile, their names told apart; with the first seed, if there are several.
-        changes: of every profile but the first, against the first.
-        repetitions: one for each further seed.
+        source: origin of the scenario.
+        figures: figures of each profile with the first seed, under distinct names.
+        changes: changes of every profile after the first, compared with the first.
+        repetitions: repetition for each further seed.
     """
 
     source: str
@@ -67,15 +71,15 @@ class ProfileComparison:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """All of them, in order."""
+        """All seeds, in order."""
         return (self.figures[0].seed, *(each.figures[0].seed for each in self.repetitions))
 
 
 def compare(source: str, outcomes: Sequence[Outcome], again: Iterable[Sequence[Outcome]] = ()) -> ProfileComparison:
-    """Compare the outcomes of one scenario under several profiles; at least one outcome.
+    """Compare the outcomes of one scenario under several profiles, at least one.
 
-    Nodes are looked at in the first one's fullest moment, whichever profile placed the pods. `again` has the outcomes of the same profiles
-    under further seeds; of these the figures alone are kept.
+    The figures of nodes are from the first outcome's fullest moment. `again` has the outcomes of the same profiles under further seeds.
+    Only their figures are kept.
     """
     mix = workload(outcomes)
     first, *others = outcomes
@@ -88,7 +92,7 @@ def compare(source: str, outcomes: Sequence[Outcome], again: Iterable[Sequence[O
 
 
 def _told_apart(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Profiles of two files may have one name."""
+    """Return distinct names, because profiles of two files may have one name."""
     taken: set[str] = set()
     for outcome in outcomes:
         name, number = outcome.profile, 2

@@ -1,8 +1,8 @@
-"""An outcome in numbers: the figures by which profiles are compared. Pure functions.
+"""The figures by which outcomes of profiles are compared. Pure functions.
 
-Shares are from 0 to 1, times are virtual seconds, amounts are in column units (milli-CPU, bytes, whole devices). The use of nodes, empty
-nodes, zones and fragmentation are those of the cluster at one moment, with the pods that were there before: at the end, or, where pods
-leave again and the end says little, when most pods of the workload stood (`fullest_moment`).
+Shares are from 0 to 1, times are virtual seconds, and amounts are in column units (milli-CPU, bytes, whole devices). The use of nodes,
+empty nodes, zones and fragmentation describe the cluster at one moment, with all its pods. This is the end, or the moment with the most
+pods of the workload (`fullest_moment`), if pods leave again.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ResourceUse:
     """Requested share of one resource, over the nodes that offer it.
 
     Attributes:
-        shares: node by node, in row order; shape (nodes,).
-        allocatable, requested: over all these nodes.
+        shares: share of each node, in row order; shape (nodes,).
+        allocatable, requested: sums over all these nodes.
         deviation: standard deviation over the nodes, not of a sample.
     """
 
@@ -54,7 +54,7 @@ class ResourceUse:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why pods wait: what stood in the way, how many pods say so, and one of their messages in full."""
+    """A reason why pods wait, the number of its pods, and one of their messages in full."""
 
     what: str
     pods: int
@@ -63,7 +63,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class WaitingTimes:
-    """From a pod's creation to its binding."""
+    """Seconds from a pod's creation to its binding."""
 
     mean: float
     p50: float
@@ -73,11 +73,11 @@ class WaitingTimes:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Steps over time; each value holds from its time to the next one. Shapes (steps,).
+    """Steps over time. Each value holds from its time to the next one. Shapes (steps,).
 
     Attributes:
-        waiting: pods that have come and have neither a node nor left.
-        placed: pods that have had a node so far.
+        waiting: number of pods that have come and still wait.
+        placed: number of pods that have had a node.
     """
 
     at: FloatColumn
@@ -90,8 +90,8 @@ class Placed:
     """The requests of the workload's pods that got a node, for one resource.
 
     Attributes:
-        before_rejection: by pods that came before the first pod, of any kind, that was tried and got no node.
-        in_all: by all of them, whether or not they have left since.
+        before_rejection: requests of pods that came before the first pod, of any kind, whose attempt failed.
+        in_all: requests of all pods, even if they have left since.
     """
 
     before_rejection: int
@@ -103,21 +103,21 @@ class Figures:
     """One profile's numbers.
 
     Attributes:
-        at: the moment at which nodes are looked at; None for the end.
-        pods: that the profile had to place; each is `placed`, `pending` or `gone`.
-        placed: got a node, whether or not they have left it since.
-        gone: left before they had a node.
-        reasons: why pods are pending, the most frequent first.
-        preempted: pods that had to leave for others, also pods that were there at the beginning.
-        uses: CPU, memory, then every extended resource that nodes offer.
-        fragmentations: one for each of these extended resources.
-        empty_nodes: nodes without a pod other than those of DaemonSets.
-        zones: pods of this workload by zone, as they stand then; empty where nodes have no zone.
-        devices: by extended resource that nodes offer, what was placed of it.
-        score_shares: each plugin's part of the scores of the nodes that were chosen.
-        times: None when nothing was placed.
-        groups: None where no pod names one.
-        claims: None where there are none.
+        at: time at which nodes are looked at; None for the end.
+        pods: number of pods that the profile had to place; each is `placed`, `pending` or `gone`.
+        placed: number of pods that got a node, even if they have left it since.
+        gone: number of pods that left before they had a node.
+        reasons: reasons why pods are pending, the most frequent first.
+        preempted: number of pods that had to leave for others, from the beginning on.
+        uses: use of CPU, memory, then of every extended resource that nodes offer.
+        fragmentations: fragmentation of each of these extended resources.
+        empty_nodes: number of nodes that have only pods of DaemonSets, or none.
+        zones: number of pods of this workload by zone, at that time; empty if nodes have no zone.
+        devices: placed requests by extended resource that nodes offer.
+        score_shares: part of each plugin in the scores of the chosen nodes.
+        times: waiting times; None if no pod was placed.
+        groups: figures of groups; None if no pod names one.
+        claims: figures of claims; None if there are none.
     """
 
     profile: str
@@ -143,12 +143,12 @@ class Figures:
 
     @property
     def zone_skew(self) -> int | None:
-        """The fullest zone's pods less the emptiest one's; None without zones."""
+        """Pods in the fullest zone less those in the emptiest one; None without zones."""
         return max(self.zones.values()) - min(self.zones.values()) if self.zones else None
 
 
 def workload(outcomes: Iterable[Outcome]) -> tuple[PodClass, ...]:
-    """Return the mix by which fragmentation is judged: all pods that any of the outcomes knows, so that each is judged by the same."""
+    """Return the mix that measures fragmentation: the pods of all outcomes, so that all have the same measure."""
     pods: dict[str, PodInfo] = {}
     for outcome in outcomes:
         pods |= {uid: fate.pod for uid, fate in outcome.fates.items()}
@@ -158,7 +158,7 @@ def workload(outcomes: Iterable[Outcome]) -> tuple[PodClass, ...]:
 
 
 def fullest_moment(outcome: Outcome) -> float | None:
-    """When most pods of the workload stood, the first such moment; None when that is still so at the end."""
+    """Return the first moment with the most pods of the workload; None if the end has as many."""
     steps = sorted(
         [(fate.bound, 1) for fate in outcome.placed() if fate.bound is not None]
         + [(fate.left, -1) for fate in outcome.placed() if fate.left is not None]
@@ -171,9 +171,9 @@ def figures_of(outcome: Outcome, mix: Iterable[PodClass] | None = None, at: floa
     """Compute the figures.
 
     Args:
-        outcome: the outcome of a simulation.
-        mix: the workload that fragmentation is judged by; this outcome's own when it is left out.
-        at: the moment to look at nodes.
+        outcome: outcome of a simulation.
+        mix: workload that measures fragmentation, by default that of this outcome.
+        at: time at which nodes are looked at.
     """
     fates = outcome.fates.values()
     placed, pending = list(outcome.placed()), list(outcome.pending())
@@ -210,7 +210,7 @@ def _stands(fate: Fate, at: float | None) -> bool:
 
 
 def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
-    """Return the nodes of the end, for an outcome remembers no others; pods that are not of the workload as they stand at the end."""
+    """Return the cluster at a time, with the nodes of the end. Pods outside the workload are in their state at the end."""
     cluster = Cluster()
     for node in outcome.cluster.nodes():
         cluster.set_node(node)
@@ -224,7 +224,7 @@ def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
 
 
 def without_counts(message: str) -> str:
-    """Return the reasons, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    """Return the reasons without numbers of nodes, which differ from pod to pod. Other messages stay unchanged."""
     if lacks := group_lacks(message):
         return f"its group {lacks}"
     match = _FIT_ERROR.match(message)
@@ -242,7 +242,7 @@ def _reasons(pending: Iterable[Fate]) -> tuple[Reason, ...]:
 
 
 def empty_nodes(cluster: Cluster) -> int:
-    """Count the nodes without a pod other than those of DaemonSets."""
+    """Count the nodes that have only pods of DaemonSets, or none."""
     return sum(all(_is_daemon(pod) for pod in cluster.pods_on(name)) for name in cluster.names if name is not None)
 
 
@@ -251,14 +251,7 @@ def _is_daemon(pod: PodInfo) -> bool:
 
 
 def node_uses(cluster: Cluster) -> Iterable[ResourceUse]:
-    """Measure the requested share of CPU, memory and every extended resource that nodes offer.
-
-    Args:
-        cluster: as it stands.
-
-    Yields:
-        A resource over the nodes that offer it.
-    """
+    """Yield the requested share of CPU, memory and every extended resource, over the nodes that offer it."""
     rows = cluster.rows()
     for name in (CPU, MEMORY, *devices_of(cluster)):
         column = cluster.resources.column(name)

@@ -1,10 +1,13 @@
-"""How much free capacity of a device a workload can still use, over all nodes of a cluster.
+"""The free capacity of a device that a workload can still use, over all nodes of a cluster.
 
-The measure is the one of DeviceFragmentation (`placewright.plugins.devicefragmentation.measure`, after Weng et al.), with two differences.
-Kubernetes counts a node's devices in one number, and a simulation has no other: all that is free on a node is taken for one device, and any
-share of it can be had, so that F is a lower bound where pods share devices (`openb/gpu-milli`). And pods that ask for no device belong to
-the mix, since what is compared is the share of all that is free: rate = F / sum over n of R_n. A class of pods fits where resources, the
-number of pods, the node's labels and its being schedulable allow it; taints and pods' relations to each other are not looked at.
+The measure is that of DeviceFragmentation (`placewright.plugins.devicefragmentation.measure`, after Weng et al.), with two differences:
+
+- Kubernetes counts a node's devices in one number. So all free devices of a node count as one device, and any share of it is usable. If
+  pods share devices (`openb/gpu-milli`), F is therefore a lower bound.
+- Pods without a device belong to the mix, because the comparison is about the share of all free devices: rate = F / sum over n of R_n.
+
+A class of pods fits if resources, the number of pods, the node's labels and `unschedulable` allow it. Taints and pods' relations to each
+other do not count.
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ from placewright.plugins.devicefragmentation.mix import ANY_NODE, Shape, demand_
 BoolTable = NDArray[np.bool_]
 IntColumn = NDArray[np.int64]
 
-#: Units of one device where all of a node's count as one: more than any node has.
+#: Units of one device if all of a node's count as one, more than any node has.
 _ALL_IN_ONE: Final = int(np.iinfo(np.int64).max)
-#: Entries of a table that are worked on at a time.
+#: Number of a table's entries in one piece of work.
 _BLOCK: Final = 300_000
 
 
@@ -36,9 +39,9 @@ class PodClass(NamedTuple):
     """Pods of a workload with equal requests.
 
     Attributes:
-        requests: what each of them asks for.
-        selection: node selector and required node affinity, as `selection_of` writes them.
-        pods: how many they are.
+        requests: requests of each of them.
+        selection: node selector and required node affinity, in the form of `selection_of`.
+        pods: number of pods.
     """
 
     requests: Mapping[str, int]
@@ -51,9 +54,9 @@ class Fragmentation:
     """One device over all nodes, in the resource's own unit.
 
     Attributes:
-        free: not asked for by any pod.
-        stranded: free on nodes where no shape of the workload that asks for the device fits any more.
-        expected: F, what a pod drawn from the workload's mix is expected to find useless; counts pods without the device too.
+        free: amount that no pod has requested.
+        stranded: amount on nodes that no shape of the workload with this device fits any more.
+        expected: F, the expected useless amount for a pod drawn from the workload's mix, which includes pods without the device.
     """
 
     resource: str
@@ -63,7 +66,7 @@ class Fragmentation:
 
     @property
     def rate(self) -> float:
-        """F as a share of the free capacity; 0 where nothing is free."""
+        """F as a share of the free capacity; 0 if nothing is free."""
         return self.expected / self.free if self.free else 0.0
 
 
@@ -81,7 +84,7 @@ def devices_of(cluster: Cluster) -> tuple[str, ...]:
 
 
 def fragmentation(cluster: Cluster, mix: Iterable[PodClass]) -> tuple[Fragmentation, ...]:
-    """Return the measure for every device of the cluster, as it stands."""
+    """Return the measure for every device of the cluster in its present state."""
     rows, devices, classes = cluster.rows(), devices_of(cluster), tuple(mix)
     if not devices or not len(rows):
         return ()
@@ -90,7 +93,7 @@ def fragmentation(cluster: Cluster, mix: Iterable[PodClass]) -> tuple[Fragmentat
 
 
 def _measured(name: str, free: IntColumn, classes: Sequence[PodClass], fits: BoolTable) -> Fragmentation:
-    """`fits`: shape (rows, classes)."""
+    """Return the measure of one device. `fits` has shape (rows, classes)."""
     asking = tuple((Shape(amount, 0, 0, b"%d" % i), each.pods) for i, each in enumerate(classes) if (amount := each.requests.get(name)))
     measure = FragmentationMeasure(asking, _ALL_IN_ONE)
     columns = [int(selection) for selection in measure.selections]
@@ -126,7 +129,7 @@ def _fitting(cluster: Cluster, rows: NDArray[np.intp], classes: Sequence[PodClas
 
 
 def _free(cluster: Cluster, name: str, rows: NDArray[np.intp]) -> IntColumn:
-    """Never below 0: a node may have lost devices that its pods still count on."""
+    """Return the free amounts, at least 0, because a node may have lost devices that its pods still use."""
     column = cluster.resources.column(name)
     left: IntColumn = np.maximum(column.allocatable[rows] - column.requested[rows], 0)
     return left

@@ -1,4 +1,4 @@
-"""Groups of pods and claims in numbers: placed groups, the shortages of the others, and allocated devices. Pure functions."""
+"""The figures of groups of pods and of claims: placed groups, the shortages of the others, and allocated devices. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placewright.api.devices import ResourceClaim
 from placewright.api.podgroups import GroupRef
 from placewright_lab.simulation.outcome import Fate, Outcome
 
-#: As the scheduler says it to each member, with the member's own reason behind it.
+#: The scheduler's message to each member, with the member's own reason at its end.
 _GROUP: Final = re.compile(r'pod group ".*?" is unschedulable: (?P<why>.+?)(?:\. |$)')
 
 
@@ -21,10 +21,10 @@ class GroupFigures:
     """Groups of pods.
 
     Attributes:
-        groups: that the profile had to place.
-        placed: groups that got as many members placed as they need, whether or not they have left since.
-        pending: other groups with a waiting member.
-        reasons: what the pending groups lack, and how many of them; the most frequent first.
+        groups: number of groups that the profile had to place.
+        placed: number of groups with as many placed members as they need, even if these have left since.
+        pending: number of other groups with a waiting member.
+        reasons: shortages of the pending groups, and the number of groups, the most frequent first.
     """
 
     groups: int
@@ -38,9 +38,9 @@ class ClaimFigures:
     """Claims to devices at the end.
 
     Attributes:
-        claims: that there are.
-        allocated: claims that have devices.
-        devices: given out, by driver and class.
+        claims: number of claims.
+        allocated: number of claims that have devices.
+        devices: number of allocated devices, by driver and class.
     """
 
     claims: int
@@ -49,13 +49,13 @@ class ClaimFigures:
 
 
 def group_lacks(message: str) -> str:
-    """Return the shortage of the group that a member's message names; "" for a message about no group."""
+    """Return the shortage of the group that a member's message names, or "" for a message about no group."""
     found = _GROUP.match(message)
     return "" if found is None else found["why"]
 
 
 def group_figures(outcome: Outcome, in_short: Callable[[str], str]) -> GroupFigures | None:
-    """Return the figures; None where no pod names a group. `in_short` shortens a message about no group."""
+    """Return the figures, or None if no pod names a group. `in_short` shortens a message about no group."""
     members: dict[GroupRef, list[Fate]] = {}
     for fate in outcome.fates.values():
         if fate.pod.pod_group is not None:
@@ -83,7 +83,7 @@ def _lacks(waiting: Sequence[Fate], in_short: Callable[[str], str]) -> str:
 
 
 def claim_figures(outcome: Outcome) -> ClaimFigures | None:
-    """None where there are no claims."""
+    """Return the figures, or None if there are no claims."""
     claims = list(outcome.cluster.objects.devices.claims.values())
     if not claims:
         return None
@@ -93,7 +93,7 @@ def claim_figures(outcome: Outcome) -> ClaimFigures | None:
 
 
 def _devices(claim: ResourceClaim) -> Iterable[tuple[str, str]]:
-    """(driver, class) of each device that a claim has."""
+    """Yield driver and class of each device that a claim has."""
     classes: dict[str, str] = {}
     for request in claim.spec.devices.requests or ():
         if request.exactly is not None:
@@ -105,7 +105,7 @@ def _devices(claim: ResourceClaim) -> Iterable[tuple[str, str]]:
 
 
 def company_data(groups: GroupFigures | None, claims: ClaimFigures | None) -> dict[str, object]:
-    """Both as plain data; empty parts are left out."""
+    """Return both as plain data, without empty parts."""
     found: dict[str, object] = {}
     if groups is not None:
         found["groups"] = asdict(groups)

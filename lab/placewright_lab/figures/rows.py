@@ -1,7 +1,7 @@
-"""Figures of several profiles as rows: a label, a value for each profile, and how far it is from the first one's.
+"""Figures of several profiles as rows: a label, a value for each profile, and its difference from the first one's.
 
-What every form of the comparison shows, terminal, Markdown and page alike, is decided here once; how it looks is theirs. Of several seeds
-a value is their mean, with the standard deviation behind it.
+Terminal, Markdown and page show the same rows, each in its form. Of several seeds a value is their mean, with the standard deviation after
+it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from placewright_lab.readers.openb import GPU_MILLI
 
 Value = float | None
 
-#: For a profile that has no such number.
+#: Text for a profile that has no such number.
 NOTHING: Final = "–"
 _MOST_REASONS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The form of numbers of a kind: scaled, with so many decimals and a suffix."""
+    """The form of numbers of a kind: a scale, a number of decimals and a suffix."""
 
     scale: float = 1
     decimals: int = 0
     suffix: str = ""
 
     def text(self, value: Value) -> str:
-        """`81.2 %`; thousands are set apart."""
+        """Return `81.2 %`, with separators between thousands."""
         return NOTHING if value is None else f"{self._scaled(value):,.{self.decimals}f}{self.suffix}"
 
     def difference(self, value: Value, first: Value) -> str:
-        """`+12`, `−0.4`, or empty where both are written alike; differences of percent are percentage points."""
+        """Return `+12`, `−0.4`, or nothing if both have the same text. Differences of percent are percentage points."""
         if value is None or first is None:
             return ""
         by = round(self._scaled(value), self.decimals) - round(self._scaled(first), self.decimals)
@@ -45,7 +45,7 @@ class Unit:
         return f"{'+' if by > 0 else '−'}{text}" if float(text.replace(",", "")) else ""
 
     def deviation(self, value: float) -> str:
-        """How far values lie apart: as `text`, without its suffix."""
+        """Return a standard deviation like `text`, without the suffix."""
         return f"{self._scaled(value):,.{self.decimals}f}"
 
     def _scaled(self, value: float) -> float:
@@ -64,8 +64,8 @@ class FigureRow:
     """One figure of all profiles.
 
     Attributes:
-        values: one for each profile; of several seeds their mean.
-        samples: of each profile, what every seed came to, in order; empty for a single seed.
+        values: value of each profile; of several seeds their mean.
+        samples: values of each profile under each seed, in order; empty for a single seed.
     """
 
     group: str
@@ -76,19 +76,19 @@ class FigureRow:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Every profile's value as people read it: `81.2 %`, or `81.2 % ± 0.3` where seeds differ."""
+        """Return every profile's value for people: `81.2 %`, or `81.2 % ± 0.3` if seeds differ."""
         spreads = (f" ± {self.unit.deviation(by)}" if by else "" for by in self.deviations)
         return tuple(self.unit.text(value) + spread for value, spread in zip(self.values, spreads, strict=True))
 
     @property
     def deviations(self) -> tuple[float, ...]:
-        """Every profile's standard deviation over the seeds, that of a sample; 0 for a single one."""
+        """Return every profile's standard deviation over the seeds, that of a sample; 0 for a single one."""
         several = self.samples or ((),) * len(self.values)
         return tuple(stdev(sample) if len(sample) > 1 else 0.0 for sample in several)
 
     @property
     def within_spread(self) -> tuple[bool, ...]:
-        """True for a profile that differs from the first, but not by more than seeds do: the ranges of their values overlap."""
+        """Return True for a profile whose difference from the first is no larger than between seeds. Then the ranges overlap."""
         if not self.samples or not self.samples[0]:
             return (False,) * len(self.values)
         low, high = min(self.samples[0]), max(self.samples[0])
@@ -97,12 +97,12 @@ class FigureRow:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """The differences from the first profile; empty for itself and for values that are written alike."""
+        """Return the differences from the first profile. They are empty for itself and for values with the same text."""
         return tuple(self.unit.difference(value, self.values[0]) for value in self.values)
 
     @property
     def changes(self) -> bool:
-        """True when a profile's value is written otherwise than the first one's."""
+        """Return True if a profile's value has another text than the first one's."""
         return len(set(self.texts)) > 1
 
     def over(self, profiles: int) -> FigureRow:
@@ -114,7 +114,7 @@ class FigureRow:
 
 
 def rows_of(comparison: ProfileComparison) -> list[FigureRow]:
-    """Return every figure, grouped; a figure that no profile has makes no row."""
+    """Return every figure, in groups. A figure that no profile has makes no row."""
     several = comparison.repetitions
     figures = [*comparison.figures, *(each for repetition in several for each in repetition.figures)]
     moved = [None, *(len(change.moves) for change in comparison.changes), *(count for each in several for count in each.moved)]
@@ -125,7 +125,7 @@ def rows_of(comparison: ProfileComparison) -> list[FigureRow]:
 
 
 def moment_of(figures: Figures) -> str:
-    """At which moment nodes are looked at."""
+    """Return the moment at which nodes are looked at, in words."""
     return "at the end" if figures.at is None else f"after {span(figures.at)}, when most pods stand"
 
 
@@ -143,17 +143,17 @@ def span(seconds: float) -> str:
 
 
 def device_label(resource: str) -> str:
-    """Return the device's usual name: the trace's thousandths are of GPUs."""
+    """Return the device's usual name, that of GPUs for the trace's thousandths."""
     return "GPU" if resource == GPU_MILLI else resource
 
 
 def device_unit(resource: str) -> Unit:
-    """In whole devices."""
+    """Return the unit of whole devices."""
     return THOUSANDTHS if resource == GPU_MILLI else DEVICES
 
 
 def pending_by_reason(figures: Sequence[Figures]) -> dict[str, tuple[int, ...]]:
-    """Why pods wait under any profile, and how many under each; the most frequent first."""
+    """Return the reasons why pods wait under any profile, and their numbers under each, the most frequent first."""
     counts = [{reason.what: reason.pods for reason in each.reasons} for each in figures]
     most: Counter[str] = Counter()
     for one in counts:
@@ -187,7 +187,7 @@ def _reasons(figures: Sequence[Figures]) -> Iterator[FigureRow]:
 
 
 def _groups(figures: Sequence[Figures]) -> Iterator[FigureRow]:
-    """None where no pod names a group."""
+    """Yield the figures of groups, none if no pod names a group."""
     label = "Groups of pods"
     yield _row(label, "to place", COUNT, figures, lambda f: f.groups.groups if f.groups else None)
     yield _row(label, "placed", COUNT, figures, lambda f: f.groups.placed if f.groups else None)
@@ -201,7 +201,7 @@ def _groups(figures: Sequence[Figures]) -> Iterator[FigureRow]:
 
 
 def _claims(figures: Sequence[Figures]) -> Iterator[FigureRow]:
-    """None where there are no claims."""
+    """Yield the figures of claims, none if there are no claims."""
     label = "Claims to devices, at the end"
     yield _row(label, "claims", COUNT, figures, lambda f: f.claims.claims if f.claims else None)
     yield _row(label, "with devices", COUNT, figures, lambda f: f.claims.allocated if f.claims else None)
@@ -266,7 +266,7 @@ def _scores(figures: Sequence[Figures]) -> Iterator[FigureRow]:
 
 
 def _times(figures: Sequence[Figures]) -> Iterator[FigureRow]:
-    """Yield the times; None where no pod waits, as when all pods come at once and have room."""
+    """Yield the times, none if no pod waits, for instance because all come at once and have room."""
     if not any(each.times is not None and each.times.max for each in figures):
         return
     parts: Mapping[str, Callable[[WaitingTimes], float]] = {

@@ -1,1 +1,1 @@
-"""From files (manifests, traces, golden cases) to scenarios."""
+"""Readers of files (manifests, traces, golden cases) that make scenarios."""

@@ -1,12 +1,14 @@
-"""Alibaba's trace of GPU-disaggregated recommendation models (cluster-trace-gpu-v2025, one CSV file of instances) as Kubernetes manifests.
+"""Alibaba's trace of GPU-disaggregated recommendation models, as Kubernetes manifests.
 
-- `app_name` becomes the pod label `app`, `role` (CN: CPU node, HN: GPU node) the pod label `dlrm/role` and a node selector on it.
-- `cpu_request` (vCPUs), `memory_request` and `disk_request` (GiB) become requests; `gpu_request` the extended resource `dlrm/gpu`, and
-  `rdma_request` (percent of a network card) `dlrm/rdma`.
-- `max_instance_per_node` becomes the annotation that the plugin DomainLimit reads; -1, no limit, becomes nothing. Without the plugin in
-  the profile the annotation changes nothing.
-- The trace has no nodes: they come from other files, with the label `dlrm/role` and these resources.
-- Times are apart from the pods: `read_times`. An instance without a creation time was there before the trace began.
+It is one CSV file of instances (cluster-trace-gpu-v2025):
+
+- `app_name` becomes the pod label `app`. `role` (CN: CPU node, HN: GPU node) becomes the pod label `dlrm/role` and a node selector on it.
+- `cpu_request` (vCPUs), `memory_request` and `disk_request` (GiB) become requests. `gpu_request` becomes the extended resource `dlrm/gpu`,
+  and `rdma_request` (percent of a network card) becomes `dlrm/rdma`.
+- `max_instance_per_node` becomes the annotation of the plugin DomainLimit. -1, no limit, becomes nothing. Without the plugin in the profile
+  the annotation changes nothing.
+- The trace has no nodes. They come from other files, with the label `dlrm/role` and these resources.
+- `read_times` reads the times, apart from the pods. An instance without a creation time was there before the trace began.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ _UNLIMITED: Final = "-1"
 _MOST_GPUS: Final = 1024
 _MILLI: Final = 1000
 _MIB: Final = 1024
-#: Times in the file have up to 13 decimals.
+#: Decimals of times in the file.
 _AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,20})?", re.ASCII)
-#: Cells of times before the beginning or after the end of the trace.
+#: Texts of times before the beginning or after the end of the trace.
 _OUTSIDE: Final = ("", "nan")
 
 
@@ -47,13 +49,13 @@ def is_dlrm(text: str) -> bool:
 
 
 def read_pods(text: str, file: str) -> list[Manifest]:
-    """Return the instances, as one would POST them; raise `InputError` with file, line and column."""
+    """Return the instances in the form of a POST. Raises `InputError` with file, line and column."""
     names = TraceNames("instance_sn")
     return [_pod(row, names) for row in trace_rows(text, file, COLUMNS)]
 
 
 def read_times(text: str, file: str) -> dict[str, TraceTimes]:
-    """By name of a pod, when it came and went; empty where the file has no times. Raises `InputError` with file, line and column."""
+    """Return when each pod came and left, by its name, if the file has times. Raises `InputError` with file, line and column."""
     if not set(TIME_COLUMNS) <= set(header(text)):
         return {}
     names = TraceNames("instance_sn")
@@ -81,7 +83,7 @@ def _pod(row: TraceRow, names: TraceNames) -> Manifest:
 
 
 def _amount(row: TraceRow, column: str, unit: int) -> int:
-    """Return a decimal number from a cell, as a whole number of parts; the unit has `unit` parts."""
+    """Return a decimal number from a cell, as a whole number of parts. A unit has `unit` parts."""
     text = row.cells[column].strip()
     if not _AMOUNT.fullmatch(text):
         raise bad_field(row.at(column), row.cells[column], "a number such as 120 or 937.5")
@@ -100,5 +102,5 @@ def _times(row: TraceRow) -> TraceTimes:
 
 
 def _time(row: TraceRow, column: str) -> int | None:
-    """Whole seconds of the trace; None outside of it."""
+    """Return whole seconds of the trace, or None outside of it."""
     return None if row.cells[column].strip().lower() in _OUTSIDE else _amount(row, column, 1)

@@ -1,14 +1,14 @@
-"""Expands workloads to the pods that their controllers would make: names, labels, owners, claims.
+"""Expansion of workloads to the pods that their controllers would make, with names, labels, owners and claims.
 
-There is no controller behind it: a workload is expanded once, as it stands in the file. Names and uids follow from the manifest
-alone, so two runs make the same pods; a real controller draws the suffixes at random. Owners' uids are stand-ins (`owner_uid`):
-the creator of the owners on an API server replaces them by the uids it gave.
+There is no controller. A workload is expanded once, in its present form. Names and uids follow from the manifest alone, so two runs make
+the same pods. A real controller draws the suffixes at random. Owners' uids are stand-ins (`owner_uid`). The creator of the owners replaces
+them by the uids of the API server.
 
 - Deployment: a ReplicaSet and its pods. ReplicaSet, ReplicationController: `replicas` pods.
-- StatefulSet: pods `name-0...`, and a claim a pod and volume claim template.
-- DaemonSet: a pod a node that matches its selector and affinity and whose taints it tolerates.
-- Job: the first wave, `min(parallelism, completions)` pods; nothing when suspended. CronJob: one run, as one Job.
-- Volcano Job: the pods of its tasks with its scheduler's name, and a PodGroup that needs `minAvailable` of them; the Job is left out.
+- StatefulSet: pods `name-0...`, and a claim for each pod and volume claim template.
+- DaemonSet: a pod on each node that matches its selector and affinity, if it tolerates the node's taints.
+- Job: the first wave, `min(parallelism, completions)` pods, or none if suspended. CronJob: one run, like one Job.
+- Volcano Job: the pods of its tasks with its scheduler's name, and a PodGroup that needs `minAvailable` of them. The Job is left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from placewright_lab.readers.podcheck import check_pod, check_selector
 
 #: Characters of a label's value.
 _LONGEST_LABEL: Final = 63
-#: No file may ask for more pods than this.
+#: Number of pods that a file may ask for.
 MOST_PODS: Final = 200_000
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
 _UIDS: Final = uuid.UUID("6f6f2c0a-6a52-4d0b-9a6e-3d7a0f5b5c11")
@@ -62,7 +62,7 @@ def owner_uid(manifest: Mapping[str, Any]) -> str:
 
 
 def expand(workload: Manifest, where: str, nodes: Sequence[Node]) -> Expanded:
-    """Expand a workload; raise `InputError` when a field it needs is missing or wrong. `nodes` matter to DaemonSets."""
+    """Expand a workload. DaemonSets need `nodes`. Raises `InputError` if a field is missing or wrong."""
     source = _Source(workload, where)
     match workload["kind"]:
         case "Deployment":
@@ -79,14 +79,14 @@ def expand(workload: Manifest, where: str, nodes: Sequence[Node]) -> Expanded:
 
 
 def suffix(*parts: object, length: int) -> str:
-    """Letters and digits that follow from the parts, from the alphabet that Kubernetes uses for generated names."""
+    """Return letters and digits that follow from the parts, from the alphabet of Kubernetes' generated names."""
     digest = hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).digest()
     number = int.from_bytes(digest)
     return "".join(_SAFE[number // 27**i % 27] for i in range(length))
 
 
 class _Source:
-    """A workload, with access to its fields that says where and what when a field is wrong."""
+    """A workload, with access to its fields. Errors name the place and the fault."""
 
     def __init__(self, workload: Manifest, where: str) -> None:
         self.workload = workload
@@ -95,7 +95,7 @@ class _Source:
         self.namespace: str = workload["metadata"].get("namespace", "default")
 
     def get(self, path: str) -> Any:
-        """Return the value at a dotted path; None when absent. A step through something that is no mapping is an error."""
+        """Return the value at a dotted path, or None. A step into a value that is no mapping is an error."""
         value: Any = self.workload
         walked = ""
         for step in path.split("."):
@@ -265,7 +265,7 @@ def _daemon_runs_on(pod: Pod, node: Node) -> bool:
 
 
 def _pin(spec: Manifest, node: str) -> None:
-    """Bind the pod to its node by name; the controller replaces the terms that the template had."""
+    """Bind the pod to its node by name. Like the controller, replace the terms of the template."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = spec.get("affinity") or {}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -334,7 +334,7 @@ def _volcano_job(source: _Source) -> Expanded:
 
 
 def _group(source: _Source, made: Expanded, least: int) -> None:
-    """As many of the pods are placed together, or none."""
+    """Return the PodGroup, which places as many of the pods together, or none."""
     whole = source.name if len(source.name) <= _LONGEST_LABEL else f"{source.name[: _LONGEST_LABEL - 9]}-{suffix(source.name, length=8)}"
     metadata: Manifest = {"name": whole, "namespace": source.namespace}
     annotations = source.get("metadata.annotations")

@@ -1,4 +1,4 @@
-"""Golden cases: one JSON object a line with a cluster, a pod and a configuration; see the answers of kube-scheduler it is compared with."""
+"""Golden cases: a cluster, a pod and a configuration in each line of JSON, to compare answers with kube-scheduler's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from placewright_lab.simulation.evaluation import NodeVerdict, Verdict, evaluate
 
 
 def read_cases(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the cases of a `.jsonl` or `.jsonl.gz` file, in order; raise `InputError` with the line of one that is not a case."""
+    """Yield the cases of a `.jsonl` or `.jsonl.gz` file, in order. Raises `InputError` with the line of a fault."""
     opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
@@ -49,7 +49,7 @@ def _case(line: str, where: str) -> dict[str, Any]:
 
 
 def answer(case: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
-    """Evaluate a case; the result has `id` and the keys of a golden case's `expect`."""
+    """Evaluate a case. The result has `id` and the keys of a golden case's `expect`."""
     where = case["id"]
     world = world_from(case["objects"], where)
     pod = world.pending.get(f"{case['namespace']}/{case['pod']}")
@@ -62,7 +62,7 @@ def answer(case: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
 
 
 def as_expectation(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict under the key names of the golden cases; keys without a value are left out."""
+    """Return a verdict under the key names of the golden cases, without empty keys."""
     if verdict.gated:
         return {"nodes": {}, "error": f"gated: {verdict.gated}", "preFilterMessage": verdict.gated}
     values: dict[str, Any] = {

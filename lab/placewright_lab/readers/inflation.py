@@ -1,6 +1,6 @@
-"""More pods than a trace has: drawn from it until they ask for more GPUs than there are, which shows how much of a cluster can be filled.
+"""More pods than a trace has, drawn from it until they ask for more GPUs than there are. So one sees how full a cluster can get.
 
-Weng et al. (USENIX ATC 2023) compare schedulers in this way, as a trace that was recorded on a cluster mostly fits it.
+Weng et al. (USENIX ATC 2023) compare schedulers in this way, because a trace that was recorded on a cluster mostly fits it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from placewright_lab.readers.openb import gpus_in
 from placewright_lab.simulation.scenario import Scenario
 
 _NEEDED: Final = "a scenario with nodes that have GPUs, and pods without a node that ask for some"
-#: Metadata that belongs to one pod only.
+#: Metadata of a single pod.
 _ITS_OWN: Final = frozenset({"uid", "resourceVersion", "creationTimestamp", "generateName"})
 _LONGEST_NAME: Final = 200
 
 
 def inflated(scenario: Scenario, percent: int, seed: int) -> Scenario:
-    """Return the scenario with other pods to place: drawn at random, with equal chances, from the pods that have no node.
+    """Return the scenario with other pods to place, drawn at random with equal chances from the pods without a node.
 
-    So many are drawn that they ask for `percent` of all GPUs of the nodes. They are there at the beginning, in the order in which they were
-    drawn, and stay. Equal seeds draw the same pods. Raises `InputError` for a scenario with a course of its own, and where there are no
-    GPUs or no pods that ask for any.
+    The drawn pods ask for `percent` of all GPUs of the nodes. They are there at the beginning, in the order of the draw, and stay. Equal
+    seeds draw the same pods. Raises `InputError` for a scenario with changes over time, without GPUs, or without pods that ask for any.
     """
     if scenario.happenings:
         raise bad_field("--inflate", f"{scenario.source}, in which pods come and go", "a snapshot, manifests or a trace")
@@ -60,7 +59,7 @@ def _draw(waiting: list[tuple[Manifest, float]], wanted: float, rng: random.Rand
 
 
 def _again(manifest: Manifest, number: int) -> Manifest:
-    """Another pod like this one; the number makes its name another."""
+    """Return another pod like this one, with the number in its name."""
     meta = {key: value for key, value in manifest["metadata"].items() if key not in _ITS_OWN}
     name = f"{str(manifest['metadata'].get('name', 'pod'))[:_LONGEST_NAME]}-{number:06d}"
     return {**manifest, "metadata": {**meta, "name": name}}

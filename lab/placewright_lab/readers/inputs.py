@@ -1,7 +1,7 @@
-"""Reads the start of a run from files and folders: nodes, pods, and the objects around them. This module does the reading from disk.
+"""The start of a run from files and folders: nodes, pods, and the objects around them. This module reads the disk.
 
-A trace (openb, DLRM) is known by the header of its CSV file; anything else is read as Kubernetes manifests. Folders are read with all
-their `.yaml`, `.yml` and `.json` files, sorted by path.
+The header of a CSV file tells a trace (openb, DLRM). All other files have Kubernetes manifests. Folders are read with all their `.yaml`,
+`.yml` and `.json` files, sorted by path.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Inputs:
     """The start of a run.
 
     Attributes:
-        nodes, pods: manifests as one would POST them.
-        others: everything else, in the order in which a cluster accepts it.
-        notes: what a person should know about the reading.
-        problems: documents left out because they are wrong; empty unless they were asked to be left out.
+        nodes, pods: manifests in the form of a POST.
+        others: all other objects, in the order in which a cluster accepts them.
+        notes: remarks about the reading, for people.
+        problems: faults of documents that were left out, if the caller asked for it.
     """
 
     nodes: list[Manifest] = field(default_factory=list)
@@ -42,10 +42,10 @@ class Inputs:
 def load_inputs(
     nodes: Sequence[Path] = (), pods: Sequence[Path] = (), *, default_nodes: Sequence[Manifest] = (), skip_bad: bool = False
 ) -> Inputs:
-    """Read nodes and pods from files and folders.
+    """Read nodes and pods from files and folders. Without a node in any file, take `default_nodes`.
 
-    `default_nodes` stand in when no file has a node. With `skip_bad`, wrong documents are left out and listed; without, the first one
-    raises `InputError`. A file that cannot be read, or a wrong line of a trace, always raises.
+    With `skip_bad`, wrong documents are left out and listed. Without it, the first one raises `InputError`. An unreadable file, or a wrong
+    line of a trace, always raises.
     """
     found = Inputs()
     sources: list[SourceText] = []
@@ -66,12 +66,12 @@ def load_inputs(
 
 
 def load_objects(paths: Sequence[Path], *, skip_bad: bool = False) -> Inputs:
-    """Read manifests of any kind, nodes and pods included, from files and folders."""
+    """Read manifests of any kind, including nodes and pods, from files and folders."""
     return load_inputs((), paths, skip_bad=skip_bad)
 
 
 def read_sources(paths: Sequence[Path]) -> list[SourceText]:
-    """Return the text of files, and of the manifests in folders; raise `InputError` for what cannot be read."""
+    """Return the text of files, and of the manifests in folders. Raises `InputError` for an unreadable one."""
     return [SourceText(str(file), _text(file)) for path in paths for file in _files(path)]
 
 
@@ -79,7 +79,7 @@ def _read_manifests(found: Inputs, sources: Sequence[SourceText], default_nodes:
     reading = read_manifests(sources, found.nodes)
     if default_nodes and not found.nodes and not reading.nodes:
         found.nodes += default_nodes
-        reading = read_manifests(sources, default_nodes)  # now DaemonSets know where they run
+        reading = read_manifests(sources, default_nodes)  # now DaemonSets know their nodes
     if not skip_bad:
         reading.raise_first()
     found.nodes += reading.nodes

@@ -1,7 +1,7 @@
 """Reads Kubernetes manifests in YAML or JSON into checked objects, with workloads expanded to their pods.
 
-Every wrong document is one problem: a line that names file, document, kind, name and field; the caller decides whether one spoils all
-(`Reading.raise_first`) or is left out. Kinds that are not read are left out and noted once a kind.
+Every wrong document is one problem: a line that names file, document, kind, name and field. The caller decides whether one problem spoils
+all (`Reading.raise_first`) or is left out. Of each unknown kind, a note tells that it is left out.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _READY_MADE_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-publi
 
 
 class SourceText(NamedTuple):
-    """A file that was read: how to call it, and its text."""
+    """The name of a file for messages, and its text."""
 
     name: str
     text: str
 
 
 class Item(NamedTuple):
-    """One object of a file and where it stands: `file: document N (Kind/name)`."""
+    """One object of a file and its place: `file: document N (Kind/name)`."""
 
     manifest: Manifest
     where: str
@@ -44,10 +44,10 @@ class Reading:
     """The result of reading manifests.
 
     Attributes:
-        objects: everything but pods, in create order: nodes, workloads, and all other kinds that are read.
+        objects: everything except pods, in create order: nodes, workloads, and all other known kinds.
         pods: plain pods and the pods of workloads, in the order of the files.
-        problems: one line for each document that is wrong and was left out.
-        notes: what a person should know: kinds left out, workloads that are only partly modelled.
+        problems: line for each wrong document that was left out.
+        notes: remarks for people about kinds that are left out or only partly modelled.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Reading:
         self.notes: list[str] = []
 
     def raise_first(self) -> None:
-        """Raise `InputError` for the first problem, if there is one; it says how many more there are."""
+        """Raise `InputError` for the first problem, if there is one, with the number of the others."""
         if self.problems:
             more = len(self.problems) - 1
             raise InputError(self.problems[0] + (f" (and {more} more like this)" if more else ""))
@@ -108,7 +108,7 @@ def _short(value: object) -> str:
 
 
 class _Reader:
-    """Sorts items into a reading; workloads wait until all nodes are known."""
+    """Sorts items into a reading. Workloads wait until all nodes are known."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -119,14 +119,14 @@ class _Reader:
         self._generated = 0
 
     def take(self, item: Item) -> None:
-        """Check one object and keep it, or keep the problem with it."""
+        """Check one object and keep it, or keep its problem."""
         try:
             self._take(item)
         except InputError as error:
             self._reading.problems.append(str(error))
 
     def finish(self, nodes: Sequence[Manifest]) -> None:
-        """Expand the workloads, put everything in create order, add the namespaces that nothing declares."""
+        """Expand the workloads, put everything in create order, and add the namespaces that no file declares."""
         known = [convert(node, Node) for node in (*nodes, *self._reading.nodes)]
         for item in self._workloads:
             try:
@@ -162,7 +162,7 @@ class _Reader:
             self._reading.objects.append(manifest)
 
     def _normalised(self, item: Item) -> Manifest | None:
-        """Return the object under its current apiVersion, with name and namespace; None for kinds that are not read."""
+        """Return the object under its current apiVersion, with name and namespace, or None for an unknown kind."""
         body, where = item
         api_version, name = body.get("apiVersion"), body.get("kind")
         for field, value in (("apiVersion", api_version), ("kind", name)):

@@ -1,14 +1,14 @@
 """The public openb trace format (two CSV files: nodes and pods) as Kubernetes manifests.
 
-What has no native form is mapped, and the mapping loses something:
+Some of it has no native form, and the mapping loses information:
 
-- GPUs become one extended resource, `openb/gpu-milli`: a thousand for each GPU of a node, `num_gpu * gpu_milli` for a pod.
-  A share of a GPU has no native form. The sum over a node's GPUs is kept; on which GPU a pod sits is not, so two halves
-  on two GPUs look like one free GPU; the plugin DeviceFragmentation tells the GPUs apart again.
-- `model` becomes the node label `openb/gpu-model`; `gpu_spec` (`A|B`) becomes required node affinity on that label.
+- GPUs become one extended resource, `openb/gpu-milli`: a thousand for each GPU of a node, `num_gpu * gpu_milli` for a pod. A share of a GPU
+  has no native form. So the sum over a node's GPUs stays, but not the GPU of each pod. Two halves on two GPUs look like one free GPU. The
+  plugin DeviceFragmentation tells the GPUs apart again.
+- `model` becomes the node label `openb/gpu-model`. `gpu_spec` (`A|B`) becomes required node affinity on that label.
 - `qos` becomes the pod label `openb/qos`.
-- The trace does not say how many pods a node takes: every node takes `PODS_PER_NODE`.
-- Times are apart from the pods, for callers that want them: `read_times`. Phases are not used.
+- The trace does not tell how many pods a node takes, so every node takes `PODS_PER_NODE`.
+- `read_times` reads the times, apart from the pods. Phases are not used.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ def is_openb(text: str) -> bool:
 
 
 def read_nodes(text: str, file: str) -> list[Manifest]:
-    """Nodes of `openb_node_list_*.csv`, as one would POST them; raise `InputError` with file, line and column."""
+    """Return the nodes of `openb_node_list_*.csv` in the form of a POST. Raises `InputError` with file, line and column."""
     names = TraceNames("sn")
     return [_node(row, names) for row in trace_rows(text, file, NODE_COLUMNS)]
 
 
 def read_pods(text: str, file: str) -> list[Manifest]:
-    """Pods of `openb_pod_list_*.csv`, as one would POST them; raise `InputError` with file, line and column."""
+    """Return the pods of `openb_pod_list_*.csv` in the form of a POST. Raises `InputError` with file, line and column."""
     names = TraceNames("name")
     return [_pod(row, names) for row in trace_rows(text, file, POD_COLUMNS)]
 
 
 def is_node_list(text: str) -> bool:
-    """Whether this one of the two files of a trace is the one with the nodes."""
+    """Return whether this file of a trace's two files has the nodes."""
     return "sn" in header(text)
 
 
 def read_times(text: str, file: str) -> dict[str, TraceTimes]:
-    """By name of a pod, when it came and went; empty where the file has no times. Raises `InputError` with file, line and column."""
+    """Return when each pod came and left, by its name, if the file has times. Raises `InputError` with file, line and column."""
     if not set(TIME_COLUMNS) <= set(header(text)):
         return {}
     names = TraceNames("name")
@@ -71,7 +71,7 @@ def read_times(text: str, file: str) -> dict[str, TraceTimes]:
 
 
 def node_manifest(name: str, *, cpu_milli: int, memory_mib: int, gpus: int = 0, model: str = "") -> Manifest:
-    """Return a ready node with these resources; `gpus` are whole GPUs."""
+    """Return a ready node with these resources. `gpus` are whole GPUs."""
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "pods": str(PODS_PER_NODE)}
     if model:
@@ -85,7 +85,7 @@ def node_manifest(name: str, *, cpu_milli: int, memory_mib: int, gpus: int = 0, 
 def pod_manifest(
     name: str, *, cpu_milli: int, memory_mib: int, gpu_milli: int = 0, models: Sequence[str] = (), labels: Mapping[str, str]
 ) -> Manifest:
-    """Return a pod of one container; `gpu_milli` counts thousandths of a GPU, `models` are the GPU models it accepts."""
+    """Return a pod of one container. `gpu_milli` counts thousandths of a GPU, and `models` are the accepted GPU models."""
     devices = {GPU_MILLI: str(gpu_milli)} if gpu_milli else {}
     pod = trace_pod(name, {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", **devices}, devices, labels)
     if models:
@@ -154,7 +154,7 @@ def _models(row: TraceRow) -> list[str]:
 
 
 def is_gpu(resource: str) -> bool:
-    """Vendors' names have nothing else in common: `nvidia.com/gpu`, `gpu.intel.com/xe`."""
+    """Return whether a resource counts GPUs, such as `nvidia.com/gpu` or `gpu.intel.com/xe`. The names have no more in common."""
     return is_extended_resource(resource) and "gpu" in resource
 
 
@@ -164,5 +164,5 @@ def whole_gpus(resource: str, amount: float) -> float:
 
 
 def gpus_in(amounts: Mapping[str, int]) -> float:
-    """How many GPUs these amounts, by resource, come to."""
+    """Return the number of GPUs in these amounts by resource."""
     return sum(whole_gpus(resource, amount) for resource, amount in amounts.items() if is_gpu(resource))

@@ -1,4 +1,4 @@
-"""Is this pod (or pod template) one that the scheduler can read? Errors name the field as kubectl would."""
+"""The check that the scheduler can read a pod or a pod template. Errors name the field like kubectl."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUANTITY: Final = "a quantity of at least 0, such as 250m, 2 or 1.5Gi"
 
 
 def check_pod(body: Mapping[str, Any], where: str, prefix: str = "") -> Pod:
-    """Decode a pod and check the rules that the decoder does not have; `prefix` is the path of a template inside its workload."""
+    """Decode a pod and check further rules. `prefix` is the path of a template inside its workload."""
     pod = _decoded(body, Pod, where, prefix)
     if not pod.spec.containers:
         raise bad_field(f"{where}: {prefix}spec.containers", pod.spec.containers, "a list of at least one container")
@@ -70,7 +70,7 @@ def _describe(text: str, prefix: str, body: object) -> str:
 
 
 def _at(value: object, path: str) -> str:
-    """Return the value at a decoder's path, as a message shows it; empty where the path does not say which (`labels[...]`)."""
+    """Return the value at a decoder's path for a message, or nothing for an inexact path (`labels[...]`)."""
     for step in _STEP.findall(path):
         if isinstance(value, Mapping) and step in value:
             value = value[step]

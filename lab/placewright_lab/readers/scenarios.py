@@ -1,4 +1,4 @@
-"""Files to scenarios: manifests and traces. Of a trace, arrivals and departures are honoured."""
+"""Scenarios from files: manifests and traces. Arrivals and departures of a trace become changes."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from placewright_lab.simulation.scenario import Act, Happening, Scenario
 
 
 def read_scenario(paths: Sequence[Path], *, at_once: bool = False) -> Scenario:
-    """Return a scenario from manifests (files and folders) and traces (openb, DLRM); raise `InputError` for what cannot be used.
+    """Return a scenario from manifests (files and folders) and traces (openb, DLRM). Raises `InputError` for unusable input.
 
-    `at_once`: pods of a trace are there at the beginning, and stay.
+    With `at_once`, pods of a trace are there at the beginning, and stay.
     """
     sources = read_sources(paths)
     node_lists = [Path(source.name) for source in sources if openb.is_openb(source.text) and openb.is_node_list(source.text)]
     others = [Path(source.name) for source in sources if Path(source.name) not in node_lists]
     inputs = load_inputs(node_lists, others)
-    nodes = sorted(inputs.nodes, key=lambda node: str(node["metadata"]["name"]))  # as an API server lists them
+    nodes = sorted(inputs.nodes, key=lambda node: str(node["metadata"]["name"]))  # the order in which an API server lists them
     scenario = Scenario(", ".join(str(path) for path in paths), [*inputs.others, *nodes, *inputs.pods])
     return scenario if at_once else _with_times(scenario, [source for source in sources if Path(source.name) not in node_lists])
 
 
 def join(scenario: Scenario, more: Scenario) -> Scenario:
-    """Both in one, `more` after `scenario` where times are equal."""
+    """Return both in one, with the changes of `more` after the first ones of equal times."""
     return Scenario(
         f"{scenario.source}, {more.source}",
         [*scenario.objects, *more.objects],
@@ -40,7 +40,7 @@ def join(scenario: Scenario, more: Scenario) -> Scenario:
 
 
 def _with_times(scenario: Scenario, sources: Sequence[SourceText]) -> Scenario:
-    """Pods that have times are not there at the beginning: they come and go."""
+    """Make pods with times come and leave, instead of being there at the beginning."""
     times: dict[str, TraceTimes] = {}
     for source in sources:
         if openb.is_openb(source.text):

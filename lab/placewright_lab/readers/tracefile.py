@@ -1,4 +1,4 @@
-"""Traces in CSV files: rows with their place for messages, cells as numbers and names, and when a pod came and went."""
+"""Traces in CSV files: rows with their place for messages, cells as numbers and names, and the times of pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.bad_input import InputError, bad_field
 
-#: The default limit of a kubelet; traces do not say how many pods a node takes.
+#: A kubelet's default limit of pods on a node, because traces have no limit.
 PODS_PER_NODE: Final = 110
 #: The namespace of a trace's pods.
 NAMESPACE: Final = "default"
@@ -21,12 +21,12 @@ _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])
 
 
 class TraceTimes(NamedTuple):
-    """When a pod of the trace came and went, in seconds of the trace.
+    """The times of a pod, in seconds of the trace.
 
     Attributes:
-        created: when it came.
-        deleted: when it went, or None.
-        runs: for how long it ran; None for one that was never scheduled, or never went.
+        created: time at which it came.
+        deleted: time at which it left, or None.
+        runs: seconds for which it ran; None for a pod that was never scheduled, or never left.
     """
 
     created: int
@@ -35,18 +35,18 @@ class TraceTimes(NamedTuple):
 
 
 class TraceRow(NamedTuple):
-    """One line of a CSV file, with the facts that an error message needs."""
+    """One line of a CSV file, with its place for error messages."""
 
     file: str
     line: int
     cells: Mapping[str, str]
 
     def at(self, column: str) -> str:
-        """Where a cell is, for a message."""
+        """Return the place of a cell for a message."""
         return f"{self.file}: line {self.line}, column {column}"
 
     def number(self, column: str, *, least: int = 0, most: int = _LARGEST) -> int:
-        """Return a whole number from a cell; raise `InputError` on anything else."""
+        """Return a whole number from a cell. Raises `InputError` for other text."""
         text = self.cells[column].strip()
         value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else least - 1
         if not least <= value <= most:
@@ -54,14 +54,14 @@ class TraceRow(NamedTuple):
         return value
 
     def label_value(self, column: str, text: str) -> str:
-        """Text that is fit to be a label value; raise `InputError` when it is not."""
+        """Return text that can be a label's value. Raises `InputError` for other text."""
         if not _LABEL_VALUE.fullmatch(text):
             raise bad_field(self.at(column), text, "at most 63 letters, digits, '-', '_' and '.', as in a label")
         return text
 
 
 class TraceNames:
-    """Object names made of the trace's names, each used once."""
+    """Object names from the trace's names, each used once."""
 
     def __init__(self, column: str) -> None:
         self._column = column
@@ -85,7 +85,7 @@ def header(text: str) -> list[str]:
 
 
 def trace_rows(text: str, file: str, columns: Sequence[str]) -> Iterator[TraceRow]:
-    """Read the lines under the header; raise `InputError` where a column is missing or a line has more or fewer cells."""
+    """Read the lines under the header. Raises `InputError` for a missing column, or a line with more or fewer cells."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     wanted = "a first line with the columns " + ",".join(columns)
     try:
@@ -107,7 +107,7 @@ def trace_rows(text: str, file: str, columns: Sequence[str]) -> Iterator[TraceRo
 
 
 def trace_pod(name: str, requests: Mapping[str, str], limits: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, Any]:
-    """Return a pod of one container, as one would POST it."""
+    """Return a pod of one container in the form of a POST."""
     resources: dict[str, Any] = {"requests": dict(requests)}
     if limits:
         resources["limits"] = dict(limits)

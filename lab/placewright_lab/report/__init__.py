@@ -1,1 +1,1 @@
-"""A comparison as one page that needs nothing else: `page` renders it, `charts` lays its drawings out."""
+"""A comparison as one self-contained page. `page` renders it, and `charts` computes its drawings."""

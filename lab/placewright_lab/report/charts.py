@@ -1,7 +1,7 @@
-"""Drawings as numbers: where bars and lines go, in the units of an SVG's view box. Pure; the template writes them down.
+"""Drawings as numbers: the places of bars and lines, in the units of an SVG's view box. Pure; the template writes them.
 
-A drawing never says anything by colour alone: profiles have a drawing each with the profile's name above it, the two lines of a timeline
-differ in their dashes, and every bar has its number.
+Colour alone never has a meaning. Each profile has its own drawing with its name above it. The two lines of a timeline differ in their
+dashes, and every bar has its number.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ HEIGHT: Final = 160
 BINS: Final = 10
 _LEFT, _RIGHT, _TOP, _BOTTOM = 10, 10, 18, 22
 _INNER_WIDTH: Final = WIDTH - _LEFT - _RIGHT
-#: Height of the highest bar.
+#: Height of the tallest bar.
 FULL: Final = HEIGHT - _TOP - _BOTTOM
-#: More steps than there are points across a drawing show nothing.
+#: Number of steps. More steps than points across a drawing show nothing.
 _MOST_STEPS: Final = 300
 
 
 class Bar(NamedTuple):
-    """One bar; `label` is written above it, `says` is its meaning in words."""
+    """One bar. `label` is written above it, and `says` is its meaning in words."""
 
     x: float
     y: float
@@ -39,7 +39,7 @@ class Bar(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A word below the axis; `anchor` is an SVG `text-anchor`."""
+    """A word below the axis. `anchor` is an SVG `text-anchor`."""
 
     x: float
     text: str
@@ -48,7 +48,7 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many nodes are how full, under one profile; `summary` says it in words."""
+    """Numbers of nodes by their use, under one profile. `summary` is the same in words."""
 
     profile: str
     bars: tuple[Bar, ...]
@@ -88,7 +88,7 @@ def _distribution(resource: str, figures: Sequence[Figures]) -> Distribution:
 
 
 def _binned(shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Nodes that have promised more than they have count as full."""
+    """Count nodes by their use. A node whose requests exceed its capacity counts as full."""
     counts, _ = np.histogram(np.clip(shares, 0, 1), bins=BINS, range=(0, 1))
     return counts.astype(np.int64)
 
@@ -102,7 +102,7 @@ def _histogram(profile: str, counts: NDArray[np.int64], most: int) -> Histogram:
 def _bar(index: int, count: int, most: int) -> Bar:
     step = _INNER_WIDTH / BINS
     height = FULL * count / most if most else 0.0
-    height = max(height, 1.5) if count else 0.0  # one node among thousands can still be seen
+    height = max(height, 1.5) if count else 0.0  # one node among thousands stays visible
     says = f"{10 * index} to {10 * index + 10} %: {count} node{'s' if count != 1 else ''}"
     x = _LEFT + index * step
     return Bar(_short(x + 2), _short(_TOP + FULL - height), _short(step - 4), _short(height), str(count) if count else "", says)
@@ -113,7 +113,7 @@ def _percent_ticks() -> tuple[Tick, ...]:
 
 
 def courses(figures: Sequence[Figures]) -> tuple[Course, ...]:
-    """Queue and placements over virtual time; empty where everything happens in one moment."""
+    """Return queue and placements over virtual time, or nothing if everything happens in one moment."""
     ends = [float(each.timeline.at[-1]) for each in figures if len(each.timeline.at)]
     end = max(ends, default=0.0)
     if end <= 0:
@@ -139,7 +139,7 @@ def _thinned(line: Timeline) -> Timeline:
 
 
 def _path(at: NDArray[np.float64], values: NDArray[np.int64], end: float, top: int) -> str:
-    """Draw steps: a value holds until the next one."""
+    """Draw steps, in which a value holds until the next one."""
     return "".join(_steps(at, values, end, top))
 
 

@@ -1,6 +1,6 @@
-"""The content of a comparison as people read it: figures as texts, drawings as numbers, and lists that are cut.
+"""The content of a comparison for people: figures as texts, drawings as numbers, and lists that are cut.
 
-The page of HTML and the console's page are made from it, so that they say the same. It can be written as JSON and read again.
+The page of HTML and the console's page have the same content. It can be written as JSON and read again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from placewright_lab.figures.figures import Figures
 from placewright_lab.figures.rows import SHARE, moment_of, pending_by_reason, rows_of
 from placewright_lab.report.charts import HEIGHT, WIDTH, Course, Distribution, courses, distributions
 
-#: Of pods that move, of pods that wait, and of reasons: how many are named. `-o json` has them all beside the report.
+#: Number of named pods that move, of named pods that wait, and of reasons. `-o json` also has all of them.
 MOST_NAMED: Final = 200
-#: These groups of rows have a section of their own.
+#: Groups of rows with a section of their own.
 _DRAWN: Final = frozenset({"Pending, and why", "Share of the scores"})
 
 
@@ -43,8 +43,8 @@ class ShownRow(_Told, frozen=True):
 
     Attributes:
         texts: each profile's value.
-        differences: each profile's difference from the first; empty where there is none.
-        within_spread: the difference may be chance.
+        differences: each profile's difference from the first; empty if there is none.
+        within_spread: True if the difference may be chance.
     """
 
     label: str
@@ -61,14 +61,14 @@ class ShownGroup(_Told, frozen=True):
 
 
 class ShownReason(_Told, frozen=True):
-    """A reason why pods wait, and how many under each profile."""
+    """A reason why pods wait, and the number of pods under each profile."""
 
     what: str
     counts: tuple[int, ...]
 
 
 class ShownMessage(_Told, frozen=True):
-    """A message in full, and how many pods have one like it."""
+    """A message in full, and the number of pods with a similar one."""
 
     pods: int
     text: str
@@ -93,8 +93,8 @@ class PodList(_Told, frozen=True):
     """Pods as rows of three texts each.
 
     Attributes:
-        count: of all pods, more than the rows where the list is cut.
-        columns: their names.
+        count: number of all pods, more than the rows if the list is cut.
+        columns: names of the columns.
     """
 
     title: str
@@ -104,7 +104,7 @@ class PodList(_Told, frozen=True):
 
 
 class ProfileChange(_Told, frozen=True):
-    """The changes of pods under a profile, against the first one."""
+    """The changes of pods under a profile, compared with the first one."""
 
     profile: str
     summary: str
@@ -115,11 +115,11 @@ class ReportContent(_Told, frozen=True):
     """A comparison.
 
     Attributes:
-        seeds: all of them; drawings are of the first.
-        moment: at which nodes are looked at.
-        more_reasons: reasons that are left out.
-        most_pending: the highest number of pods that wait for one reason or for all, for the bars.
-        width, height: of the drawings.
+        seeds: all seeds; drawings are of the first.
+        moment: time at which nodes are looked at.
+        more_reasons: number of reasons that are left out.
+        most_pending: highest number of pods that wait for one reason or for all, as the scale of the bars.
+        width, height: size of the drawings.
     """
 
     source: str

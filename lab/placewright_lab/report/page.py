@@ -1,4 +1,4 @@
-"""A comparison as one HTML page: no scripts, nothing from the network, all text escaped. Equal comparisons give equal bytes."""
+"""A comparison as one HTML page, without scripts or requests to the network. All text is escaped. Equal comparisons give equal bytes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from placewright_console.pages.staticpages import static_pages
 from placewright_lab.figures.comparison import ProfileComparison
 from placewright_lab.report.content import MOST_NAMED, content_of
 
-#: The console's sheets, so that the page looks as the console does.
+#: The console's sheets, so that the page looks like the console.
 _SHEETS: Final = ("tokens.css", "style.css", "charts.css")
 
 
 def page_of(comparison: ProfileComparison) -> str:
-    """Return the whole page, to be written as UTF-8."""
+    """Return the whole page, for a file in UTF-8."""
     sheets = "".join(static_pages()[name].body.decode() for name in _SHEETS)
     template = _environment().get_template("page.html.j2")
-    # The sheets are files of the package, with no text of other people in them.
+    # The sheets are files of the package, without text of other people.
     return template.render(it=content_of(comparison), most_named=MOST_NAMED, sheets=Markup(sheets))  # noqa: S704
 
 
@@ -38,5 +38,5 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """Escape characters that reverse the direction of writing or hide text: a writer of pods chooses names and messages."""
+    """Escape characters that reverse the direction of writing or hide text, because strangers choose names and messages."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,1 +1,1 @@
-"""The scheduler without an API server: reading input, evaluating, replaying, comparing."""
+"""The scheduler without an API server: input, evaluation and simulations."""

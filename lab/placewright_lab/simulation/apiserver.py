@@ -1,7 +1,7 @@
-"""Replaces the API server, its controllers and its kubelets: takes the scheduler's writes, and shows them as watches would.
+"""Stand-in of the API server, its controllers and its kubelets. It takes the scheduler's writes, and shows them like watches.
 
-Everything happens at once: a pod runs as soon as it is bound, a victim is gone as soon as it is evicted. A scenario may say that pods take
-some seconds to become Ready.
+Everything happens at once: a pod runs after its binding, and a victim is gone after its eviction. A scenario may give pods some seconds to
+become Ready.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from placewright_lab.simulation.outcome import Fates
 from placewright_lab.simulation.volumewriter import identified
 
 Later = Callable[[float, Callable[[], None]], None]
-#: Pods that a kubelet read from a file of its own; no scheduler can place them elsewhere.
+#: Annotation of pods that a kubelet read from its own file. No scheduler can place them elsewhere.
 MIRROR: Final = "kubernetes.io/config.mirror"
 _RUNNING: Final = "Running"
 _READY: Final = (Condition(type="Ready", status="True"),)
@@ -35,14 +35,14 @@ class ApiServer:
     """The truth about the cluster, and the ports through which the scheduler changes it.
 
     Args:
-        begin: what time it is at second 0, in UTC.
-        durations, start_seconds: see `Scenario`.
-        later: do something at a later second.
-        changed: called whenever anything in the cluster changed.
+        begin: time at second 0, in UTC.
+        durations, start_seconds: fields of `Scenario`.
+        later: function that does something at a later second.
+        changed: function that hears of every change in the cluster.
 
     Attributes:
-        event_handlers: told of each event; to be set before the first one.
-        claims: makes claims to devices for pods, and frees them; likewise.
+        event_handlers: handlers of each event, set before the first one.
+        claims: writer that makes claims to devices for pods, and frees them; set before the first event.
     """
 
     event_handlers: ClusterEventHandlers
@@ -63,13 +63,13 @@ class ApiServer:
         self._writes = 0
 
     def knows(self, uid: str) -> bool:
-        """Whether there is such a pod."""
+        """Return whether the pod exists."""
         return uid in self._pods
 
     # --- changes by others --------------------------------------------------------------------------------------------------
 
     def put(self, item: Node | ClusterObject) -> None:
-        """Take in an object, but no pod, that came or changed."""
+        """Take in an object, except a pod, that came or changed."""
         self._changed()
         if isinstance(item, Node):
             self.event_handlers.node(item)
@@ -77,7 +77,7 @@ class ApiServer:
             self.event_handlers.cluster_object(identified(item))
 
     def remove(self, item: Node | ClusterObject) -> None:
-        """Remove an object, but no pod, that is gone."""
+        """Remove an object, except a pod, that is gone."""
         self._changed()
         if isinstance(item, Node):
             self.event_handlers.node_gone(NodeName(item.metadata.name))
@@ -85,7 +85,7 @@ class ApiServer:
             self.event_handlers.cluster_object_gone(item)
 
     def put_pod(self, pod: PodInfo) -> None:
-        """Take in a pod that came or changed; where it stands, and since when, are this server's own facts."""
+        """Take in a pod that came or changed. Its node, and the time since when it is there, stay this server's own facts."""
         known = self._pods.get(pod.uid)
         if known is not None and pod.uid in self._fates.by_uid:
             pod = _standing(pod, known)
@@ -124,7 +124,7 @@ class ApiServer:
         content = known.pod
         conditions = None if self._start_seconds else _READY
         status = replace(content.status, phase=_RUNNING, start_time=started, nominated_node_name="", conditions=conditions)
-        bound = known.on(node)  # faster than to derive it all anew
+        bound = known.on(node)  # faster than deriving it all again
         noted = replace(content.metadata, annotations={**(content.metadata.annotations or {}), **annotations})
         bound.pod = self._next(replace(content, metadata=noted, spec=replace(content.spec, node_name=node), status=status))
         self.event_handlers.unscheduled_pod_gone(bound)
@@ -141,7 +141,7 @@ class ApiServer:
             self._show(PodInfo(self._next(replace(known.pod, status=replace(known.pod.status, conditions=_READY))), known))
 
     async def patch(self, path: str, body: Mapping[str, Any], namespace: str) -> None:
-        """Take a plugin's patch, and change nothing: objects of plugins stay as the simulation begins with them."""
+        """Accept a plugin's patch, and change nothing. Objects of plugins stay in their first state."""
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
         """Let an extender bind the pod, and trust its answer."""
@@ -158,7 +158,7 @@ class ApiServer:
             self.remove_pod(victim.uid)
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
-        """Only its nomination is kept; the message is in its fate."""
+        """Keep only the nomination, because the pod's fate has the message."""
         if nominated_node is not None:
             self._nominate(pod.uid, nominated_node)
 
@@ -167,7 +167,7 @@ class ApiServer:
         self._nominate(pod.uid, NodeName(""))
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
-        """Keep nothing: its fate tells that a pod is given up."""
+        """Keep nothing, because the pod's fate tells that it is given up."""
 
     def _nominate(self, uid: str, node: NodeName) -> None:
         known = self._pods.get(uid)
@@ -183,7 +183,7 @@ class ApiServer:
     def _tell(self, known: PodInfo, status: PodStatus) -> None:
         pod = PodInfo(self._next(replace(known.pod, status=status)))
         self._pods[pod.uid] = pod
-        # The scheduler goes on before a watch shows its own write.
+        # The scheduler continues before a watch shows its own write.
         self._later(self._clock(), lambda: self._nominated(pod))
 
     def _next(self, content: Pod) -> Pod:
@@ -196,7 +196,7 @@ class ApiServer:
 
 
 def waiting(pod: PodInfo) -> PodInfo:
-    """Return the pod as it was before it was placed."""
+    """Return the pod in its state before it was placed."""
     content = pod.pod
     if not pod.node_name and content.status == _NEW:
         return pod
@@ -205,7 +205,7 @@ def waiting(pod: PodInfo) -> PodInfo:
 
 
 def _standing(pod: PodInfo, known: PodInfo) -> PodInfo:
-    """Return the pod as others describe it, but on its node in the simulation."""
+    """Return the pod as described by others, but on its node in the simulation."""
     content: Pod = pod.pod
     spec = replace(content.spec, node_name=known.node_name)
     was = known.pod.status

@@ -1,6 +1,6 @@
-"""The simulation's `ClaimWriter`: a claim is made, reserved, released and deleted at once, and devices are ready as they are allocated.
+"""The simulation's `ClaimWriter`. Claims are made, reserved, released and deleted at once, and allocated devices are ready.
 
-Claims from templates are as the sandbox's controller makes them. A pod that is gone or finished uses nothing; its own claims go with it.
+Claims from templates are like those of the sandbox's controller. A pod that is gone or finished uses nothing, and loses its own claims.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from placewright.scheduler.ports import Clock
 from placewright_lab.simulation.virtualtime import until
 
 TEMPLATE: Final = "ResourceClaimTemplate"
-#: First resourceVersion written here, beyond those of any recording: newer versions are larger, as an API server's.
+#: First resourceVersion of the simulation, above those of any recording, because newer versions are larger.
 _FIRST_VERSION: Final = 10**15
 
 
@@ -44,8 +44,9 @@ class InstantClaimWriter:
     """Implements the framework's `ClaimWriter`.
 
     Args:
-        show: tells the scheduler what an object is like now; `hide`: that it is gone.
-        tell: notes which claim serves the extended resources of the pod of a uid.
+        show: function that shows the scheduler an object's new state.
+        hide: function that tells the scheduler that an object is gone.
+        tell: function that notes the claim of the extended resources of the pod with a uid.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class InstantClaimWriter:
     # --- the controller's part ------------------------------------------------------------------------------------------------
 
     def template(self, manifest: Mapping[str, Any], where: str) -> None:
-        """From now on claims can be made from this ResourceClaimTemplate. Raises `InputError`."""
+        """Make claims from this ResourceClaimTemplate from now on. Raises `InputError`."""
         meta = manifest.get("metadata") or {}
         name = f"{meta.get('namespace') or 'default'}/{meta.get('name')}"
         try:
@@ -79,7 +80,7 @@ class InstantClaimWriter:
             raise bad_field(f"{where}: {TEMPLATE} {name}", str(problem), f"a valid {TEMPLATE}") from None
 
     def equipped(self, pod: PodInfo) -> PodInfo:
-        """Return the pod with the claims of its templates. Claims that exist are left alone, and so are entries without a template."""
+        """Return the pod with the claims of its templates. Existing claims and entries without a template stay unchanged."""
         known = {status.name for status in pod.pod.status.resource_claim_statuses or ()}
         made = [self._make(pod, entry) for entry in pod.pod.spec.resource_claims or () if entry.name not in known]
         found = [status for status in made if status is not None]
@@ -89,7 +90,7 @@ class InstantClaimWriter:
         return PodInfo(replace(pod.pod, status=replace(status, resource_claim_statuses=(*(status.resource_claim_statuses or ()), *found))))
 
     def pod_left(self, uid: str) -> None:
-        """Release the claims of a pod that is gone or finished, and delete claims made for it."""
+        """Release the claims of a pod that is gone or finished, and delete its own claims."""
         for claim in [claim for claim in self._table.values() if _made_for(claim, uid) or _named(claim, uid)]:
             shown = self._table.shown(claim.metadata.name, claim.metadata.namespace) or claim
             if _made_for(shown, uid):
@@ -112,7 +113,7 @@ class InstantClaimWriter:
     # --- the scheduler's writes -------------------------------------------------------------------------------------------------
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """Raise `ClaimError` for a claim that is gone, or in other hands."""
+        """Reserve the claim. Raises `ClaimError` for a claim that is gone, or in other hands."""
         current = self._current(claim)
         status = current.status
         if status.allocation is None and allocation is None:
@@ -132,7 +133,7 @@ class InstantClaimWriter:
         return written
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Fine when it is gone."""
+        """Release the claim, also one that is gone."""
         shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
         if shown is not None and shown.metadata.uid == claim.metadata.uid:
             freed = _freed(shown, {pod.uid}, deallocate=deallocate)
@@ -140,7 +141,7 @@ class InstantClaimWriter:
                 self._show(self._next(freed))
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """Named after how many were written before."""
+        """Create the claim, with the number of claims before in its name."""
         name = f"{generate_name}{self._writes:05}"
         meta = replace(claim.metadata, name=name, uid=f"{claim.metadata.namespace}/{name}")
         made = self._next(replace(claim, metadata=meta, status=ResourceClaimStatus()))
@@ -148,7 +149,7 @@ class InstantClaimWriter:
         return made
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Fine when it is gone."""
+        """Delete the claim, also one that is gone."""
         shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
         if shown is not None and shown.metadata.uid == claim.metadata.uid:
             self._hide(shown)
@@ -158,11 +159,11 @@ class InstantClaimWriter:
         self._tell(pod.uid, status)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
-        """As the real one, in virtual seconds."""
+        """Wait until a condition holds, in virtual seconds."""
         return await until(self._clock, done, seconds)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """Ignored: the simulation counts no waits."""
+        """Ignore the wait, because the simulation counts none."""
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` in a task of its own."""
@@ -171,7 +172,7 @@ class InstantClaimWriter:
         task.add_done_callback(self._beside.discard)
 
     def now(self) -> float:
-        """Virtual seconds after the scenario's beginning."""
+        """Return the virtual seconds since the scenario's beginning."""
         return self._begin + self._clock()
 
     def _current(self, claim: ResourceClaim) -> ResourceClaim:
@@ -187,7 +188,7 @@ class InstantClaimWriter:
 
 
 def without(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:
-    """Return the claim without these pods; if they were all it had, it has no devices, either."""
+    """Return the claim without these pods. A claim without any pod has no devices, either."""
     named = any(consumer.uid in uids for consumer in claim.status.reserved_for or ())
     return _freed(claim, uids, deallocate=True) if named else claim
 

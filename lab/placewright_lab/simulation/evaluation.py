@@ -1,4 +1,4 @@
-"""A profile's decision about one pod, and its reasons: the data behind `placewright evaluate`."""
+"""A profile's decision about one pod, and its reasons, for `placewright evaluate`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class NodeVerdict:
 
     Attributes:
         code: Success, Unschedulable or UnschedulableAndUnresolvable.
-        plugin, reasons: who rejected the node first, and why.
-        scores: by plugin, for a node that can hold the pod.
+        plugin, reasons: first plugin that rejected the node, and its reasons.
+        scores: scores by plugin, for a node that can hold the pod.
     """
 
     node: str
@@ -34,12 +34,12 @@ class NodeVerdict:
 
     @property
     def fits(self) -> bool:
-        """True when the node can hold the pod."""
+        """True if the node can hold the pod."""
         return self.code is Code.SUCCESS
 
     @property
     def total(self) -> int:
-        """Sum of weighted scores."""
+        """Sum of the weighted scores."""
         return sum(score.product for score in self.scores.values())
 
 
@@ -48,13 +48,13 @@ class Verdict:
     """The whole answer for one pod.
 
     Attributes:
-        gated: why the pod would not even be tried, or "".
-        nodes: one verdict a node, by name; empty when gated.
-        message: the no-fit message, or "".
-        prefilter_message: what PreFilter said when it rejected the pod everywhere.
-        nominated_node, victims: what preemption would do.
-        leaving: the victims in words, a group that leaves as a whole in one.
-        error: the error that ended the evaluation.
+        gated: reason why the scheduler would not try the pod, or "".
+        nodes: one verdict a node, by name; empty if gated.
+        message: message that the pod fits nowhere, or "".
+        prefilter_message: message of PreFilter if it rejected the pod everywhere.
+        nominated_node, victims: results of preemption.
+        leaving: victims in words, with one entry for a whole group.
+        error: error that ended the evaluation.
     """
 
     gated: str = ""
@@ -69,7 +69,7 @@ class Verdict:
 
     @property
     def best(self) -> tuple[str, ...]:
-        """Every node with the highest total; the scheduler would choose one of them at random."""
+        """Nodes with the highest total. The scheduler would choose one of them at random."""
         fitting = [verdict for verdict in self.nodes if verdict.fits]
         highest = max((verdict.total for verdict in fitting), default=0)
         return tuple(verdict.node for verdict in fitting if verdict.total == highest)

@@ -1,4 +1,4 @@
-"""The result of a simulation: for every pod its node and the time, or the reason for none; and the cluster at the end."""
+"""The result of a simulation: for every pod its node and the time, or the reason for none, and the cluster at the end."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Fate:
     """One pod that the profile had to place. Times are virtual seconds from the beginning.
 
     Attributes:
-        pod: as it was created.
-        created: when it came; 0 for pods that waited at the beginning.
-        node: where it is, or was when it left; None while it waits.
-        bound: when it got its node.
-        left: when it was deleted, finished or was preempted; None while it is there.
-        attempts: how often it was tried.
-        message: why it has no node, in kube-scheduler's words; empty for one that has.
-        plugins: who rejected it last.
-        score: total of its node; 0 where there was nothing to choose.
-        parts: each plugin's weighted part of it.
-        rejected: True once it was tried and got no node, also when it got one later.
-        preempted: True when it had to leave for another.
+        pod: the pod at its creation.
+        created: time of its creation; 0 for pods that waited at the beginning.
+        node: its node, also after it left; None while it waits.
+        bound: time of its binding.
+        left: time of its deletion, end or preemption; None while it is there.
+        attempts: number of attempts.
+        message: reason why it has no node, in kube-scheduler's words; empty for a pod with a node.
+        plugins: plugins that rejected it last.
+        score: total of its node; 0 if there was no choice.
+        parts: weighted part of each plugin in the total.
+        rejected: True after an attempt without a node, even if it got a node later.
+        preempted: True if it had to leave for another.
         preempted_others: keys of pods that had to leave for it.
-        given_up: True once it had waited longer than its profile's giveUpAfterSeconds, also when it got a node later.
+        given_up: True after it waited longer than giveUpAfterSeconds, even if it got a node later.
     """
 
     pod: PodInfo
@@ -62,16 +62,16 @@ class Outcome:
     """The result of one profile on a scenario.
 
     Attributes:
-        profile: its name, for people.
-        seed: of the choice among equally good nodes.
-        fates: by uid, in the order in which pods came.
-        cluster: as it stands at the end, pods that were there before included.
+        profile: name of the profile for people.
+        seed: seed of the choice among equally good nodes.
+        fates: fates by uid, in the order in which pods came.
+        cluster: cluster at the end, with all its pods.
         ended: virtual seconds at the end.
-        wall_seconds: what it took in fact.
-        evicted: uids of pods that were there at the beginning and had to leave for others.
-        passed_over: keys of pods that were left where they are, because none of the profiles is their scheduler: the ones that wait at the
-            end, and, where pods on nodes are placed anew, the ones on nodes.
-        plugin_failures: a sentence for each extension point at which a plugin failed. Figures of such an outcome say little.
+        wall_seconds: real seconds that it took.
+        evicted: uids of pods of the beginning that had to leave for others.
+        passed_over: keys of pods that stay where they are, because no profile has the name of their scheduler. These are pods that wait at
+            the end. If pods on nodes are placed anew, pods on nodes are among them.
+        plugin_failures: sentence for each extension point at which a plugin failed. Figures of such an outcome mean little.
     """
 
     profile: str
@@ -91,7 +91,7 @@ class Outcome:
         return _from_another_process, (self.profile, self.seed, self.fates, *known, rest)
 
     def placed(self) -> Iterator[Fate]:
-        """Pods that got a node, whether or not they have left it since."""
+        """Pods that got a node, even if they have left it since."""
         return (fate for fate in self.fates.values() if fate.node is not None)
 
     def pending(self) -> Iterator[Fate]:
@@ -100,7 +100,7 @@ class Outcome:
 
 
 def _objects(cluster: Cluster) -> Iterator[ClusterObject]:
-    """Yield the objects as assumed, as readers of the cluster see them."""
+    """Yield the assumed state of the objects, like the cluster's readers see it."""
     yield from cluster.objects.shown()
     yield from cluster.objects.devices.claims.values()
 
@@ -128,10 +128,10 @@ def _from_another_process(
 
 
 class Fates:
-    """Hears of pods that come and go, and of every attempt; an observer of the scheduler, and its recorder of events.
+    """Hears of pods that come and leave, and of every attempt, as observer and as recorder of events.
 
     Attributes:
-        by_uid: pods that are to be placed, in the order in which they came.
+        by_uid: pods to place, in the order in which they came.
         evicted: uids of other pods that had to leave.
     """
 
@@ -143,7 +143,7 @@ class Fates:
     # --- changes of the world -----------------------------------------------------------------------------------------------
 
     def came(self, pod: PodInfo) -> None:
-        """Note that a pod is to be placed."""
+        """Note that a pod wants a node."""
         self.by_uid[pod.uid] = Fate(pod, self._clock())
 
     def left(self, uid: str) -> None:
@@ -178,17 +178,17 @@ class Fates:
             fate.plugins = attempt.failure.unschedulable_plugins | attempt.failure.pending_plugins
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Ignored: a pod's attempts tell its history."""
+        """Do nothing, because a pod's attempts tell its history."""
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Note that a pod is given up. All other events are dropped: a simulation has no reader of events."""
+        """Note that a pod is given up, and drop all other events."""
         if reason == EVENT_REASON:
             self.by_uid[pod.uid].given_up = True
 
     # --- at the end ---------------------------------------------------------------------------------------------------------
 
     def explain(self, why: Callable[[PodInfo], tuple[str, str]]) -> None:
-        """Ask (message, plugin) for each pod that waits and was never tried."""
+        """Ask for the message and the plugin of each pod that waits and was never tried."""
         for fate in self.by_uid.values():
             if fate.pending and not fate.message:
                 message, plugin = why(fate.pod)

@@ -1,4 +1,4 @@
-"""The input of a simulation: a cluster, and the changes in it from then on."""
+"""The input of a simulation: a cluster, and its later changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Happening:
 
     Attributes:
         at: seconds after the beginning.
-        manifest: the object as it is then; of one that goes, at least kind, name, namespace and uid.
+        manifest: new state of the object; for a deleted one, at least kind, name, namespace and uid.
     """
 
     at: float
@@ -36,11 +36,11 @@ class Scenario:
     """One cluster and its future, the same for every profile that is tried on it.
 
     Attributes:
-        source: where it comes from, for people.
-        objects: at the beginning, in any order: nodes, pods with and without a node, volumes, and all others that placement reads.
-        happenings: in order of time.
-        durations: by uid of a pod, for how many seconds it runs once it is bound; pods that are not named run to the end.
-        start_seconds: from a pod's Binding until it is Ready.
+        source: origin of the scenario, for people.
+        objects: all objects at the beginning, in any order.
+        happenings: changes in the order of time.
+        durations: seconds for which bound pods run, by uid; other pods run to the end.
+        start_seconds: seconds from a pod's binding until it is Ready.
     """
 
     source: str

@@ -1,8 +1,8 @@
-"""Runs a profile on a cluster and its future: the scheduler's own engine, in virtual time.
+"""Runs a profile on a cluster and its future, with the scheduler's own engine, in virtual time.
 
-The scheduler's own queue, columns, event handlers, cycle, binding and preemption run in an event loop whose clock jumps from one event to
-the next; only the API server around them is ours. Decisions and bindings take no virtual time, so the next pod is decided when the last one
-is bound. Equal scenarios, profiles and seeds give equal outcomes.
+The scheduler's own queue, columns, event handlers, cycle, binding and preemption run. Only the API server around them is ours. The clock of
+the event loop jumps from one event to the next. Decisions and bindings take no virtual time, so the scheduler decides about the next pod
+right after a binding. Equal scenarios, profiles and seeds give equal outcomes.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.virtualtime import VirtualTimeLoop
 from placewright_lab.simulation.volumewriter import InstantVolumeWriter
 
-#: How often pods are looked for that have waited too long for an event, in seconds.
+#: Seconds between two looks for pods that have waited too long for an event.
 FLUSH_SECONDS: Final = 30.0
-#: When nothing has changed for so long, every waiting pod has been tried since: no other try can end differently.
+#: Seconds without a change after which every waiting pod has been tried again. No other attempt can end differently.
 PATIENCE_SECONDS: Final = MAX_UNSCHEDULABLE_SECONDS + 2 * FLUSH_SECONDS
-#: Nor when nothing has changed in so many tries for each pod that waits, however short the time.
+#: Number of attempts for each waiting pod that means the same, even in a short time.
 TRIES_PER_POD: Final = 10
 _LEAST_TRIES: Final = 1000
 _NO_DATE: Final = "2000-01-01T00:00:00Z"
@@ -59,8 +59,8 @@ _NO_DATE: Final = "2000-01-01T00:00:00Z"
 class Which(enum.StrEnum):
     """The pods that a simulation places.
 
-    PENDING: pods that have no node at the beginning, and pods that come later.
-    ALL: pods that have one, too, as if everything were created anew. Pods that a kubelet read from its own files stay.
+    PENDING: pods that have no node at the beginning, and pods that come later. ALL: pods on nodes, too, as if everything were created anew.
+    Pods that a kubelet read from its own files stay.
     """
 
     PENDING = "pending"
@@ -79,15 +79,14 @@ def simulate(
 ) -> Outcome:
     """Let profiles place a scenario's pods until nothing can change any more.
 
-    Several profiles serve each its scheduler name. A single one whose name no pod asks for is taken to be meant for all of them; other pods
-    that ask for another scheduler stay as they are. Extenders are not asked.
+    Several profiles each serve their scheduler name. A single profile serves all pods if no pod asks for its name. Pods of other schedulers
+    stay unchanged. The simulation does not ask extenders.
 
-    `together` are schedulerNames whose pods a single profile places besides its own, so that profiles of several names are held against
-    each other by the same pods.
+    `together` are further schedulerNames whose pods a single profile places. So profiles of several names are compared by the same pods.
 
-    `seed` is that of the choice among equally good nodes, as the operator's; `name` the outcome's, the first profile's where it is empty.
+    `seed` decides among equally good nodes, like the operator's. `name` is the name of the outcome, by default that of the first profile.
 
-    Raises `InputError` for an object that cannot be read, `RuntimeError` when called from a coroutine.
+    Raises `InputError` for an object that cannot be read, and `RuntimeError` if the caller is a coroutine.
     """
     began = time.perf_counter()
     _require_no_loop()
@@ -157,10 +156,10 @@ class Simulation:
         self._patience = PATIENCE_SECONDS + max((_stated_waits(profile) for profile in profiles), default=0.0)
 
     def outcome(self, profile: str, seed: int) -> Outcome:
-        """Return the result, once `run` has ended."""
+        """Return the result after `run` has ended."""
         self._fates.explain(self._why)
         for _, queued in self._queue.pods():
-            if queued.given_up_at is not None:  # reports keep a pace, and the end may come first
+            if queued.given_up_at is not None:  # reports have a rate limit, and the end may come first
                 self._fates.by_uid[queued.uid].given_up = True
         waiting_for_others = (queued.key for _, queued in self._queue.pods() if queued.uid not in self._fates.by_uid)
         passed_over = [*waiting_for_others, *self._left]
@@ -176,7 +175,7 @@ class Simulation:
         )
 
     def _written(self) -> Iterator[str]:
-        """Say whether a plugin wrote into an object of the beginning; of several plugins any may have."""
+        """Return a sentence if a plugin wrote into an object of the beginning. Any of several plugins may be the writer."""
         if self._shown is not None and (written := self._shown.written()):
             yield f"{'one of the plugins' if self._outsiders[1:] else 'plugin'} {', '.join(self._outsiders)}: {written}"
 
@@ -196,7 +195,7 @@ class Simulation:
                 break
             await self._wait(moment)
             self._act()
-        for task in self._under_way:  # they wait for something that never comes
+        for task in self._under_way:  # these wait for something that never comes
             task.cancel()
         for evaluator in evaluators:
             evaluator.runtime.close()
@@ -226,7 +225,7 @@ class Simulation:
         return None if evaluator is None else ProfilePolicy(evaluator.runtime)
 
     def _why(self, pod: PodInfo) -> tuple[str, str]:
-        """(message, plugin) for a pod that was never tried."""
+        """Return the message and the plugin for a pod that was never tried."""
         policy = self._policy(pod.scheduler_name)
         if policy is None or policy.paused:
             return "its profile is paused", ""
@@ -236,15 +235,15 @@ class Simulation:
     # --- changes ------------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Fill the cluster: nodes in the order given, then pods on nodes, then waiting pods, oldest first."""
+        """Fill the cluster: nodes in the given order, then pods on nodes, then waiting pods, the oldest first."""
         found = [read_object(manifest, self._scenario.source) for manifest in self._scenario.objects]
-        if self._outsiders:  # once for all calls: at every call, as in `evaluate`, it would take longer than the simulation
+        if self._outsiders:  # once for all calls, because a check of every call, like in `evaluate`, would take longer than the simulation
             self._shown = Snapshot(self._cluster, found)
         pods = [item for item in found if isinstance(item, PodInfo) and not item.finished]
         nodes = [item for item in found if isinstance(item, Node)]
         to_place = {pod.uid for pod in pods if self._to_place(pod)}
         self._begin_without_pods(found, to_place)
-        for node in nodes:  # their rows are drawn from where nodes are equally good
+        for node in nodes:  # the choice among equally good nodes draws their rows
             self._server.put(node)
         for pod in pods:
             if pod.uid not in to_place:
@@ -275,7 +274,7 @@ class Simulation:
         return self._is_movable(pod)
 
     def _is_movable(self, pod: PodInfo) -> bool:
-        """Whether a pod on a node would be placed anew, if its scheduler were one of the profiles'."""
+        """Return whether a profile would place a pod anew that is on a node."""
         mirror = MIRROR in (pod.pod.metadata.annotations or {})
         return self._which is Which.ALL and not mirror and not pod.terminating
 
@@ -309,7 +308,7 @@ class Simulation:
     # --- time ---------------------------------------------------------------------------------------------------------------
 
     async def _decide(self) -> None:
-        """Decide and bind, one after the other, as long as there is anything to decide now."""
+        """Decide and bind, one pod after the other, while there is any decision to make."""
         while not self._tired and (queued := self._queue.pop()) is not None:
             self._tries += 1
             self._scheduler.schedule_one(queued)
@@ -317,7 +316,7 @@ class Simulation:
 
     @property
     def _tired(self) -> bool:
-        """Whether nothing has changed for so long that no other try can end differently."""
+        """Return whether nothing has changed for so long that no other attempt can end differently."""
         too_often = self._tries > max(_LEAST_TRIES, TRIES_PER_POD * len(self._queue))
         return too_often or self._loop.time() > self._changed_at + self._patience
 
@@ -334,10 +333,10 @@ class Simulation:
         self._stirred.set()
 
     def _next_moment(self) -> float | None:
-        """When something happens that is known by now; bindings under way may be faster."""
+        """Return the time of the next known event. Bindings under way may be faster."""
         moments = [self._agenda[0][0]] if self._agenda else []
         alarm = self._queue.alarms.next
-        if alarm is not None and len(self._queue):  # time may help a pod that nothing in the cluster helps any more
+        if alarm is not None and len(self._queue):  # time may help a pod when no change in the cluster can
             moments.append(alarm)
         beat = self._next_beat()
         if not self._tired and self._loop.time() < beat <= self._changed_at + self._patience:
@@ -345,7 +344,7 @@ class Simulation:
         return min(moments, default=None)
 
     def _next_beat(self) -> float:
-        """When the queue has something to do by itself."""
+        """Return when the queue has something to do by itself."""
         backoff = self._queue.next_backoff_expiry
         lanes = [lane for lane in self._queue.profile_queues() if lane.open]
         waits = (queued.timestamp for lane in lanes for queued in lane.unschedulable if queued.given_up_at is None)
@@ -356,7 +355,7 @@ class Simulation:
         return min(flush, judged) if backoff is None else min(flush, judged, backoff)
 
     async def _wait(self, moment: float | None) -> None:
-        """Until then, or until a binding that is under way brings something."""
+        """Wait until then, or until a binding under way has an effect."""
         self._stirred.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(moment):
@@ -378,13 +377,13 @@ class Simulation:
             self._queue.flush_unschedulable()
 
     def _later(self, moment: float, act: Callable[[], None]) -> None:
-        """Run callbacks of one moment in the order in which they were scheduled."""
+        """Run callbacks of one moment in the order in which they were registered."""
         self._appointments += 1
         heapq.heappush(self._agenda, (moment, self._appointments, act))
 
 
 def _stated_waits(profile: ResolvedProfile) -> float:
-    """Seconds after which the profile's rules of preemption may still change their answer although nothing happens."""
+    """Return the seconds after which the profile's rules of preemption may change their answer without any event."""
     rules = profile.settings.preemption
     return 0.0 if rules is None else max(rules.wait_seconds, rules.min_run_seconds, MINUTE if rules.max_evictions_per_minute else 0.0)
 
@@ -397,7 +396,7 @@ def asked_for(scenario: Scenario) -> set[str]:
 
 
 def _begin(objects: Iterable[Manifest]) -> datetime:
-    """Return the latest creation there is: pods that start in the simulation start after all that run."""
+    """Return the latest creation. Pods that start in the simulation start later than all running pods."""
     dates = ((manifest.get("metadata") or {}).get("creationTimestamp") for manifest in objects)
     latest = max((date for date in dates if isinstance(date, str)), default=_NO_DATE)
     try:

@@ -1,4 +1,4 @@
-"""Many simulations of one scenario: other profiles, other seeds; as many at once as there are cores, and each as if it were alone."""
+"""Many simulations of one scenario, with other profiles or seeds. One process a core runs them, each as if it were alone."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import Which, simulate
 from placewright_lab.simulation.workprocesses import WorkProcesses, usable_cores
 
-#: Objects of all simulations together below which they run one after the other: a process takes about a second to start, and these do not.
+#: Number of objects of all simulations below which they run one after the other. That takes less than a process's start, about a second.
 _SMALL: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationRun:
-    """One of them.
+    """One simulation.
 
     Attributes:
-        name: for people.
-        profiles: that serve side by side.
+        name: name for people.
+        profiles: profiles that serve side by side.
     """
 
     name: str
@@ -36,7 +36,7 @@ class SimulationRun:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The common part of all simulations; each process gets it once.
+    """The common part of all simulations, which each process gets once.
 
     Attributes:
         together: schedulerNames whose pods a single profile places besides its own.
@@ -48,7 +48,7 @@ class Sweep:
     together: frozenset[str] = frozenset()
 
     def outcome(self, one: SimulationRun) -> Outcome:
-        """Return the outcome of one. Raises `PluginError` for a plugin whose call does not return: each retry would hang again."""
+        """Return the outcome of one simulation. Raises `PluginError` for a plugin that does not return, because a retry would hang, too."""
         profiles = tuple(resolve(profile, self.registry) for profile in one.profiles)
         with limited_calls():
             return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name, together=self.together)
@@ -56,7 +56,7 @@ class Sweep:
 
 @contextmanager
 def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | None = None) -> Iterator[Iterator[Outcome]]:
-    """Yield the outcomes in the simulations' order. `jobs` is a number of processes; if None, machine and scenario set it."""
+    """Yield the outcomes in the simulations' order. Without a number of processes `jobs`, machine and scenario decide."""
     count = jobs_for(sweep.scenario, len(simulations), jobs)
     if count == 1:
         yield map(sweep.outcome, simulations)
@@ -66,7 +66,7 @@ def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | 
 
 
 def jobs_for(scenario: Scenario, simulations: int, jobs: int | None) -> int:
-    """Return the number of processes for so many simulations: as asked for, or one a core where it pays."""
+    """Return the number of processes for so many simulations: the one that was asked for, or one a core if that pays."""
     if jobs is None:
         objects = len(scenario.objects) + len(scenario.happenings)
         jobs = 1 if objects * simulations < _SMALL else usable_cores()

@@ -1,7 +1,6 @@
-"""An event loop whose clock stands still while a task runs, and jumps to the next timer when all tasks wait.
+"""An event loop in virtual time. Its clock stands still while a task runs, and jumps to the next timer when all wait.
 
-Coroutines that wait for minutes, the scheduler's own among them, take no time at all, and the order in which they run depends on nothing
-outside. There is no I/O in such a loop.
+Coroutines that wait for minutes take no time at all. The order in which they run depends on nothing outside. Such a loop has no I/O.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _LOOK_SECONDS: Final = 1.0
 
 
 class _Jumping(selectors.SelectSelector):
-    """The selector of the event loop: it never waits."""
+    """The selector of the event loop, which never waits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,7 +22,7 @@ class _Jumping(selectors.SelectSelector):
         self.waiting: list[asyncio.Future[bool]] = []
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Let those run who wait for quiet; if there are none, let the time pass until the next timer."""
+        """Run the waiters for quiet. Without any, let the time pass until the next timer."""
         if timeout is not None and timeout <= 0:
             return []
         if self.waiting:
@@ -39,29 +38,29 @@ class _Jumping(selectors.SelectSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Begins at 0 seconds; to be given to `asyncio.Runner` as its `loop_factory`."""
+    """A loop that begins at 0 seconds, for the `loop_factory` of `asyncio.Runner`."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()
         super().__init__(self._jumping)
 
     def time(self) -> float:
-        """Virtual seconds."""
+        """Return the virtual seconds."""
         return self._jumping.now
 
     def jump_to(self, moment: float) -> None:
-        """Set the time exactly, to the last bit: a timer may ring a rounding error early. Never goes back."""
+        """Set the time exactly, because a timer may ring a rounding error early. It never goes back."""
         self._jumping.now = max(self._jumping.now, moment)
 
     async def quiet(self) -> bool:
-        """Return once all other tasks wait; False when they wait for ever, because no timer is set."""
+        """Return True once all other tasks wait, or False if they wait for ever without a timer."""
         future: asyncio.Future[bool] = self.create_future()
         self._jumping.waiting.append(future)
         return await future
 
 
 async def until(clock: Callable[[], float], done: Callable[[], bool], seconds: float) -> bool:
-    """Whether it is done within so many virtual seconds; looks once a second."""
+    """Return whether a condition holds within so many virtual seconds. It is tested once a second."""
     deadline = clock() + seconds
     while not done():
         if clock() >= deadline:

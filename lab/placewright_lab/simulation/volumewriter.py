@@ -1,7 +1,7 @@
-"""The simulation's `VolumeWriter`: a claim has its volume as soon as the scheduler has chosen the volume or the node.
+"""The simulation's `VolumeWriter`. A claim gets its volume right after the scheduler has chosen the volume or the node.
 
-Volumes are the ones that the sandbox's provisioner makes (`kubesandbox.controllers.provisioner`). Snapshots keep no topology of drivers, so
-volumes are in the zone of the node, and reached from there; without a zone label, from everywhere.
+Volumes come from the sandbox's provisioner (`kubesandbox.controllers.provisioner`). Snapshots keep no topology of drivers. So a volume is
+in the zone of its node, and reached from there. Without a zone label, all nodes reach it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class InstantVolumeWriter:
         return self._complete(claim, volume.metadata.name)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
-        """As the real one, in virtual seconds."""
+        """Wait until a condition holds, in virtual seconds."""
         return await until(self._clock, done, seconds)
 
     def _made(self, claim: PersistentVolumeClaim, place: Place) -> PersistentVolume:
@@ -84,13 +84,13 @@ class InstantVolumeWriter:
         return bound
 
     def _next(self, item: T) -> T:
-        """With a resourceVersion that it never had."""
+        """Return the object with a new resourceVersion."""
         self._writes += 1
         return replace(item, metadata=replace(item.metadata, resource_version=f"simulated-volume-{self._writes}"))
 
 
 def identified(item: ClusterObject) -> ClusterObject:
-    """Claims that people write have no uid; their volumes name them by it."""
+    """Return the claim with a uid, because volumes name claims by uid and people write claims without one."""
     if isinstance(item, PersistentVolumeClaim) and not item.metadata.uid:
         meta = item.metadata
         namespace = meta.namespace or "default"

@@ -1,6 +1,6 @@
-"""Runs work in processes of its own: each gets the common part once, then one item after the other, and gives back results.
+"""Work in processes of its own. Each gets the common part once, then one item after the other, and gives back results.
 
-Simulations share nothing, so that as many run at once as the machine has cores, and each result is what it would be alone.
+Simulations share nothing. So the machine runs one a core, and each has the same result as alone.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ Found = TypeVar("Found")
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # neither macOS nor Windows has it
+    except AttributeError:  # macOS and Windows do not have it
         return os.cpu_count() or 1
 
 
 class WorkProcesses(Generic[Given, Found]):
-    """A context in which work is done side by side. The processes end with it, also in the middle of their work.
+    """A context for parallel work. The processes end with it, also in the middle of their work.
 
-    A process that an interrupt from the terminal reaches passes it over: its parent decides.
+    A process ignores an interrupt from the terminal, because its parent decides.
     """
 
     def __init__(self, work: Callable[[Given], Found], count: int) -> None:
-        """`work`: what is done with each thing that is given; sent to each process with all that it needs, so that it has to pickle."""
-        # Not forked: a copy of a process with threads may never get on.
+        """Take the `work` to do with each item. It is pickled and sent to each process with everything that it needs."""
+        # We do not fork, because a copy of a process with threads may hang.
         context = get_context("spawn")
         self._connections: list[Connection] = []
         self._processes: list[BaseProcess] = []
@@ -48,7 +48,7 @@ class WorkProcesses(Generic[Given, Found]):
             process = context.Process(target=_serve, args=(theirs, work), daemon=True)
             with _interrupts_ignored():
                 process.start()
-            theirs.close()  # that the process has died shows when no other process holds its end
+            theirs.close()  # we notice the death of the process only if no other process holds its end
             self._connections.append(ours)
             self._processes.append(process)
 
@@ -63,7 +63,7 @@ class WorkProcesses(Generic[Given, Found]):
             connection.close()
 
     def results(self, several: Sequence[Given]) -> Iterator[Found]:
-        """Yield the results, in order. Raises `InputError` for a fault of the input, `RuntimeError` when a process dies."""
+        """Yield the results in order. Raises `InputError` for a fault of the input, and `RuntimeError` if a process dies."""
         left = iter(enumerate(several))
         busy: dict[Connection, int] = {}
         found: dict[int, Found] = {}
@@ -80,7 +80,7 @@ class WorkProcesses(Generic[Given, Found]):
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Make child processes ignore interrupts from the start; reading a large scenario takes seconds. Only a main thread can do that."""
+    """Make child processes ignore interrupts from their start, because they read a scenario for seconds. It needs the main thread."""
     if current_thread() is not main_thread():
         yield
         return
@@ -119,5 +119,5 @@ def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
         try:
             answer = work(given)
         except (InputError, PluginError) as error:
-            answer = InputError(str(error))  # they hold objects that cannot be pickled
+            answer = InputError(str(error))  # its objects cannot be pickled
         connection.send(answer)
