@@ -25,7 +25,7 @@ DEADLINE = 15.0
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. `body` is decoded JSON, or text where it is none."""
+    """One answer. `body` is decoded JSON, or text if it is no JSON."""
 
     status: int
     body: Any
@@ -33,12 +33,12 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
     def expect(self, *codes: int) -> Object:
-        """The body; fails with the server's words when the code is another."""
+        """Return the body. Fail with the server's words if the code is another."""
         assert self.status in codes, f"expected {codes}, got {self.status}: {self.body}"
         return self.body  # type: ignore[no-any-return]
 
     def refused(self, code: int, reason: str = "") -> str:
-        """The message of a refusal with this code (and reason)."""
+        """Return the message of a refusal with this code (and reason)."""
         body = self.expect(code)
         assert body["kind"] == "Status", body
         assert body["status"] == "Failure", body
@@ -54,26 +54,26 @@ class Watch:
         self.status = response.status
 
     async def next(self) -> Object:
-        """The next event; fails when the stream ends or nothing comes within the deadline."""
+        """Return the next event. Fail if the stream ends or no event comes within the deadline."""
         event = await self.next_or_end()
         assert event is not None, "the stream ended"
         return event
 
     async def next_or_end(self) -> Object | None:
-        """The next event, or None at the end of the stream."""
+        """Return the next event, or None at the end of the stream."""
         async with asyncio.timeout(DEADLINE):
             line = await self._response.content.readline()
         return json.loads(line) if line else None
 
     async def until(self, kind: str) -> Object:
-        """The next event of this type, whatever comes before it."""
+        """Return the next event of this type, and drop all before it."""
         while True:
             event = await self.next()
             if event["type"] == kind:
                 return event
 
     async def names(self, count: int) -> list[tuple[str, str]]:
-        """The next events as (type, name of the object)."""
+        """Return the next events as (type, name of the object)."""
         events = [await self.next() for _ in range(count)]
         return [(event["type"], event["object"]["metadata"]["name"]) for event in events]
 
@@ -105,7 +105,7 @@ class Client:
     async def request(
         self, method: str, path: str, body: object = None, content_type: str = JSON, accept: str = JSON, **query: object
     ) -> Answer:
-        """One request; `query` values are sent as text."""
+        """Make one request, with `query` values as text."""
         data = None if body is None else body if isinstance(body, (str, bytes)) else json.dumps(body)
         headers = {"Accept": accept, **({"Content-Type": content_type} if data is not None else {})}
         parameters = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in query.items()}

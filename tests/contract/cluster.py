@@ -25,12 +25,14 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Server:
-    """A client, and what may be asked of its server beyond the Kubernetes API.
+    """A client, and the server's powers beyond the Kubernetes API.
 
-    `minor` is the server's minor version; `real` says that it is no sandbox. `compact` makes the server forget its
-    history, so that old versions get 410; it is None where that cannot be asked for. `provoke_bookmarks` hurries
-    bookmarks along where it can. `tells_progress` is False with an etcd that cannot say how far it is (before 3.4.31 and
-    3.5.13), from which an API server streams no lists.
+    Attributes:
+        minor: minor version of the server.
+        compact: function that makes the server forget its history, so that old versions get 410; None if there is no such way.
+        provoke_bookmarks: function that hurries bookmarks along if it can.
+        real: False for the sandbox.
+        tells_progress: False with an etcd that cannot report its progress (before 3.4.31 and 3.5.13); then an API server streams no lists.
     """
 
     client: Client
@@ -48,25 +50,32 @@ class Cluster(Server):
     namespace: str = ""
 
     def path(self, plural: str, *rest: str, group: str = "", version: str = "v1") -> str:
-        """The path of a namespaced collection, or of what is below it."""
+        """Return the path of a namespaced collection, or of an object in it."""
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
         return "/".join([root, "namespaces", self.namespace, plural, *rest])
 
     def needs(self, minor: int, what: str) -> None:
-        """Skips the test on servers older than 1.`minor`."""
+        """Skip the test on servers older than 1.`minor`."""
         if self.minor < minor:
             not_on_this_server(f"{what} came with Kubernetes 1.{minor}, and it is 1.{self.minor}")
 
     async def create(self, plural: str, body: Object, **place: str) -> Object:
-        """Creates an object in the test's namespace."""
+        """Create an object in the test's namespace."""
         return (await self.client.post(self.path(plural, **place), body)).expect(201)
 
+    async def refusal(self, path: str, body: Object) -> str:
+        """Post an invalid object. Return the message of its refusal."""
+        answer = await self.client.post(path, body)
+        if answer.status == 201:
+            await self.client.delete(f"{path}/{body['metadata']['name']}")
+        return answer.refused(422, "Invalid")
+
     async def read(self, plural: str, name: str, **place: str) -> Object:
-        """Reads an object in the test's namespace."""
+        """Read an object in the test's namespace."""
         return (await self.client.get(self.path(plural, name, **place))).expect(200)
 
     async def eventually(self, check: Callable[[Object], Any], path: str, accept: tuple[int, ...] = (200,)) -> Object:
-        """Reads `path` until `check` holds of the answer; fails at the deadline with the last one."""
+        """Read `path` until `check` holds for the answer. Fail at the deadline with the last one."""
         body: Object = {}
         try:
             async with asyncio.timeout(DEADLINE):
@@ -80,12 +89,12 @@ class Cluster(Server):
             raise AssertionError(f"not in time: {body}") from None
 
     def unique(self, name: str) -> str:
-        """A name for something that lives outside the namespace."""
+        """Return a name for an object outside the namespace."""
         return f"{name}-{self.namespace.rpartition('-')[2]}"
 
 
 def client_from(kubeconfig: Path) -> Client:
-    """A client for the current context of a kubeconfig: token or client certificate."""
+    """Return a client for the current context of a kubeconfig: token or client certificate."""
     content = yaml.safe_load(kubeconfig.read_text())
     named = next(each["context"] for each in content["contexts"] if each["name"] == content["current-context"])
     cluster = next(each["cluster"] for each in content["clusters"] if each["name"] == named["cluster"])
@@ -112,7 +121,7 @@ def _bytes(source: Object, name: str, kubeconfig: Path) -> bytes:
 
 @asynccontextmanager
 async def within_namespace(server: Server) -> AsyncIterator[Cluster]:
-    """The server with a namespace for one test, gone (or going) afterwards."""
+    """Yield the server with a namespace for one test, which is deleted afterwards."""
     namespace, client = f"contract-{secrets.token_hex(4)}", server.client
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     (await client.post("/api/v1/namespaces", body)).expect(201)

@@ -37,7 +37,7 @@ IDLE = KubeletTimes(start=3600.0, end=3600.0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The server lives in the loop in which it was started, so all tests of it run there."""
+    """Run all tests in the loop in which the server was started, because it lives there."""
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server(control_plane: ControlPlane | None) -> AsyncIterator[Server]:
-    """The cluster of KUBECONFIG_E2E, else (with `--real`) a control plane of ours, else a sandbox."""
+    """Yield the cluster of KUBECONFIG_E2E, or (with `--real`) a control plane of ours, or a sandbox."""
     kubeconfig = os.environ.get("KUBECONFIG_E2E")
     if kubeconfig:
         async with client_from(Path(kubeconfig)) as client:
@@ -61,9 +61,9 @@ async def server(control_plane: ControlPlane | None) -> AsyncIterator[Server]:
 
 @pytest.fixture(scope="session")
 def alpha_plane(control_plane: ControlPlane | None) -> Iterator[ControlPlane | None]:
-    """A second control plane, with the gates that tests need and every version of every API; None where there is not even a first one.
+    """Yield a second control plane, with the gates for tests and every version of every API, or None without a first one.
 
-    It is started for the first test that asks. Before 1.33 it is not, and the skipped tests say so.
+    The first test that asks starts it. Before 1.33 there is none, and the skipped tests say so.
     """
     if control_plane is None:
         yield None
@@ -77,7 +77,7 @@ def alpha_plane(control_plane: ControlPlane | None) -> Iterator[ControlPlane | N
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def gated_server(server: Server, alpha_plane: ControlPlane | None) -> AsyncIterator[Server]:
-    """The server with alpha gates; the sandbox and the cluster of KUBECONFIG_E2E are as they are."""
+    """Yield the server with alpha gates. The sandbox and the cluster of KUBECONFIG_E2E stay unchanged."""
     if alpha_plane is None:
         yield server
         return
@@ -87,27 +87,27 @@ async def gated_server(server: Server, alpha_plane: ControlPlane | None) -> Asyn
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def gated(gated_server: Server) -> AsyncIterator[Cluster]:
-    """For tests of what is alpha: the server with alpha gates, and a namespace for one test."""
+    """Yield the server with alpha gates, and a namespace for one test."""
     async with within_namespace(gated_server) as found:
         yield found
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def cluster(server: Server) -> AsyncIterator[Cluster]:
-    """The server, and a namespace for one test."""
+    """Yield the server, and a namespace for one test."""
     async with within_namespace(server) as found:
         yield found
 
 
 async def minor_of(client: Client) -> int:
-    """The server's minor version."""
+    """Return the server's minor version."""
     version = (await client.get("/version")).expect(200)
     return int(str(version["minor"]).rstrip("+"))
 
 
 @cache
 def tells_progress(etcd: Path) -> bool:
-    """Whether API servers trust this etcd to say how far its watches are; they go by its version."""
+    """Return whether API servers trust this etcd's reports of progress, which depends on its version."""
     said = subprocess.run([etcd, "--version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"etcd Version: (\d+)\.(\d+)\.(\d+)", said)
     assert found is not None, said
@@ -116,7 +116,7 @@ def tells_progress(etcd: Path) -> bool:
 
 
 def forget(control_plane: ControlPlane) -> None:
-    """Both memories go: etcd's by compaction, the watch cache by a restart, for it outlives a compaction."""
+    """Clear both memories: etcd's by compaction, and the watch cache, which outlives it, by a restart."""
     kill_api_server(control_plane)
     forget_history(control_plane)
     control_plane.start_api_server()

@@ -62,7 +62,7 @@ class Robot:
         return bool(answer.expect(201)["status"]["allowed"])
 
     def cannot(self, verb: str, resource: str, group: str = "", *, everywhere: bool = False) -> str:
-        """How a refusal ends."""
+        """Return the end of a refusal."""
         where = "at the cluster scope" if everywhere else f'in the namespace "{self.cluster.namespace}"'
         return f'is forbidden: User "{self.name}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
 
@@ -74,7 +74,7 @@ def rule(resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = 
 
 @asynccontextmanager
 async def made_robot(cluster: Cluster) -> AsyncIterator[Robot]:
-    """A robot; its rights go with it."""
+    """Yield a robot. Its rights are deleted with it."""
     await cluster.create("serviceaccounts", ACCOUNT)
     async with Client(cluster.client.server, cluster.client._context, await token_of(cluster, "robot")) as client:
         yield Robot(cluster, client)

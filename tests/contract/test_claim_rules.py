@@ -38,13 +38,6 @@ async def _enough(cluster: Cluster) -> AsyncIterator[None]:
     yield
 
 
-async def refusal(cluster: Cluster, path: str, body: Object) -> str:
-    answer = await cluster.client.post(path, body)
-    if answer.status == 201:
-        await cluster.client.delete(f"{path}/{body['metadata']['name']}")
-    return answer.refused(422, "Invalid")
-
-
 def expression(text: str) -> Object:
     return {"cel": {"expression": text}}
 
@@ -113,12 +106,12 @@ async def test_a_claim_is_refused_for_each_of_its_faults(cluster: Cluster) -> No
 
 async def test_a_claim_in_an_ordinary_namespace_asks_for_no_devices_in_use(cluster: Cluster) -> None:
     why = "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace"
-    assert why in await refusal(cluster, claims_path(cluster), a_claim("it", request(adminAccess=True)))
+    assert why in await cluster.refusal(claims_path(cluster), a_claim("it", request(adminAccess=True)))
 
 
 async def test_a_template_is_refused_for_what_a_claim_would_be(cluster: Cluster) -> None:
     path = cluster.path("resourceclaimtemplates", group=GROUP)
-    assert f'spec.spec.devices.requests[0].name: Invalid value: "A": {LABEL}' in await refusal(cluster, path, template("it", request("A")))
+    assert f'spec.spec.devices.requests[0].name: Invalid value: "A": {LABEL}' in await cluster.refusal(path, template("it", request("A")))
 
 
 async def test_every_fault_of_an_object_is_named(cluster: Cluster) -> None:

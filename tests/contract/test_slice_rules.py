@@ -32,13 +32,6 @@ async def _enough(cluster: Cluster) -> AsyncIterator[None]:
     yield
 
 
-async def refusal(cluster: Cluster, path: str, body: Object) -> str:
-    answer = await cluster.client.post(path, body)
-    if answer.status == 201:
-        await cluster.client.delete(f"{path}/{body['metadata']['name']}")
-    return answer.refused(422, "Invalid")
-
-
 # --- slices ------------------------------------------------------------------------------------------------------------------
 
 
@@ -100,7 +93,7 @@ async def test_an_amount_that_is_none_is_no_slice(cluster: Cluster) -> None:
     ],
 )
 async def test_a_class_is_refused_for(cluster: Cluster, spec: Object, why: str) -> None:
-    assert why in await refusal(cluster, shared_path("deviceclasses"), device_class(cluster.unique("it"), **spec))
+    assert why in await cluster.refusal(shared_path("deviceclasses"), device_class(cluster.unique("it"), **spec))
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,13 @@ class Attack:
     """One attack.
 
     Attributes:
-        begin: a context; it is entered when everything is in the API server.
-        most: MiB that the operator may have had resident at its end.
-        devices: of each node.
-        nodes: at least so many, where the harm grows with them.
-        promised: seconds of the operator's processor time in which each healthy pod is placed. The clock's seconds are more on a machine
-            that does other work. An attack lasts until all are placed, so pods that only wait fail the test, too.
+        begin: context that is entered after everything is in the API server.
+        most: MiB of the operator's resident memory at the end, at most.
+        devices: number of devices of each node.
+        nodes: least number of nodes, if the harm grows with them.
+        promised: seconds of the operator's processor time within which each healthy pod is placed. The clock shows more seconds on a
+            machine
+            with other work. An attack lasts until all are placed, so the test also fails for pods that only wait.
     """
 
     begin: Begin

@@ -66,7 +66,7 @@ _PORT: Final = re.compile(r"HTTPS on \S+, port (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """A healthy pod that was placed: how long it waited, in seconds of the clock and of the operator's processor time."""
+    """A healthy pod that was placed, and its wait in seconds of the clock and of the operator's processor time."""
 
     name: str
     seconds: float
@@ -81,7 +81,7 @@ class Memory(NamedTuple):
 
 
 class Siege:
-    """What an attack may use, and what is looked at meanwhile."""
+    """The means of an attack, and the observations during it."""
 
     def __init__(self, api: Api, operator: Process, log: Path) -> None:
         self.api = api
@@ -95,7 +95,7 @@ class Siege:
 
     @property
     def exit_code(self) -> int | None:
-        """None while the operator runs."""
+        """Exit code; None while the operator runs."""
         return self._operator.returncode
 
     @property
@@ -108,7 +108,7 @@ class Siege:
 
     @property
     def peak(self) -> float:
-        """The most memory that was resident, MiB."""
+        """Highest resident memory, MiB."""
         with contextlib.suppress(OSError):
             (line,) = (each for each in Path(f"/proc/{self._operator.pid}/status").read_text().splitlines() if each.startswith("VmHWM"))
             return int(line.split()[1]) / 1024
@@ -116,7 +116,7 @@ class Siege:
 
     @property
     def resident(self) -> float:
-        """Memory that is resident now, MiB."""
+        """Resident memory now, MiB."""
         (line,) = (each for each in Path(f"/proc/{self._operator.pid}/status").read_text().splitlines() if each.startswith("VmRSS"))
         return int(line.split()[1]) / 1024
 
@@ -159,7 +159,7 @@ class Siege:
     # --- what attacks do ---
 
     def name(self, of: str) -> str:
-        """One that no object has."""
+        """Return a new name."""
         return f"{of}-{next(self._names)}"
 
     def pod(self, of: str = "pod", *, scheduler: str = SCHEDULER, meta: Object | None = None, **spec: Any) -> Object:
@@ -170,7 +170,7 @@ class Siege:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}
 
     async def create(self, path: str, bodies: Iterable[Object]) -> list[str]:
-        """Create them all; the names of those that the API server lets through."""
+        """Create them all. Return the names of those that the API server accepts."""
         slots = asyncio.Semaphore(_CREATING_AT_ONCE)
 
         async def one(body: Object) -> str:
@@ -183,13 +183,13 @@ class Siege:
         return [name for name in await asyncio.gather(*(one(body) for body in bodies)) if name]
 
     async def pods(self, bodies: Iterable[Object]) -> list[str]:
-        """Create pods; an attack of which the API server lets nothing through is none."""
+        """Create pods. Fail if the API server accepts none, because that is no attack."""
         made = await self.create(PODS.format(HOSTILE), bodies)
         assert made, "the API server refuses all of it"
         return made
 
     async def delete_pod(self, name: str) -> None:
-        """At once."""
+        """Delete a pod at once."""
         await self.api.delete(f"{PODS.format(HOSTILE)}/{name}")
 
     async def node_names(self) -> list[str]:
@@ -198,7 +198,7 @@ class Siege:
 
     @asynccontextmanager
     async def storm(self, a_second: float, act: Callable[[int], Any]) -> AsyncIterator[None]:
-        """Do something again and again, so many times a second as far as the API server takes it; what it refuses is passed over."""
+        """Do something again and again, at most so many times a second. Ignore the API server's refusals."""
 
         async def blow() -> None:
             loop = asyncio.get_running_loop()
@@ -228,7 +228,7 @@ class Tenant:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        """Pods are created while this is open."""
+        """Create pods while this is open."""
         watching = asyncio.create_task(self._siege.api.watch(PODS.format(INNOCENT), self._heard), name="watch of healthy pods")
         creating = asyncio.create_task(self._create(), name="healthy pods")
         try:
@@ -239,13 +239,13 @@ class Tenant:
             await asyncio.gather(watching, creating, return_exceptions=True)
 
     def begin_anew(self) -> None:
-        """Those that were placed until now count no more."""
+        """Forget the pods that were placed until now."""
         for name in self.waited:
             del self._made[name]
         self.waited.clear()
 
     async def until_placed(self, more: int) -> None:
-        """Until so many pods, made from now on, have a node. Raises where the operator ends, or one waits for longer than `DEADLINE`."""
+        """Return when so many new pods have a node. Raises if the operator ends, or if one waits for longer than `DEADLINE`."""
         known = set(self._made)
         try:
             async with asyncio.timeout(DEADLINE):

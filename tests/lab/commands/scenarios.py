@@ -13,7 +13,7 @@ PODS = 6
 
 
 def scenario_file(folder: Path, *, pods: int = PODS, cpu: str = "1") -> Path:
-    """Four nodes of four CPUs; pods that fit on each."""
+    """Write four nodes of four CPUs, and pods that fit on each."""
     path = folder / "scenario.json"
     items = [*map(_node, range(NODES)), *(_pod(i, cpu) for i in range(pods))]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -21,7 +21,7 @@ def scenario_file(folder: Path, *, pods: int = PODS, cpu: str = "1") -> Path:
 
 
 def profile_file(folder: Path, name: str, **spec: Any) -> Path:
-    """A profile for pods that name no scheduler."""
+    """Write a profile for pods that name no scheduler."""
     path = folder / f"{name}.json"
     kind = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}}
     path.write_text(json.dumps({**kind, "spec": {"schedulerName": "default-scheduler", **spec}}))

@@ -16,7 +16,7 @@ from placewright_lab.commands.comparisonoutput import escaped
 
 @pytest.fixture(name="words")
 def _words(tmp_path: Path) -> list[str]:
-    """Spreading against packing."""
+    """Return a command that compares spreading with packing."""
     one, two = profile_file(tmp_path, "plain"), profile_file(tmp_path, "packing", preset="bin-packing")
     return ["compare", "-f", str(scenario_file(tmp_path)), "--profile", str(one), "--profile", str(two)]
 
@@ -144,7 +144,7 @@ def test_profiles_that_differ_in_whom_they_displace_are_told_apart(tmp_path: Pat
 
 
 def of_two_teams(folder: Path) -> str:
-    """Two pods of team a, three of team b, all on a node, and one of neither."""
+    """Make two pods of team a, three of team b, all on a node, and one of neither."""
     owners = ["a", "a", "b", "b", "b", "elsewhere"]
     pods = [kit.pod(f"p{i}", cpu="100m").on("n0").scheduler(owner).manifest for i, owner in enumerate(owners)]
     (folder / "teams.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [kit.node("n0").manifest, *pods]}))

@@ -17,7 +17,7 @@ SEEDS = 4
 
 @pytest.fixture(name="words")
 def _words(tmp_path: Path) -> list[str]:
-    """Two profiles of which the second differs in name alone, and one that packs."""
+    """Return a command with two profiles that differ only in name, and one that packs."""
     files = [profile_file(tmp_path, "plain"), profile_file(tmp_path, "same"), profile_file(tmp_path, "packing", preset="bin-packing")]
     return ["compare", "-f", str(scenario_file(tmp_path)), *(word for file in files for word in ("--profile", str(file)))]
 

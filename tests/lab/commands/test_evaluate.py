@@ -51,7 +51,7 @@ def evaluate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that is said about wrong input."""
+    """Return the one line about wrong input."""
     assert main(["evaluate", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""

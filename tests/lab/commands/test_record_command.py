@@ -86,7 +86,7 @@ def left_in(folder: Path) -> list[Path]:
 
 
 def changes(path: Path) -> list[tuple[str, str, str]]:
-    """(act, kind, name) of the lines that tell changes, as they stand."""
+    """Return act, kind and name of the lines with changes."""
     lines = [json.loads(line) for _, line in numbered_lines(path, on_cut=lambda _: None)]
     found = [each for each in lines if "act" in each]
     return [(each["act"], each["object"]["kind"], each["object"]["metadata"]["name"]) for each in found]
@@ -198,7 +198,7 @@ async def test_a_disk_that_is_full_ends_the_recording_and_what_was_flushed_stays
 
 @asynccontextmanager
 async def process(stage: Stage, path: Path, *options: str) -> AsyncIterator[Process]:
-    """The command, once it has begun to record; killed at the end if it still runs."""
+    """Run the command, yield it after it has begun to record, and kill it at the end."""
     words = ["-m", "placewright.cli.main", "record", "--write", str(path), "--kubeconfig", str(stage.sandbox.kubeconfig), *options]
     running = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=PIPE, stderr=PIPE)
     try:

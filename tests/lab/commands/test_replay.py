@@ -24,7 +24,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 async def recorded(stage: Stage, path: Path) -> dict[str, str]:
-    """Record an operator that places pods while one goes and one waits for another scheduler; by name, where they are bound."""
+    """Record an operator that places pods while one leaves and one waits for another scheduler. Return the nodes by name."""
     async with operator(stage), recording(stage, path) as at_work:
         stayed, left, too_large = stage.pods(8), stage.pods(1), stage.pods(1, cpu="64")
         stage.pod("foreign", scheduler="somebody-else")

@@ -25,7 +25,7 @@ PROFILE = (
 
 @pytest.fixture
 def trace(tmp_path: Path) -> list[str]:
-    """Options that name a trace of two nodes and three pods."""
+    """Return options that name a trace of two nodes and three pods."""
     nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
     nodes.write_text(NODES)
     pods.write_text(PODS)
@@ -47,7 +47,7 @@ def simulated(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, 
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that is said about wrong input."""
+    """Return the one line about wrong input."""
     assert main(["simulate", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""

@@ -50,7 +50,7 @@ def put(stage: Stage, manifest: Body) -> None:
 
 
 async def shown(stage: Stage) -> list[Body]:
-    """What an API server's own lists say, whole."""
+    """Return the API server's own whole lists."""
     rows = [row for row in REFLECTED if not row.one_of_several]
     paths = {row.kind.__name__: f"/apis/{row.wanted.group}/v1/{row.wanted.resource}" for row in rows if row.wanted.group}
     paths |= {row.kind.__name__: f"/api/v1/{row.wanted.resource}" for row in rows if not row.wanted.group}
@@ -129,7 +129,7 @@ async def test_by_force_a_file_is_replaced(stage: Stage, tmp_path: Path) -> None
 
 
 def account(stage: Stage, folder: Path, *rules: Body) -> Path:
-    """The kubeconfig of somebody with these rights."""
+    """Return the kubeconfig of an account with these rights."""
     create = stage.sandbox.writes.create
     group, version = "rbac.authorization.k8s.io", "v1"
     create(stage.sandbox.resource("", "v1", "serviceaccounts"), "default", {"metadata": {"name": "guest"}})

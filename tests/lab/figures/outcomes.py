@@ -18,13 +18,13 @@ NO_CPU = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedula
 def a_node(
     name: str, *, zone: str = "", cordoned: bool = False, pods: int = 110, labels: dict[str, str] | None = None, **offers: object
 ) -> Node:
-    """`cpu="4", gpu=2` and so on; gpu stands for `nvidia.com/gpu`."""
+    """Make a node with `cpu="4", gpu=2` or other resources. gpu stands for `nvidia.com/gpu`."""
     made = NodeMaker(name).labels({HOSTNAME: name}, **(labels or {})).offers(_resources(offers), pods=str(pods))
     return (made.zone(zone) if zone else made).spec(unschedulable=cordoned).build()
 
 
 def a_pod(name: str, *, on: str = "", owner: str = "", selector: dict[str, str] | None = None, **asks: object) -> PodInfo:
-    """A pod in the namespace `a`; `owner` is the kind of its controller."""
+    """Make a pod in the namespace `a`. `owner` is the kind of its controller."""
     made = kit.pod(name, on=on).namespace("a").uid(f"uid-{name}").requests(_resources(asks)).node_selector(selector)
     return (made.owned_by(owner, "o") if owner else made).build()
 
@@ -43,7 +43,7 @@ class OutcomeMaker:
             self.made.cluster.set_node(each)
 
     def stood(self, *pods: PodInfo) -> OutcomeMaker:
-        """Pods that were there before."""
+        """Add pods that were there before."""
         for each in pods:
             self.made.cluster.set_pod(each)
         return self
@@ -51,7 +51,7 @@ class OutcomeMaker:
     def placed(
         self, placed: PodInfo, on: str, *, created: float = 0, bound: float = 0, left: float | None = None, **fate: Any
     ) -> OutcomeMaker:
-        """A pod that got a node."""
+        """Add a pod that got a node."""
         self.made.fates[placed.uid] = Fate(placed, created, NodeName(on), bound, left, attempts=1, **fate)
         if left is None:
             self.made.cluster.assume(placed.on(NodeName(on)), NodeName(on))
@@ -59,7 +59,7 @@ class OutcomeMaker:
         return self
 
     def waits(self, waiting: PodInfo, message: str = "", *, created: float = 0, left: float | None = None) -> OutcomeMaker:
-        """A pod that got none."""
+        """Add a pod that got no node."""
         self.made.fates[waiting.uid] = Fate(waiting, created, left=left, attempts=1, message=message)
         return self
 

@@ -17,7 +17,7 @@ GPU = "nvidia.com/gpu"
 
 
 def small() -> Outcome:
-    """Four pods of one profile on three nodes, two zones; one pod was there before."""
+    """Place four pods of one profile on three nodes in two zones, beside one pod that was there before."""
     with_gpus = a_node("n1", zone="a", cpu=4, memory="8Gi", gpu=2)
     without = (a_node("n2", zone="b", cpu=4, memory="8Gi"), a_node("n3", zone="b", cpu=2, memory="8Gi"))
     made = outcome("default", with_gpus, *without).stood(a_pod("old", on="n1", cpu=1))
@@ -101,7 +101,7 @@ def test_nothing_at_all_has_figures() -> None:
 
 
 def busy() -> Outcome:
-    """Most pods from 2 to 5 seconds; in the end one is left, and one that was there before. One goes when the others come."""
+    """Make an outcome with most pods from 2 to 5 seconds. In the end one is left, and one from before. One leaves when the others come."""
     made = outcome("p", a_node("n1", zone="a", cpu=4), a_node("n2", zone="b", cpu=4)).stood(a_pod("old", on="n1", cpu=1))
     made.placed(a_pod("x", cpu=2), "n1", created=0, bound=1, left=5).placed(a_pod("goes", cpu=1), "n1", bound=0, left=2)
     made.placed(a_pod("stays", cpu=1), "n2", bound=2)

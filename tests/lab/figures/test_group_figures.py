@@ -34,7 +34,7 @@ def group(name: str, members: int, cpu: str, there: int) -> list[dict[str, Any]]
 
 
 def groups() -> list[dict[str, Any]]:
-    """One that fits, two that need three nodes, one that waits for its members; and a pod of none."""
+    """Make groups: one fits, two need three nodes, one waits for its members. One pod has no group."""
     return [
         a_node("n0"), a_node("n1"), *group("fits", 2, "1", 2), *group("large", 3, "3", 3), *group("as-large", 3, "3", 3),
         *group("early", 5, "1", 1), a_pod("single", "100m"),
@@ -42,7 +42,7 @@ def groups() -> list[dict[str, Any]]:
 
 
 def claims_and_pods() -> list[dict[str, Any]]:
-    """Three GPUs and a network card on a node; two pods want two GPUs each, one a card and a GPU."""
+    """Make three GPUs and a network card on a node. Two pods want two GPUs each, and one wants a card and a GPU."""
     names = [f"d{i}" for i in range(4)]
     devices = [{"name": name, "attributes": {"kind": {"string": "nic" if name == "d3" else "gpu"}}} for name in names]
     pool = {"name": "n0", "generation": 1, "resourceSliceCount": 1}

@@ -36,7 +36,7 @@ TRACE: Final = HEADER + ROWS
 
 
 def wrong(**cells: str) -> str:
-    """The trace with other cells in its third row."""
+    """Return the trace with other cells in its third row."""
     names, values = HEADER.strip().split(","), ROWS.splitlines()[2].split(",")
     return HEADER + ",".join(cells.get(name, value) for name, value in zip(names, values, strict=True)) + "\n"
 
@@ -105,7 +105,7 @@ def test_wrong_times_and_missing_columns_are_named() -> None:
 
 
 def nodes_text() -> str:
-    """Two GPU nodes and a CPU node, as a List of manifests."""
+    """Return two GPU nodes and a CPU node, in a List of manifests."""
 
     def node(name: str, role: str) -> dict[str, Any]:
         amounts = {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "4Ti", "pods": "110", GPU: "8", RDMA: "400"}
@@ -117,7 +117,7 @@ def nodes_text() -> str:
 
 
 def run(folder: Path, trace: str, *plugins: str) -> Outcome:
-    """Pack the trace onto these nodes, by a profile that prefers full ones."""
+    """Pack the trace onto these nodes, with a profile that prefers full ones."""
     (folder / "nodes.json").write_text(nodes_text())
     (folder / "trace.csv").write_text(trace)
     packing = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}}
@@ -130,7 +130,7 @@ def run(folder: Path, trace: str, *plugins: str) -> Outcome:
 
 
 def most_on_a_node(outcome: Outcome) -> int:
-    """Pods of role HN on the node that has most of them."""
+    """Return the largest number of pods of role HN on one node."""
     placed = [place.node for place in outcome.cluster.placements() if place.pod.labels[ROLE_LABEL] == "HN"]
     return max(placed.count(node) for node in set(placed))
 

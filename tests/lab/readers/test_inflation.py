@@ -28,7 +28,7 @@ SCENARIO = Scenario("test", [gpu_node("n", 4), gpu_pod("half", 500), gpu_pod("wh
 
 
 def asked(scenario: Scenario) -> list[int]:
-    """Thousandths of GPUs, pod by pod."""
+    """Return the thousandths of GPUs of each pod."""
     pods = [each for each in scenario.objects if each["kind"] == "Pod"]
     return [int(pod["spec"]["containers"][0]["resources"]["requests"].get(GPU_MILLI, "0")) for pod in pods]
 

@@ -40,7 +40,7 @@ def comparison(*, names: tuple[str, ...] = ("default", "packing"), waiting: str 
 
 
 def hostile() -> ProfileComparison:
-    """Everything that has a name has a bad one."""
+    """Make an outcome in which every name is a bad one."""
     bad = [
         outcome(HOSTILE, a_node(HOSTILE, zone=HOSTILE, cpu=4)),
         outcome(SNEAKY, a_node(HOSTILE, zone=HOSTILE, cpu=4), a_node(SNEAKY, cpu=1)),
@@ -53,7 +53,7 @@ def hostile() -> ProfileComparison:
 
 
 class Tags(HTMLParser):
-    """Every element and attribute of a page, and its visible text."""
+    """Collects every element and attribute of a page, and its visible text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

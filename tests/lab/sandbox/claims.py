@@ -18,7 +18,7 @@ TURNS = 20
 
 
 async def settled() -> None:
-    """Lets what was put off for "a moment later" happen."""
+    """Let the work happen that was put off for "a moment later"."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
 
@@ -28,7 +28,7 @@ def claim_spec(device_class: str = "gpus") -> Object:
 
 
 def pod_with(name: str, *, template: str = "", claim: str = "", node: str = "", entry: str = "gpu") -> Object:
-    """A pod that names a template, or a claim."""
+    """Make a pod that names a template, or a claim."""
     body = a_pod(name, node=node)
     named = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim}
     body["spec"]["resourceClaims"] = [{"name": entry, **named}]
@@ -36,7 +36,7 @@ def pod_with(name: str, *, template: str = "", claim: str = "", node: str = "", 
 
 
 class Claims:
-    """Pods and claims of one namespace. The controller starts with the cluster unless it is to come later."""
+    """Pods and claims of one namespace. The controller starts with the cluster unless it comes later."""
 
     def __init__(self, *, controller: bool = True) -> None:
         self.core = Core()
@@ -58,7 +58,7 @@ class Claims:
         return self.core.create("pods", pod_with(name, **fields))
 
     def allocate(self, name: str, *pods: str, device: str = "gpu-0") -> None:
-        """As a scheduler: finalizer, allocation and who may use it."""
+        """Set finalizer, allocation and consumers, like a scheduler."""
         result = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-a", "device": device}
         uids = {each: self.show_pod(each)["metadata"]["uid"] for each in pods}
 
@@ -73,7 +73,7 @@ class Claims:
         assert self.core.writes.modify(self.core.type(plural), "default", name, change) is not None
 
     def finish(self, name: str, phase: str = "Succeeded") -> None:
-        """As a kubelet: the pod will not run any more."""
+        """End the pod, like a kubelet."""
         self.edit("pods", name, lambda content: content["status"].update(phase=phase))
 
     def bind(self, name: str, node: str = "node-a") -> None:
@@ -98,18 +98,18 @@ class Claims:
         return found
 
     def claim_of(self, name: str = "web", entry: str = "gpu") -> str:
-        """What the pod's status says of its claim; empty where it says nothing."""
+        """Return the claim in the pod's status, empty if there is none."""
         statuses = self.show_pod(name)["status"].get("resourceClaimStatuses") or []
         return next((each["resourceClaimName"] for each in statuses if each["name"] == entry), "")
 
     def state(self, name: str) -> tuple[bool, list[str], bool]:
-        """Allocated or not, by which pods it is used, protected or not."""
+        """Return whether the claim is allocated, its consumers, and whether it is protected."""
         claim = self.show(name)
         status = claim.get("status") or {}
         users = [each["name"] for each in status.get("reservedFor") or ()]
         return "allocation" in status, users, FINALIZER in (claim["metadata"].get("finalizers") or ())
 
     def events(self) -> list[tuple[str, str, int]]:
-        """Reasons, messages and counts of all events."""
+        """Return reasons, messages and counts of all events."""
         found = [each.object for each in self.core.store.listed(("", "events"))]
         return [(each["reason"], each["message"], each["count"]) for each in found]

@@ -18,18 +18,18 @@ Object = dict[str, Any]
 
 @dataclass
 class Client:
-    """Requests with the kubeconfig's server, authority and token."""
+    """Makes requests with the kubeconfig's server, authority and token."""
 
     session: aiohttp.ClientSession
     server: str
 
     async def ask(self, method: str, path: str, content: object = None, **more: Any) -> tuple[int, Any]:
-        """One request; answers its code and its decoded JSON."""
+        """Make one request. Return the code and the decoded JSON of its answer."""
         async with self.session.request(method, self.server + path, json=content, **more) as answer:
             return answer.status, await answer.json()
 
     async def expect(self, code: int, method: str, path: str, content: object = None, **more: Any) -> Any:
-        """One request that must be answered with `code`."""
+        """Make one request that must be answered with `code`."""
         found, body = await self.ask(method, path, content, **more)
         assert found == code, body
         return body
@@ -37,7 +37,7 @@ class Client:
 
 @asynccontextmanager
 async def client_of(kubeconfig: Path, *, token: str | None = None) -> AsyncIterator[Client]:
-    """A client of the server behind a kubeconfig; `token` instead of its own."""
+    """Return a client of the server behind a kubeconfig, with its own or another `token`."""
     config = yaml.safe_load(kubeconfig.read_bytes())  # noqa: ASYNC240  a small local file
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()

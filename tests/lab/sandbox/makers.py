@@ -38,16 +38,16 @@ class Core:
         self.create("namespaces", {"metadata": {"name": "default"}})
 
     def type(self, plural: str) -> ResourceType:
-        """A built-in or custom type by its plural."""
+        """Return a built-in or custom type by its plural."""
         return next(each for each in self.registry if each.plural == plural)
 
     def create(self, plural: str, content: Object, namespace: str = "default") -> Object:
-        """Creates an object; answers it as stored."""
+        """Create an object. Return its stored form."""
         resource = self.type(plural)
         return self.writes.create(resource, namespace if resource.namespaced else "", content).object
 
     def get(self, plural: str, name: str, namespace: str = "default") -> Object | None:
-        """An object as stored, or None."""
+        """Return the stored object, or None."""
         resource = self.type(plural)
         found = self.store.get(resource.key, namespace if resource.namespaced else "", name)
         return found.object if found else None
@@ -74,7 +74,7 @@ def binding(name: str, node: str = "node-a", **metadata: Any) -> Object:
 
 
 def definition() -> Object:
-    """The definition of widgets: `spec.size` (1 or more, 3 by default) and `spec.colour`, which they are selected by."""
+    """Make the definition of widgets: `spec.size` (1 or more, 3 by default) and `spec.colour`, which is selectable."""
     size = {"type": "integer", "minimum": 1, "default": 3}
     spec = {"type": "object", "properties": {"size": size, "colour": {"type": "string"}}}
     schema = {"type": "object", "properties": {"spec": spec, "status": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}}

@@ -14,7 +14,7 @@ from lab.sandbox.makers import Core, Object, a_pod, config_map
 
 
 async def settled(done: Callable[[], bool]) -> None:
-    """Lets what was put off for "a moment later" happen, until `done` or a deadline of turns."""
+    """Let the work happen that was put off for "a moment later", until `done` or a deadline of turns."""
     for _ in range(100):
         if done():
             return

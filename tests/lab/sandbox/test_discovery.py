@@ -44,7 +44,7 @@ def with_box() -> Discovery:
 
 
 def fields(data: bytes) -> dict[int, list[Any]]:
-    """The fields of a protobuf message: number to values, messages as bytes."""
+    """Return the fields of a protobuf message: number to values, messages as bytes."""
     found: dict[int, list[Any]] = {}
     at = 0
 

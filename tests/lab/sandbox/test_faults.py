@@ -26,7 +26,7 @@ def some_faults(seed: int = 0, refuse: Callable[[float], None] = lambda _: None)
 
 
 async def met(faults: Faults, method: str = "GET", path: str = MAPS, query: dict[str, str] | None = None) -> int:
-    """The code that a request is refused with; 0 when it goes through."""
+    """Return the code of a request's refusal, or 0 if it succeeds."""
     try:
         await faults.meet(method, path, query or {})
     except ApiError as refused:

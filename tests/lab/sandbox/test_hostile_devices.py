@@ -72,7 +72,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def with_hostility(body: Object, chance: random.Random) -> Object:
-    """The body with one value, or two, that nobody expects there."""
+    """Return the body with one or two unexpected values."""
     changed = copy.deepcopy(body)
     for _ in range(chance.choice((1, 1, 2))):
         path = chance.choice(list(places(changed)))
@@ -84,7 +84,7 @@ def with_hostility(body: Object, chance: random.Random) -> Object:
 
 
 def answer_to(core: Core, plural: str, body: Object) -> int:
-    """The code that a creation is answered with."""
+    """Return the code of the answer to a creation."""
     try:
         core.create(plural, body)
     except ApiError as refused:

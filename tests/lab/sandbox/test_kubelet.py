@@ -35,7 +35,7 @@ async def kubelets(core: Core, times: KubeletTimes = AT_ONCE) -> AsyncIterator[N
 
 
 async def until(core: Core, wanted: Callable[[Object | None], bool], name: str = "web") -> Object | None:
-    """The pod, once it is as wanted: woken by each change of pods."""
+    """Return the pod once it is as wanted. Each change of pods is a new look."""
     changed = asyncio.Event()
     core.store.collection(("", "pods")).listeners.append(lambda _change: changed.set())
     async with asyncio.timeout(10):
@@ -202,7 +202,7 @@ def phase_of(claims: Claims, name: str = "web") -> str:
 
 
 async def started(claims: Claims) -> None:
-    """A second pod of no claims runs: what was due before it has been looked at."""
+    """Return when a second pod without claims runs, because then earlier work has been done."""
     core, name = claims.core, f"probe-{claims.core.store.version}"
     core.create("pods", a_pod(name, node="node-0000"))
     await until(core, phase("Running"), name)

@@ -25,7 +25,7 @@ LISTS = [list(each) for count in range(4) for each in product(NAMES, repeat=coun
 
 
 def pod_of(order: list[str], parts: Sequence[tuple[str, dict[str, str]]], labels: Any, finalizers: Any, tolerations: list[str]) -> Any:
-    """A pod with these containers in this order; a part is an image and an environment."""
+    """Make a pod with these containers in this order. A part is an image and an environment."""
     found = [
         {"name": name, "image": image, "env": [{"name": key, "value": value} for key, value in env.items()]}
         for name, (image, env) in zip(order, parts, strict=False)
@@ -53,7 +53,7 @@ def apply(current: Any, sent: Any, manager: str, **more: Any) -> dict[str, Any]:
 
 
 def bare(obj: dict[str, Any]) -> dict[str, Any]:
-    """The object without its records."""
+    """Return the object without its managed fields."""
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
     return {**obj, "metadata": metadata}
 

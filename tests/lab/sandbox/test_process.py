@@ -40,7 +40,7 @@ spec:
 
 @asynccontextmanager
 async def started(*arguments: str) -> AsyncIterator[tuple[Process, dict[str, str]]]:
-    """A process and what it said when ready; it is gone afterwards, also when the test fails."""
+    """Start a process, and yield it with its first line. It is gone afterwards, even if the test fails."""
     command = (sys.executable, "-m", "kubesandbox", *arguments)
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     assert process.stdout is not None

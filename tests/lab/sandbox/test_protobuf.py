@@ -10,7 +10,7 @@ from kubesandbox.web.protobuf import ProtobufError, decode_protobuf
 
 
 def part(number: int, content: bytes | str | int) -> bytes:
-    """One field; short ones only."""
+    """Encode one short field."""
     if isinstance(content, int):
         return bytes([number << 3, content])
     data = content.encode() if isinstance(content, str) else content
@@ -112,7 +112,7 @@ def test_any_bytes_are_read_or_refused(noise: bytes) -> None:
 
 
 def outcome(sent: bytes) -> object:
-    """The object, or the refusal."""
+    """Return the object, or the refusal."""
     try:
         return decode_protobuf(sent)
     except ProtobufError as refused:

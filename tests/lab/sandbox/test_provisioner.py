@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,12 +11,11 @@ from kubesandbox.controllers.volumecontroller import VolumeController
 from kubesandbox.status import ApiError
 from kubesandbox.storage.writes import DeleteOptions, WriteOptions
 
+from .claims import settled
 from .makers import Core, Object, a_pod
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SELECTED, COMPLETED = "volume.kubernetes.io/selected-node", "pv.kubernetes.io/bind-completed"
-TURNS = 100
-"""So many turns of the loop are more than any chain of reactions takes."""
 
 
 class Cluster:
@@ -73,7 +71,7 @@ class Cluster:
         return found
 
     def volume_of(self, claim: str = "data") -> str:
-        """The claim's volume, empty before it is bound; what a binding consists of is checked on the way."""
+        """Return the claim's volume, empty before its binding. Check all parts of a binding."""
         shown = self.show_claim(claim)
         name = shown["spec"].get("volumeName", "")
         completed = COMPLETED in (shown["metadata"].get("annotations") or {})
@@ -85,18 +83,12 @@ class Cluster:
         return str(name)
 
     def reach(self, claim: str = "data") -> dict[str, str]:
-        """Labels of the nodes that reach the claim's volume."""
+        """Return the labels of the nodes that reach the claim's volume."""
         affinity = self.show_volume(self.volume_of(claim))["spec"].get("nodeAffinity")
         if affinity is None:
             return {}
         (term,) = affinity["required"]["nodeSelectorTerms"]
         return {each["key"]: each["values"][0] for each in term["matchExpressions"]}
-
-
-async def settled() -> None:
-    """Lets what was put off for "a moment later" happen."""
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
 
 
 @pytest.fixture

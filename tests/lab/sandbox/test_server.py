@@ -148,7 +148,7 @@ _ODD: tuple[Any, ...] = (
 
 
 def _spoilt(generator: random.Random, content: Any) -> Any:
-    """`content` with one or several of its parts replaced by something odd."""
+    """Return `content` with odd values in one or several places."""
     if generator.random() < 0.15:
         return generator.choice(_ODD)
     if isinstance(content, dict):

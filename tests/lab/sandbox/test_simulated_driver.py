@@ -25,7 +25,7 @@ Fields = dict[str, Any]
 
 
 class Published:
-    """A cluster with one driver, and its slices as somebody reads them who knows nothing of it."""
+    """A cluster with one driver, and the slices that an independent reader sees."""
 
     def __init__(self, layout: DeviceLayout, nodes: int = 1) -> None:
         self.claims = Claims()
@@ -39,7 +39,7 @@ class Published:
         return [each for each in found if each["spec"]["pool"]["name"] == node]
 
     def devices(self, node: str = NODE) -> list[Object]:
-        """Those of a pool that is complete; none of one that is not."""
+        """Return the devices of a complete pool, or none of an incomplete one."""
         specs = [each["spec"] for each in self.slices(node)]
         newest = max((each["pool"]["generation"] for each in specs), default=0)
         current = [each for each in specs if each["pool"]["generation"] == newest]

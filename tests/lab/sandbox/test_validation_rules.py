@@ -35,7 +35,7 @@ def box(spec: Object) -> Object:
 
 
 def refusal(schema: Object, new: Object, old: Object | None = None, **root: Any) -> list[str]:
-    """What is said of a change; empty when it is taken."""
+    """Return the message about a change, empty if it is accepted."""
     crd = definition(schema, **root)
     establish(crd)
     try:

@@ -22,7 +22,7 @@ def open_watch(core: Core, plural: str, labels: str = "", fields: str = "", **op
 
 
 async def heard(watch: Watch) -> list[tuple[str, Object]]:
-    """What the stream has to say at this moment."""
+    """Return the lines of the stream at this moment."""
     lines = (await asyncio.wait_for(watch.next(), 5)).splitlines()
     events = [msgspec.json.decode(line) for line in lines]
     return [(event["type"], event["object"]) for event in events]

@@ -27,7 +27,7 @@ MERGE = {"headers": {"Content-Type": "application/merge-patch+json"}}
 
 @dataclass
 class Judge:
-    """A webhook that keeps what it was asked, and answers as it is told."""
+    """A webhook that keeps its questions, and answers as the test wants."""
 
     url: str = ""
     bundle: str = ""

@@ -15,7 +15,7 @@ Device = tuple[str, str, str]
 
 
 class Ledger:
-    """What the API server shows of claims, and which pods stand where."""
+    """The claims that the API server shows, and the pods on each node."""
 
     def __init__(self) -> None:
         self.claims: dict[str, dict[str, Any]] = {}
@@ -24,7 +24,7 @@ class Ledger:
         self.given = 0
 
     def shows(self, claim: object) -> None:
-        """A claim as it is now."""
+        """Note the present state of a claim."""
         body = msgspec.json.decode(msgspec.json.encode(claim))
         name = body["metadata"]["name"]
         before = self.claims.get(name)
@@ -44,15 +44,15 @@ class Ledger:
             self.wrong.append(f"write {self.written}: {name} names a pod twice: {users}")
 
     def hides(self, claim: Any) -> None:
-        """A claim is gone."""
+        """Note that a claim is gone."""
         self.claims.pop(claim.metadata.name, None)
 
     def taken(self) -> list[Device]:
-        """Every device in some claim, as often as it is."""
+        """Count every device in the claims."""
         return [device for body in self.claims.values() for device in _devices(body)]
 
     def bound(self, pod: Any) -> None:
-        """A pod got a node: its claims must be there, with devices of that node, and name it."""
+        """Check that the claims of a bound pod exist, have devices of its node, and name the pod."""
         statuses = {each.name: each.resource_claim_name for each in pod.pod.status.resource_claim_statuses or ()}
         for entry in pod.pod.spec.resource_claims or ():
             name = entry.resource_claim_name or statuses.get(entry.name)

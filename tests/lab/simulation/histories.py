@@ -60,10 +60,10 @@ def all_profiles() -> tuple[ResolvedProfile, ...]:
 
 
 class History:
-    """Draws a cluster, and what happens in it.
+    """Draws a cluster, and its later events.
 
     Attributes:
-        seen: how often what happened.
+        seen: number of each kind of event.
     """
 
     def __init__(self, seed: int) -> None:
@@ -201,7 +201,7 @@ class History:
 
 
 class GroupHistory(History):
-    """A history in which groups come, too: most with members that are alike, and a part of these in one zone."""
+    """A history with groups, too. Most have members that are alike, and a part of these are in one zone."""
 
     def _step(self, at: float) -> list[Happening]:
         return self._group_comes(at) if self.dice.random() < 0.25 else super()._step(at)
@@ -231,12 +231,12 @@ def _key(manifest: Body) -> tuple[str, str]:
 
 
 class Watched(Simulation):
-    """Looks at all waiting pods whenever nothing is left to decide.
+    """Looks at all waiting pods after each decision.
 
     Attributes:
-        found: the forgotten ones, and when they were found.
-        left: why others were left out.
-        looked: how many were decided afresh, by each plugin that had rejected them.
+        found: forgotten pods, and the times at which they were found.
+        left: reasons why others were left out.
+        looked: number of pods that were decided again, by each plugin that had rejected them.
     """
 
     def __init__(self, *arguments: Any, in_slices: bool = False) -> None:

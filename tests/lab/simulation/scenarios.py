@@ -42,7 +42,7 @@ def goes(at: float, manifest: Manifest) -> Happening:
 
 
 def a_profile(*plugins: type[Plugin], name: str = "", **spec: Any) -> ResolvedProfile:
-    """With these out-of-tree plugins, all enabled."""
+    """Make a profile with these out-of-tree plugins, all enabled."""
     enabled = {"plugins": {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}} if plugins else {}
     body = {"metadata": {"name": name}, "spec": {"schedulerName": "default-scheduler", **enabled, **spec}}
     return resolve(convert(body, SchedulingProfile), in_tree().extended(plugins))
@@ -62,7 +62,7 @@ def run(
 
 
 def nodes_of(outcome: Outcome) -> dict[str, str | None]:
-    """By name of a pod."""
+    """Return the nodes by the names of their pods."""
     return {fate.pod.name: fate.node for fate in outcome.fates.values()}
 
 
@@ -80,7 +80,7 @@ def random_nodes(rng: random.Random, count: int) -> list[Manifest]:
 
 
 def random_pod(rng: random.Random, name: str, priority: int, *, on: str = "", **spec: Any) -> Manifest:
-    """One that may spread, choose its nodes, bear a taint, or just ask for room."""
+    """Make a pod that may spread, choose its nodes, tolerate a taint, or only ask for room."""
     app = rng.choice(("web", "db", "batch"))
     made = a_pod(name, f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=priority, meta={"labels": {"app": app}}, **spec)
     made["spec"]["containers"][0]["resources"]["requests"]["memory"] = f"{rng.choice((64, 512, 2048))}Mi"

@@ -40,7 +40,7 @@ SECONDS_A_STEP: Final = 10  # `FLUSH_SECONDS` is a multiple of it
 
 
 def random_spec(rng: random.Random) -> dict[str, Any]:
-    """A profile's spec; pods are tried again as soon as something happens that may help."""
+    """Draw a profile's spec. Pods are tried again right after an event that may help."""
     spec: dict[str, Any] = {"backoff": {"initialSeconds": 1, "maxSeconds": 0}}
     if rng.random() < 0.5:
         spec["preset"] = rng.choice(("default", "bin-packing", "spread"))
@@ -55,14 +55,13 @@ def random_spec(rng: random.Random) -> dict[str, Any]:
 
 
 class Story:
-    """One of them; `tell` it, then ask for `before`, `happenings` and `places`.
+    """A random story. `tell` it, then read `before`, `happenings` and `places`.
 
     Attributes:
-        before: nodes and pods as the API server listed them when the operator came.
-        happenings: what was done since.
-        seen: how often what was done, and `preempted`, `waited` and `outwaited` (pods that only time brought back): whether the story has
-            what it was told for.
-        crowded: when others could be decided, victims left, or a binding made somebody worth another try.
+        before: nodes and pods on the API server when the operator came.
+        happenings: events since then.
+        seen: number of each kind of event, and of `preempted`, `waited` and `outwaited` pods (time alone placed these).
+        crowded: times at which others could be decided, victims left, or a binding made another attempt useful.
     """
 
     def __init__(self, seed: int) -> None:
@@ -117,7 +116,7 @@ class Story:
     # --- what happens -----------------------------------------------------------------------------------------------------------
 
     def open(self, stage: Stage) -> None:
-        """The cluster before the operator comes: nodes, pods on some of them, pods that wait, and the profile."""
+        """Make the cluster before the operator comes: nodes, pods on some of them, pods that wait, and the profile."""
         nodes = [self.node() for _ in range(self.rng.randint(3, 8))]
         self.rng.shuffle(nodes)
         running = [self.pod(on=self.rng.choice(nodes)["metadata"]["name"]) for _ in range(self.rng.randint(0, 6))]
@@ -133,7 +132,7 @@ class Story:
         return Companions(Listeners(attempts=(self._crowds,)), self._crowds.looking_at)
 
     async def tell(self, stage: Stage, running: Running, steps: int) -> None:
-        """The profile comes, then so many things happen, then time passes until all pods that wait were tried since the last change."""
+        """Bring the profile and so many events. Then let time pass until all waiting pods were tried since the last change."""
         await idle(stage, running)
         stage.profile(**self.spec)
         await stage.until(lambda: (stage.show_profile().get("status") or {}).get("activeGeneration"), "the profile is in effect")
@@ -267,7 +266,7 @@ class _Crowds:
 
 
 def objects_of(stage: Stage) -> list[Manifest]:
-    """Nodes and pods as the API server lists them."""
+    """Return nodes and pods like a list of the API server."""
     found: list[Manifest] = []
     for kind, plural in (("Node", "nodes"), ("Pod", "pods")):
         key = stage.sandbox.resource("", "v1", plural).key
@@ -289,7 +288,7 @@ def put(stage: Stage, manifest: Manifest) -> None:
 
 
 def places(manifests: list[Manifest]) -> dict[str, str]:
-    """Of every pod by name: its node, or nothing."""
+    """Return the node of every pod by name, or nothing."""
     return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in manifests if each["kind"] == "Pod"}
 
 

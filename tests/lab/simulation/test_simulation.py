@@ -23,7 +23,7 @@ from .scenarios import a_node, a_pod, a_profile, changes, comes, goes, nodes_of,
 
 
 def told(outcome: Outcome) -> list[object]:
-    """Everything that an outcome says, but for the time it took."""
+    """Return everything in an outcome except its duration."""
     fates = [
         (uid, f.created, f.node, f.bound, f.left, f.attempts, f.message, sorted(f.plugins), f.score, sorted(f.parts.items()), f.preempted,
          f.preempted_others)
@@ -34,7 +34,7 @@ def told(outcome: Outcome) -> list[object]:
 
 
 def busy(seed: int) -> Scenario:
-    """A random cluster in which pods come, go and preempt."""
+    """Make a random cluster in which pods come, leave and preempt."""
     rng = random.Random(seed)
     nodes = random_nodes(rng, 8)
     old = [random_pod(rng, f"old-{i}", rng.randrange(3), on=f"node-{rng.randrange(8):02d}") for i in range(6)]

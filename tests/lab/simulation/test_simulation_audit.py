@@ -35,7 +35,7 @@ def asks(pod: Manifest) -> dict[str, float]:
 
 
 def stays(scenario: Scenario, outcome: Outcome) -> list[tuple[str, Manifest, float, float]]:
-    """(node, pod, from, until) of every pod that was on a node."""
+    """Yield node, pod, begin and end of every stay of a pod on a node."""
     pods = {each["metadata"]["uid"]: each for each in scenario.objects if each["kind"] == "Pod"}
     pods |= {h.manifest["metadata"]["uid"]: h.manifest for h in scenario.happenings if h.manifest["kind"] == "Pod" and h.act is Act.ADDED}
     deleted = {h.manifest["metadata"]["uid"]: h.at for h in scenario.happenings if h.act is Act.DELETED and h.manifest["kind"] == "Pod"}
@@ -53,7 +53,7 @@ def stays(scenario: Scenario, outcome: Outcome) -> list[tuple[str, Manifest, flo
 
 
 def faults(scenario: Scenario, outcome: Outcome) -> list[str]:
-    """What is wrong with an outcome."""
+    """Yield the faults of an outcome."""
     nodes: dict[str, dict[str, Any]] = {each["metadata"]["name"]: each for each in scenario.objects if each["kind"] == "Node"}
     found = []
     by_node: dict[str, list[tuple[float, int, Manifest]]] = {}
@@ -80,7 +80,7 @@ def uid_of(manifest: Manifest) -> str:
 
 
 def crowded(seed: int) -> Scenario:
-    """More pods than there is room for, of several priorities, that come and go."""
+    """Make more pods than there is room for, of several priorities, that come and leave."""
     rng = random.Random(seed)
     nodes = random_nodes(rng, 6)
     open_nodes = [each["metadata"]["name"] for each in nodes if each["status"]["allocatable"]["cpu"] == "8"]

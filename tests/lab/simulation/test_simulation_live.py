@@ -69,7 +69,7 @@ async def live_in_turn(nodes: list[Manifest], pods: list[Manifest], seed: int) -
 
 
 def crowd(seed: int, count: int = 70) -> tuple[list[Manifest], list[Manifest]]:
-    """Nodes in no order, and pods with priorities of their own; more than there is room for."""
+    """Make nodes in no order, and more pods than there is room for, each with its own priority."""
     rng = random.Random(seed)
     nodes = random_nodes(rng, 9)
     rng.shuffle(nodes)

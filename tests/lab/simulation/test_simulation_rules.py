@@ -13,7 +13,7 @@ BUDGET: Manifest = {
 
 
 def full(*objects: Manifest, **rules: Any) -> Any:
-    """Two nodes that two pods fill, and an important pod at second 10."""
+    """Make two nodes that two pods fill, and an important pod at second 10."""
     pods = [a_pod("x", "2", on="a", meta={"labels": {"app": "web"}}), a_pod("y", "2", on="b", meta={"labels": {"app": "web"}})]
     scenario = [a_node("a", cpu="2"), a_node("b", cpu="2"), *pods, *objects]
     return run(scenario, [comes(10, a_pod("vip", "2", priority=10)), comes(11, a_pod("too", "2", priority=9))], preemption=rules)
