@@ -71,7 +71,7 @@ class Faults:
 
     @property
     def armed(self) -> bool:
-        """Whether any rule is set."""
+        """True if any rule is set."""
         return bool(self._rules)
 
     def add(self, rule: Rule) -> Rule:

@@ -144,17 +144,17 @@ class ResourceType:
 
     @property
     def counts_generations(self) -> bool:
-        """Whether `metadata.generation` counts the changes of the desired state. Some built-in types have no generation."""
+        """True if `metadata.generation` counts the changes of the desired state. Some built-in types have no generation."""
         return self.custom or self.kind not in _WITHOUT_GENERATION
 
     @property
     def dies_gracefully(self) -> bool:
-        """Whether an object stays for a time after its deletion has begun, if only for an instant."""
+        """True if an object stays for a time after its deletion has begun, if only for an instant."""
         return self.kind == "Pod" and not self.custom
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written only through its own subresource."""
+        """True if status is written only through its own subresource."""
         return "status" in self.subresources
 
 

@@ -25,7 +25,7 @@ _BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def annotations_of(content: Object) -> dict[str, str]:
-    """Return the annotations of an object; empty where it has none."""
+    """Return the annotations of an object, which may have none."""
     return content["metadata"].get("annotations") or {}
 
 

@@ -53,7 +53,7 @@ class CustomResource:
         return found
 
     def has_status(self, version: str) -> bool:
-        """Whether status is a subresource, written apart from the rest."""
+        """Return whether status is a subresource, written apart from the rest."""
         return "status" in (self._versions[version].get("subresources") or {})
 
     def columns(self, version: str) -> list[Mapping[str, Any]]:

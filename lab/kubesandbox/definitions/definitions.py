@@ -21,7 +21,7 @@ from placewright.api.yamldocs import documents
 
 
 class Definitions:
-    """The custom types of one server; `Admission` asks it about their objects."""
+    """The custom types of one server. `Admission` asks it about their objects."""
 
     def __init__(self, store: Store, registry: ResourceRegistry) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Definitions:
         return self._rules[resource.key].admit(new, old)
 
     def unknown_fields(self, resource: ResourceType, new: Object) -> list[str]:
-        """Return the fields of a custom object that its schema does not know; none for built-in types."""
+        """Return the fields of a custom object that its schema does not know. Built-in types have none."""
         rules = self._rules.get(resource.key) if resource.custom else None
         return rules.unknown_fields(new) if rules else []
 

@@ -120,7 +120,7 @@ def _deep(fields: FieldSet) -> FieldSet:
 
 
 def _take_over(owners: _Owners, manager: Manager, changed: FieldSet, force: bool) -> None:
-    """Take `changed` from all other managers if forced; refuse otherwise."""
+    """Take `changed` from all other managers if forced. Otherwise refuse."""
     contested = {other: changed & owned.fields for other, owned in owners.items() if other != manager and changed & owned.fields}
     if contested and not force:
         raise _conflict(contested, owners)

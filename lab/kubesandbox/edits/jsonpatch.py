@@ -28,7 +28,7 @@ _Operation = dict[str, Any]
 
 
 def apply_json_patch(document: Any, operations: object) -> Any:
-    """Return a patched deep copy of `document`; null counts as an empty list of operations. Raises `PatchError`."""
+    """Return a patched deep copy of `document`. Null counts as an empty list of operations. Raises `PatchError`."""
     operations = [] if operations is None else operations
     if not isinstance(operations, list):
         raise PatchError("a JSON patch is a list of operations", code=400)

@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def element(self) -> Shape:
-        """Return the shape of a list's elements."""
+        """Shape of a list's elements."""
         return self.item or PLAIN
 
     def key_of(self, element: Mapping[str, Any]) -> tuple[Any, ...]:

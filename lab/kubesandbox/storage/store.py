@@ -70,7 +70,7 @@ class Change:
 
     @property
     def departed(self) -> Stored:
-        """Return the previous content under this change's version. Like the real server, a stream sends it as DELETED."""
+        """Previous content under this change's version. Like the real server, a stream sends it as DELETED."""
         if self._departed is None:
             last = self.previous
             assert last is not None, "nothing departs on creation"

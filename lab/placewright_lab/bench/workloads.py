@@ -69,13 +69,13 @@ def spread_over(key: str, max_skew: int, when_unsatisfiable: str, labels: Mappin
 
 
 def affinity_to(kind: str, key: str, labels: Mapping[str, str]) -> Manifest:
-    """Return an affinity with one required term; `kind` is podAffinity or podAntiAffinity."""
+    """Return an affinity with one required term. `kind` is podAffinity or podAntiAffinity."""
     term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key}
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def _small(name: str, spec: Mapping[str, Any] | None) -> Manifest:
-    """Return a pod of scheduler_perf's size; one with constraints is green, others have no colour."""
+    """Return a pod of scheduler_perf's size. One with constraints is green, and others have no colour."""
     pod = pod_manifest(name, cpu_milli=100, memory_mib=500, labels=_GREEN if spec is not None else {})
     pod["spec"] |= spec or {}
     return pod

@@ -44,7 +44,7 @@ def add_benchmark(benchmarks: Subparsers, name: str, benchmark: Benchmark) -> ar
 
 
 def _measure(benchmark: Benchmark, args: argparse.Namespace) -> int:
-    """Print the tables of a benchmark; return 1 if it failed or found a fault."""
+    """Print the tables of a benchmark. Return 1 if it failed or found a fault."""
     try:
         tables = benchmark.run(args)
     except BenchFailed as failed:

@@ -1,4 +1,4 @@
-"""The texts of `--help` for each of the lab's commands; `placewright.cli.helptexts` describes their form."""
+"""The texts of `--help` for each of the lab's commands. `placewright.cli.helptexts` describes their form."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Review:
         )
 
     def rows(self) -> list[FigureRow]:
-        """Figures that change."""
+        """Return the figures that change."""
         return [] if self.comparison is None else [row for row in rows_of(self.comparison) if row.changes and row.values[0] is not None]
 
 

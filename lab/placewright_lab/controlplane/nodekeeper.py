@@ -57,7 +57,7 @@ class NodeKeeper:
             self._begin(self._offer(new.metadata.name, offered))
 
     def deleted(self, old: Node) -> None:
-        """Drop a node that is gone; the garbage collector removes its Lease."""
+        """Drop a node that is gone. The garbage collector removes its Lease."""
         self._names.discard(old.metadata.name)
 
     def synced(self) -> None:

@@ -112,7 +112,7 @@ def _measured(name: str, free: IntColumn, classes: Sequence[PodClass], fits: Boo
 
 
 def _fitting(cluster: Cluster, rows: NDArray[np.intp], classes: Sequence[PodClass]) -> BoolTable:
-    """Return the nodes that could take a pod of each class; shape (len(rows), classes)."""
+    """Return the nodes that could take a pod of each class, in shape (len(rows), classes)."""
     fits = np.empty((len(rows), len(classes)), np.bool_, order="F")
     open_ = ~cluster.unschedulable[rows] & (cluster.pod_count[rows] < cluster.pod_limit[rows])
     free: dict[str, IntColumn] = {}

@@ -76,19 +76,19 @@ class FigureRow:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return every profile's value for people: `81.2 %`, or `81.2 % ± 0.3` if seeds differ."""
+        """Every profile's value for people: `81.2 %`, or `81.2 % ± 0.3` if seeds differ."""
         spreads = (f" ± {self.unit.deviation(by)}" if by else "" for by in self.deviations)
         return tuple(self.unit.text(value) + spread for value, spread in zip(self.values, spreads, strict=True))
 
     @property
     def deviations(self) -> tuple[float, ...]:
-        """Return every profile's standard deviation over the seeds, that of a sample; 0 for a single one."""
+        """Every profile's standard deviation over the seeds, that of a sample; 0 for a single one."""
         several = self.samples or ((),) * len(self.values)
         return tuple(stdev(sample) if len(sample) > 1 else 0.0 for sample in several)
 
     @property
     def within_spread(self) -> tuple[bool, ...]:
-        """Return True for a profile whose difference from the first is no larger than between seeds. Then the ranges overlap."""
+        """True for a profile whose difference from the first is no larger than between seeds. Then the ranges overlap."""
         if not self.samples or not self.samples[0]:
             return (False,) * len(self.values)
         low, high = min(self.samples[0]), max(self.samples[0])
@@ -97,12 +97,12 @@ class FigureRow:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Return the differences from the first profile. They are empty for itself and for values with the same text."""
+        """Differences from the first profile. They are empty for itself and for values with the same text."""
         return tuple(self.unit.difference(value, self.values[0]) for value in self.values)
 
     @property
     def changes(self) -> bool:
-        """Return True if a profile's value has another text than the first one's."""
+        """True if a profile's value has another text than the first one's."""
         return len(set(self.texts)) > 1
 
     def over(self, profiles: int) -> FigureRow:

@@ -91,11 +91,11 @@ class Outcome:
         return _from_another_process, (self.profile, self.seed, self.fates, *known, rest)
 
     def placed(self) -> Iterator[Fate]:
-        """Pods that got a node, even if they have left it since."""
+        """Return the pods that got a node, even if they have left it since."""
         return (fate for fate in self.fates.values() if fate.node is not None)
 
     def pending(self) -> Iterator[Fate]:
-        """Pods that wait at the end."""
+        """Return the pods that wait at the end."""
         return (fate for fate in self.fates.values() if fate.pending)
 
 

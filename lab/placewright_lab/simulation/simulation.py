@@ -109,7 +109,7 @@ def _require_no_loop() -> None:
 
 
 class Simulation:
-    """One run; see `simulate`."""
+    """One run of `simulate`."""
 
     def __init__(
         self,

@@ -29,7 +29,10 @@ _ObjectKey = tuple[str, str, str]
 
 
 class ChangeLine(msgspec.Struct, frozen=True):
-    """A change, with `at` in seconds after the beginning. A deleted object has kind, name, namespace and uid; a finished pod its phase."""
+    """A change, with `at` in seconds after the beginning.
+
+    A deleted object has kind, name, namespace and uid. A finished pod also has its phase.
+    """
 
     at: float
     act: Act

@@ -179,7 +179,10 @@ class SharedStudy:
         return study
 
     def _enqueue_missing(self) -> None:
-        """Enqueue the combinations that no worker has. Workers that begin together may enqueue one twice; the second is skipped later."""
+        """Enqueue the combinations that no worker has.
+
+        Workers that begin together may enqueue one twice. The second one is skipped later.
+        """
         there = {self._key(trial) for trial in self._all() if not self._failed(trial)}
         for settings in all_settings(self._task.knobs):
             if tuple(settings.values()) not in there:
@@ -204,7 +207,7 @@ class SharedStudy:
 
     @_in_a_line
     def finished(self) -> list[tuple[Settings, Result]]:
-        """Return the finished trials of all workers, in the order in which they were begun; each setting once."""
+        """Return the finished trials of all workers, in the order in which they were begun, and each setting once."""
         found: dict[Key, tuple[Settings, Result]] = {}
         for trial in self._all():
             key, pending = self._key(trial), trial.user_attrs.get(_PENDING)
@@ -218,7 +221,7 @@ class SharedStudy:
     @_undisturbed()
     @_in_a_line
     def next_round(self, jobs: int) -> list[Settings]:
-        """Return the settings that this worker tries next; none if there is nothing to hand out now."""
+        """Return the settings that this worker tries next, if there are any now."""
         self._take_over()
         most = max(ROUND, jobs) if self._everything else ROUND
         size = min(most, self._left())
@@ -347,7 +350,7 @@ class SharedStudy:
         return [trial for trial in self._all() if self._is(trial, "RUNNING") and trial.number not in mine]
 
     def _key(self, trial: Any) -> Key:
-        """Return the settings of a trial, in the order of the knobs; missing ones are empty."""
+        """Return the settings of a trial, in the order of the knobs. Missing ones are empty."""
         params: Mapping[str, Setting] = trial.params or trial.system_attrs.get("fixed_params") or {}
         return tuple(params.get(knob.name, "") for knob in self._task.knobs)
 

@@ -91,7 +91,7 @@ class Trial:
 
 @dataclass(slots=True)
 class Search:
-    """The results so far; complete when `tune` returns.
+    """The results so far. They are complete when `tune` returns.
 
     Attributes:
         trials: trials by number.

@@ -125,7 +125,7 @@ class TrialChooser(Chooser):
     """Finds nodes for pods in a `TrialCluster`. It reserves there what the pod needs, so that two pods do not get one device."""
 
     def __init__(self, world: TrialCluster, evaluator: Evaluator, seed: int = 0) -> None:
-        """Choose nothing yet. `evaluator` belongs to the world's cluster; `seed` decides among nodes of equal totals."""
+        """Choose nothing yet. `evaluator` belongs to the world's cluster, and `seed` decides among nodes of equal totals."""
         super().__init__(world, evaluator, random.Random(seed))
         self._trial = world
 

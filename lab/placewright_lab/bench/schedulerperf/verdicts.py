@@ -1,4 +1,7 @@
-"""The results of two schedulers on one workload, and the verdict: a ratio, or the reason for none. Pure; kept in JSON lines."""
+"""The results of two schedulers on one workload, and the verdict: a ratio, or the reason for none. Pure.
+
+They are kept in lines of JSON.
+"""
 
 from __future__ import annotations
 
