@@ -44,6 +44,7 @@ SHOWN_PODS: Final = 2200
 _TOO_LARGE: Final = 200
 _INTERRUPTED: Final = 130
 _DEVICE_OPTIONS: Final = ("--devices", str(DEVICES), "--device-label", LABEL)
+_NEXT: Final = "\nNext: `placewright demo --console` shows it in the browser; docs/tutorial.md does it with kubectl, step by step."
 
 
 def register(subparsers: Subparsers) -> None:
@@ -159,6 +160,8 @@ class Demo:
             self.code = 0 if summary.honest and worked else 1
             if self._shown is not None and self._console.is_terminal:
                 await self._go_on(client, operator)
+        if self._shown is None and not self._keep:
+            self._say(_NEXT)
         if self._keep:
             await self._stay(kubeconfig, operator)
         return self.code

@@ -142,10 +142,11 @@ def _what_changed(summary: Summary) -> str:
             continue
         packs = after.deviation / before.deviation
         if max(packs, 1 / packs) >= _CLEARLY:
-            does = "packs" if packs > 1 else "spreads"
+            became = "Spread became packed" if packs > 1 else "Packed became spread"
             return (
-                f"{_name(last.profile, last.generation)} {does} pods: they fill {after.min:.0f} to {after.max:.0f} % of a node's"
-                f" {resource}. Those of {_name(first.profile, first.generation)} fill {before.min:.0f} to {before.max:.0f} %."
+                f"{became}: of {after.nodes} nodes, pods of {_name(last.profile, last.generation)} leave {after.empty} empty, pods of"
+                f" {_name(first.profile, first.generation)} left {before.empty}. They fill {after.min:.0f} to {after.max:.0f} % of a node's"
+                f" {resource}, and filled {before.min:.0f} to {before.max:.0f} %."
             )
     return ""
 

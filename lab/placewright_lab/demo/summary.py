@@ -22,9 +22,10 @@ _BETWEEN_REASONS: Final = re.compile(r", (?=\d+ )")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Requested share of one resource in percent, over the nodes that have it."""
+    """Requested share of one resource in percent, over the nodes that have it. Nothing is requested on `empty` nodes."""
 
     nodes: int
+    empty: int
     min: float
     mean: float
     max: float
@@ -134,7 +135,7 @@ def _gpu_resource(allocatable: Sequence[Mapping[str, int]]) -> str:
 def _use(room: NDArray[np.float64], requested: NDArray[np.float64]) -> Use:
     have = room > 0
     share = 100.0 * requested[have] / room[have]
-    return Use(int(have.sum()), float(share.min()), float(share.mean()), float(share.max()), float(share.std()))
+    return Use(int(have.sum()), int((share == 0).sum()), float(share.min()), float(share.mean()), float(share.max()), float(share.std()))
 
 
 def _generations(placed: Mapping[PodKey, TrackedPod], use: Callable[[Mapping[PodKey, TrackedPod]], dict[str, Use]]) -> list[Generation]:

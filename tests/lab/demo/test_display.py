@@ -27,7 +27,7 @@ def snapshot(placed: int, elapsed: float = 1.0) -> RunState:
 
 
 def summary(reason: str = "0/1 nodes are available: 1 Insufficient cpu.", profile: str = "default") -> Summary:
-    use = {"cpu": Use(2, 10.0, 20.0, 30.0, 10.0)}
+    use = {"cpu": Use(2, 0, 10.0, 20.0, 30.0, 10.0)}
     return Summary(
         nodes=2,
         pods=3,
@@ -81,16 +81,26 @@ def test_the_summary_names_counts_speed_use_and_reasons() -> None:
 
 
 def test_a_sentence_says_whether_the_change_packs_or_spreads() -> None:
-    spread, packed, alike = Use(9, 25.0, 30.0, 37.5, 2.7), Use(9, 0.0, 30.0, 71.9, 34.0), Use(9, 20.0, 30.0, 40.0, 4.0)
+    spread, packed, alike = Use(9, 0, 25.0, 30.0, 37.5, 2.7), Use(9, 3, 0.0, 30.0, 71.9, 34.0), Use(9, 0, 20.0, 30.0, 40.0, 4.0)
     for before, after, said in (
-        (spread, packed, "default gen. 2 packs pods: they fill 0 to 72 % of a node's cpu. Those of default gen. 1 fill 25 to 38 %."),
-        (packed, spread, "default gen. 2 spreads pods: they fill 25 to 38 % of a node's cpu. Those of default gen. 1 fill 0 to 72 %."),
+        (
+            spread,
+            packed,
+            "Spread became packed: of 9 nodes, pods of default gen. 2 leave 3 empty, pods of default gen. 1 left 0. "
+            "They fill 0 to 72 % of a node's cpu, and filled 25 to 38 %.",
+        ),
+        (
+            packed,
+            spread,
+            "Packed became spread: of 9 nodes, pods of default gen. 2 leave 0 empty, pods of default gen. 1 left 3. "
+            "They fill 25 to 38 % of a node's cpu, and filled 0 to 72 %.",
+        ),
         (spread, alike, ""),
     ):
         shown = console()
         generations = [Generation("default", number, 2, {"cpu": use}) for number, use in ((1, before), (2, after))]
         show_summary(shown, dataclasses.replace(summary(), generations=generations))
-        assert [line for line in text_of(shown).splitlines() if " pods: they " in line] == ([said] if said else [])
+        assert [line for line in text_of(shown).splitlines() if " became " in line] == ([said] if said else [])
 
 
 def test_text_from_pods_can_neither_move_the_cursor_nor_use_markup() -> None:

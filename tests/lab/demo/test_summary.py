@@ -25,12 +25,12 @@ def run_of(*seen: tuple[Pod, float], quiet: float = 0.0) -> Summary:
 
 def test_use_is_requested_over_allocatable_by_node() -> None:
     summary = run_of((a_pod("a", "n1", generation=1), 1.0), (a_pod("b", "n2", generation=1), 1.0))
-    assert summary.use["cpu"] == Use(nodes=2, min=25.0, mean=37.5, max=50.0, deviation=12.5)
+    assert summary.use["cpu"] == Use(nodes=2, empty=0, min=25.0, mean=37.5, max=50.0, deviation=12.5)
 
 
 def test_a_resource_is_counted_over_the_nodes_that_have_it() -> None:
     use = run_of((a_pod("a", "n1"), 1.0)).use
-    assert use["gpu"] == Use(nodes=1, min=0.0, mean=0.0, max=0.0, deviation=0.0)
+    assert use["gpu"] == Use(nodes=1, empty=1, min=0.0, mean=0.0, max=0.0, deviation=0.0)
 
 
 def test_each_generation_of_each_profile_has_its_own_placements_and_use() -> None:
