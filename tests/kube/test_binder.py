@@ -213,7 +213,7 @@ async def test_leadership_lost_between_two_attempts_stops_the_second(bench: Benc
     assert bench.posts == 1
 
 
-async def test_no_more_binds_are_under_way_than_allowed(bench: Bench) -> None:
+async def test_no_more_binds_are_under_way_than_allowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     under_way: list[int] = []
     now = 0
 
@@ -229,7 +229,8 @@ async def test_no_more_binds_are_under_way_than_allowed(bench: Bench) -> None:
     names = [f"web-{n}" for n in range(30)]
     for name in names:
         bench.api.on(f"POST /api/v1/namespaces/shop/pods/{name}/binding", slow)
-    binder = bench.binder(concurrency=4)
+    monkeypatch.setattr(HttpBinder, "PLACES", 4)
+    binder = bench.binder()
     await asyncio.gather(*(binder.bind(a_pod(name), HERE, {}) for name in names))
     assert binder.counts.bound == 30 and max(under_way) <= 4
 

@@ -177,7 +177,9 @@ class Port:
         """
         listening.setblocking(False)
         self._listening = listening
-        self._tls = tls
+        self._tls: dict[str, Any] = {}
+        if tls is not None:
+            self._tls = {"ssl": tls, "ssl_handshake_timeout": ANSWER_SECONDS, "ssl_shutdown_timeout": _GOODBYE_SECONDS}
         self.server = server
         self.longest_request = longest_request
         self.request_seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
@@ -234,21 +236,12 @@ class Port:
         try:
             # An error is that of a client that speaks no TLS, or has gone.
             with contextlib.suppress(OSError):
-                await self._begin(connection, accepted)
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted, **self._tls)
                 await connection.placed
         except asyncio.CancelledError:
             connection.hang_up()
         finally:
             self._places.release()
-
-    async def _begin(self, connection: Connection, accepted: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        if self._tls is None:
-            await loop.connect_accepted_socket(lambda: connection, accepted)
-            return
-        await loop.connect_accepted_socket(
-            lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=ANSWER_SECONDS, ssl_shutdown_timeout=_GOODBYE_SECONDS
-        )
 
     async def _count_beats(self) -> None:
         while True:

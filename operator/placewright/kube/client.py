@@ -25,7 +25,7 @@ import msgspec
 
 from placewright.api.decode import decode
 from placewright.kube.auth.login import ClusterAccess
-from placewright.kube.connectionpool import CannotConnect, ConnectionPool, reaches
+from placewright.kube.connectionpool import ConnectionPool, reaches
 from placewright.kube.errors import (
     AWAY,
     TOO_MANY_REQUESTS,
@@ -411,27 +411,17 @@ class ApiClient:
             raise lost from error
 
     async def _write(self, method: str, path: str, data: GuardedBody, content_type: str) -> None:
-        connection = await self._connection()
-        if connection is None:
+        await self.access.refresh_when_due()
+        connection = None if self._pool is None else await self._pool.take()
+        if self._pool is None or connection is None:
             await self._read(method, path, NO_PARAMS, data, content_type)
             return
-        assert self._pool is not None
         try:
             request = self._text.whole(method, path, data.data, content_type)
             with self._guarded.aborted_by(connection.abort, data):
                 await self._exchange(connection, method, path, request, data)
         finally:
             self._pool.give_back(connection)
-
-    async def _connection(self) -> KeptConnection | None:
-        """Return a connection for a request of our own making; None if aiohttp has to find the way."""
-        await self.access.refresh_when_due()
-        if self._pool is None:
-            return None
-        try:
-            return await self._pool.take()
-        except CannotConnect:
-            return None
 
     async def _exchange(self, connection: KeptConnection, method: str, path: str, request: bytes, data: GuardedBody) -> None:
         asked = self.away.clock()

@@ -4,7 +4,7 @@ A caller that finds no idle connection waits for both, as in Go's client. So a q
 many as there are requests under way. The writers bound that number.
 
 aiohttp handles unusual ways to the server: a proxy, credentials in the address, several addresses. If this pool cannot open a connection
-it raises `CannotConnect` before anything was sent, and the request goes through aiohttp.
+it gives none, and the request goes through aiohttp.
 """
 
 from __future__ import annotations
@@ -30,11 +30,8 @@ _REST_SECONDS: Final = 5.0
 #: connection takes about 0.3 MiB, so the ones of a burst go with it: kept for a minute, they were what grew with the rate of pods.
 _KEPT_SECONDS: Final = 10.0
 
-_Turn = asyncio.Future[KeptConnection]
-
-
-class CannotConnect(Exception):
-    """This pool has no connection to give. Nothing was sent."""
+#: A caller that waits; it gets None if no connection can be opened.
+_Turn = asyncio.Future[KeptConnection | None]
 
 
 def reaches(access: ClusterAccess) -> bool:
@@ -72,14 +69,12 @@ class ConnectionPool:
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
 
-    async def take(self) -> KeptConnection:
+    async def take(self) -> KeptConnection | None:
         """Take a connection, or wait for one. Give it back with `give_back`.
 
         Returns:
-            A connection that may carry a request now.
-
-        Raises:
-            CannotConnect: none could be opened, the last attempt failed less than 5 seconds ago, or the pool is closed.
+            A connection that may carry a request now. None if none could be opened, the last attempt failed less than 5 seconds ago, or the
+            pool is closed.
         """
         while self._idle:
             connection = self._idle.pop()
@@ -88,15 +83,15 @@ class ConnectionPool:
                 return connection
             connection.close()
         if self._closed or self._clock() < self._not_before:
-            raise CannotConnect
+            return None
         turn: _Turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         self._open_more()
         try:
             return await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.give_back(turn.result())
+            if turn.done() and not turn.cancelled() and (given := turn.result()) is not None:
+                self.give_back(given)
             raise
 
     def give_back(self, connection: KeptConnection) -> None:
@@ -180,9 +175,9 @@ class ConnectionPool:
         return connection
 
     def _refuse(self) -> None:
-        """Raise `CannotConnect` in every waiting `take`."""
+        """Let every waiting `take` return None."""
         while (turn := self._next()) is not None:
-            turn.set_exception(CannotConnect())
+            turn.set_result(None)
 
     # --- growing old -----------------------------------------------------------------------------------------------------------
 

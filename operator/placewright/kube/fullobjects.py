@@ -10,6 +10,7 @@ Objects are written as kube-scheduler holds them: without `kind` and `apiVersion
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final
 
@@ -18,11 +19,12 @@ import msgspec
 from placewright.api.boundedcache import BoundedCache
 from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.extenders import ExtenderError
-from placewright.api.objects import KubeObject, NodeName, ObjectMeta
+from placewright.api.objects import NodeName, ObjectMeta
 from placewright.api.pods import PodInfo
 from placewright.api.writers import Writer
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.listwatch import Identity
 from placewright.kube.reflector import Reflector, Source
 
 #: Pods whose text is kept: more than are decided at the same time.
@@ -47,22 +49,11 @@ class WholeNode(msgspec.Struct, dict=True):
         """Name, uid and resourceVersion, decoded once; empty if the text cannot be decoded."""
         known: ObjectMeta | None = self.__dict__.get("_read")
         if known is None:
-            known = self.__dict__["_read"] = _identified(self.identity)
+            known = ObjectMeta()
+            with contextlib.suppress(*DECODE_ERRORS):
+                known = msgspec.json.decode(self.identity, type=Identity).as_metadata()
+            self.__dict__["_read"] = known
         return known
-
-
-class _Identity(KubeObject, frozen=True):
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-def _identified(metadata: msgspec.Raw) -> ObjectMeta:
-    try:
-        found = msgspec.json.decode(metadata, type=_Identity)
-    except DECODE_ERRORS:
-        return ObjectMeta()
-    return ObjectMeta(name=found.name, uid=found.uid, resource_version=found.resource_version)
 
 
 def _apart(node: WholeNode) -> WholeNode:
@@ -198,7 +189,7 @@ class FullObjects:
             body = await self._client.get(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
             parts: dict[str, Any] = dict(decode(body, dict[str, msgspec.Raw]))
             metadata = decode(parts.get("metadata", _EMPTY), dict[str, msgspec.Raw])
-            uid = decode(parts.get("metadata", _EMPTY), _Identity).uid
+            uid = decode(parts.get("metadata", _EMPTY), Identity).uid
         except ApiError as error:
             if error.status == NOT_FOUND:
                 raise ExtenderError(f"pod {pod.key} cannot be sent: it is gone") from None

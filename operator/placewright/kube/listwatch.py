@@ -154,15 +154,21 @@ class _OnlyMeta(msgspec.Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class _Identity(msgspec.Struct, rename="camel", frozen=True):
+class Identity(msgspec.Struct, rename="camel", frozen=True):
+    """The fields of metadata that tell an object and its version."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
 
+    def as_metadata(self) -> ObjectMeta:
+        """Return metadata with these fields alone."""
+        return ObjectMeta(name=self.name, namespace=self.namespace, uid=self.uid, resource_version=self.resource_version)
+
 
 class _OnlyIdentity(msgspec.Struct, frozen=True):
-    metadata: _Identity = _Identity()
+    metadata: Identity = Identity()
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -278,10 +284,9 @@ def _metadata(raw: msgspec.Raw) -> ObjectMeta:
     except DECODE_ERRORS:
         pass
     try:
-        found = decoded(_IDENTITY, raw).metadata
+        return decoded(_IDENTITY, raw).metadata.as_metadata()
     except DECODE_ERRORS as error:
         raise Malformed(f"an object without metadata: {error}") from None
-    return ObjectMeta(name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version)
 
 
 def object_key(metadata: ObjectMeta) -> ObjectKey:

@@ -408,16 +408,17 @@ class Reflectors:
 
     Attributes:
         members: all of them, running or not.
+        tasks: the running tasks; none ends before `stop`.
     """
 
     members: list[Reflector[Any]]
-    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _running: bool = False
 
     def start(self) -> None:
         """Start all of them; needs a running event loop."""
         self._running = True
-        self._tasks = [self._started(one) for one in self.members]
+        self.tasks = [self._started(one) for one in self.members]
 
     def add(self, one: Reflector[Any]) -> asyncio.Task[None] | None:
         """Add a reflector, and start it if the others run. `wait_synced` does not wait for its first list if it has returned already.
@@ -428,7 +429,7 @@ class Reflectors:
         self.members.append(one)
         if not self._running:
             return None
-        self._tasks.append(task := self._started(one))
+        self.tasks.append(task := self._started(one))
         return task
 
     @staticmethod
@@ -443,8 +444,8 @@ class Reflectors:
         """
         waiting = asyncio.create_task(self._all_synced())
         try:
-            await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
-            for task in self._tasks:
+            await asyncio.wait([waiting, *self.tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in self.tasks:
                 if task.done():
                     task.result()
         finally:
@@ -454,18 +455,13 @@ class Reflectors:
         for one in self.members:
             await one.has_synced.wait()
 
-    @property
-    def tasks(self) -> tuple[asyncio.Task[None], ...]:
-        """The running tasks; none ends before `stop`."""
-        return tuple(self._tasks)
-
     def unsynced(self) -> list[str]:
         """Return the sources whose first list is not complete yet, for messages and health."""
         return [str(one.source) for one in self.members if not one.has_synced.is_set()]
 
     async def stop(self) -> None:
         """Cancel all tasks and wait for their end."""
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks, self._running = [], False
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.tasks, self._running = [], False

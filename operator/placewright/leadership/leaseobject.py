@@ -92,12 +92,12 @@ class LeaseStore:
         last: the object as last seen; a write keeps its labels and annotations.
     """
 
-    def __init__(self, client: ApiClient, namespace: str, name: str = LEASE_NAME) -> None:
+    def __init__(self, client: ApiClient, namespace: str) -> None:
         self.namespace = namespace
-        self.name = name
+        self.name = LEASE_NAME
         self.collection = f"/apis/{_API_VERSION}/namespaces/{namespace}/leases"
         self._client = client
-        self._path = f"{self.collection}/{name}"
+        self._path = f"{self.collection}/{LEASE_NAME}"
         self.last: Lease | None = None
 
     @property

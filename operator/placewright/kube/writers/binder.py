@@ -28,8 +28,8 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError, Unreachable
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.places import RequestOwner, RequestPlaces
-from placewright.kube.writers.writer import ApiWriter, WriterTiming
+from placewright.kube.writers.places import RequestOwner
+from placewright.kube.writers.writer import ApiWriter, WriterTiming, pod_path
 
 #: Bindings under way at once of a namespace that is alone. More gained nothing in front of a real API server.
 CONCURRENCY: Final = 64
@@ -68,6 +68,7 @@ class HttpBinder(ApiWriter):
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.BIND
+    PLACES: ClassVar[int] = ALL_PLACES
     BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.1, maximum=10.0)
     ERROR: ClassVar[type[Exception]] = BindError
 
@@ -76,7 +77,6 @@ class HttpBinder(ApiWriter):
         client: ApiClient,
         may_bind: Callable[[], bool],
         *,
-        concurrency: int = ALL_PLACES,
         looks: int = LOOKS,
         aside: Callable[[PodInfo], AbstractContextManager[None]] = lambda _pod: nullcontext(),
         before: Callable[[PodInfo], Awaitable[None]] | None = None,
@@ -87,7 +87,6 @@ class HttpBinder(ApiWriter):
         Args:
             client: the API server's client.
             may_bind: whether this replica is the active one; asked before each request.
-            concurrency: places for requests under way at once.
             looks: number of times that a pod is read to find out whether a Binding took effect.
             aside: opened while a pod waits for a repetition, so that other pods are decided meanwhile.
             before: waits for writes about the pod that come before its Binding; None for none.
@@ -95,7 +94,6 @@ class HttpBinder(ApiWriter):
         """
         super().__init__(client, may_bind, **timing)
         self.counts = BindCounts()
-        self._places = RequestPlaces(concurrency)
         self._aside = aside
         self._before = before
         self._looks = looks
@@ -160,7 +158,7 @@ class HttpBinder(ApiWriter):
             self._require_lead(f"binding {pod.key}: ")
             guarded = self._guarded(body)
             try:
-                await self._client.write("POST", f"{_pod_path(pod)}/binding", guarded)
+                await self._client.write("POST", f"{pod_path(pod)}/binding", guarded)
             except RequestError as error:
                 if guarded.withheld:
                     raise BindError(f"binding {pod.key}: this replica is not the active one") from error
@@ -201,7 +199,7 @@ class HttpBinder(ApiWriter):
                 break
             try:
                 async with self._places.one(_whose(pod)):
-                    found = await self._client.get_as(_pod_path(pod), Pod)
+                    found = await self._client.get_as(pod_path(pod), Pod)
             except ApiError as error:
                 if error.status == NOT_FOUND:
                     return Seen.GONE
@@ -246,7 +244,3 @@ def _compare(found: Pod, pod: PodInfo, node: NodeName) -> Seen:
 
 def _whose(pod: PodInfo) -> RequestOwner:
     return RequestOwner(pod.namespace, pod.scheduler_name, pod.priority)
-
-
-def _pod_path(pod: PodInfo) -> str:
-    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol, Unpack
 
+import msgspec
+
 from placewright.api.decode import DecodeError, decode
 from placewright.api.devices import (
     ALLOCATION_FINALIZER,
@@ -31,7 +33,7 @@ from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, Requ
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
 from placewright.kube.writers.places import RequestOwner
-from placewright.kube.writers.writer import RoomWriter, WriterTiming
+from placewright.kube.writers.writer import RoomWriter, WriterTiming, pod_path, precondition
 
 #: Number of times that other writers may change a claim in between before the attempt is given up.
 _CONFLICTS: Final = 10
@@ -142,7 +144,7 @@ class HttpClaimWriter(RoomWriter):
             ClaimError: the server refused or did not answer.
         """
         meta = claim.metadata
-        owners = [{**_plain(owner), "apiVersion": "v1"} for owner in meta.owner_references or ()]
+        owners = [msgspec.to_builtins(owner) | {"apiVersion": "v1"} for owner in meta.owner_references or ()]
         body = {
             "apiVersion": f"{GROUP}/{self._version()}",
             "kind": "ResourceClaim",
@@ -193,9 +195,8 @@ class HttpClaimWriter(RoomWriter):
         Raises:
             ClaimError: the server refused or did not answer.
         """
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
-        await self._write(lambda guarded: self._client.patch(path, guarded), body, self._attempts, pod.namespace)
+        await self._write(lambda guarded: self._client.patch(f"{pod_path(pod)}/status", guarded), body, self._attempts, pod.namespace)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
         """Tell the listeners that a pod waited for drivers."""
@@ -240,14 +241,17 @@ class HttpClaimWriter(RoomWriter):
         return await self._patch_finalizers(claim, [*finalizers, ALLOCATION_FINALIZER], self._attempts)
 
     async def _patch_finalizers(self, claim: ResourceClaim, finalizers: Sequence[str], attempts: int) -> ResourceClaim:
-        body, path = {"metadata": {**_precondition(claim), "finalizers": finalizers}}, self._path(claim)
+        body, path = (
+            {"metadata": {**precondition(claim.metadata.uid, claim.metadata.resource_version), "finalizers": finalizers}},
+            self._path(claim),
+        )
         try:
             return decode_claim(await self._write(partial(self._client.patch, path), body, attempts, claim.metadata.namespace))
         except _Invalid as refused:
             return await self._replace(claim, path, lambda there: with_finalizers(there, finalizers), attempts, refused)
 
     async def _patch_status(self, claim: ResourceClaim, status: dict[str, Any], attempts: int) -> ResourceClaim:
-        body = {"metadata": _precondition(claim), "status": status}
+        body = {"metadata": precondition(claim.metadata.uid, claim.metadata.resource_version), "status": status}
         path = f"{self._path(claim)}/status"
         try:
             return decode_claim(await self._write(partial(self._client.patch, path), body, attempts, claim.metadata.namespace))
@@ -330,19 +334,10 @@ def _has_still(current: ResourceClaim, allocation: AllocationResult | None) -> b
     return there is not None and (allocation is None or devices_of(there) == devices_of(allocation))
 
 
-def _precondition(claim: ResourceClaim) -> dict[str, Any]:
-    meta = claim.metadata
-    return {"uid": meta.uid} | ({"resourceVersion": meta.resource_version} if meta.resource_version else {})
-
-
 def _has_parameters(claim: ResourceClaim) -> bool:
     """Whether the claim has parameters, which the API server keeps as text."""
     allocation = claim.status.allocation
     return bool(claim.spec.devices.config or (allocation is not None and allocation.devices.config))
-
-
-def _plain(owner: Any) -> dict[str, Any]:
-    return {"kind": owner.kind, "name": owner.name, "uid": owner.uid, "controller": bool(owner.controller)}
 
 
 def decode_claim(raw: bytes) -> ResourceClaim:

@@ -11,7 +11,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.writers.places import RequestOwner
 from placewright.kube.writers.podstatus import condition_json, dated, find_condition, patch_pod_status
-from placewright.kube.writers.writer import RoomWriter
+from placewright.kube.writers.writer import RoomWriter, pod_path
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
@@ -36,12 +36,11 @@ class HttpEvictor(RoomWriter):
         # Deleted, not evicted through the Eviction API: as in kube-scheduler, a budget may be violated as the last resort.
         marked = self._condition(victim, preemptor)
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.uid}}
-        path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
         # A victim that is gone or replaced fails the first request without harm: the second one decides by uid. When the lead is lost
         # between the two, the mark stays; Kubernetes' disruption controller removes it from a pod that lives on after two minutes.
         whose = RequestOwner(victim.namespace, preemptor.scheduler_name, preemptor.priority)
         await self._request(victim, whose, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}, self._guarded))
-        await self._request(victim, whose, lambda: self._client.delete(path, self._guarded(options)))
+        await self._request(victim, whose, lambda: self._client.delete(pod_path(victim), self._guarded(options)))
 
     async def _request(self, victim: PodInfo, whose: RequestOwner, request: Callable[[], Awaitable[object]]) -> None:
         """Send a request, again while the server is busy. Returns also when the victim is gone or replaced."""

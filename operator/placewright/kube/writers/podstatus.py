@@ -31,7 +31,7 @@ from placewright.kube.guarded import GuardedBody, always
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts
-from placewright.kube.writers.writer import NotActive, WriterTiming
+from placewright.kube.writers.writer import NotActive, WriterTiming, pod_path, precondition
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -262,7 +262,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
                 if error.status != CONFLICT:
                     raise
                 conflict = error
-            found = await self._client.get_as(_path(pod), Pod)
+            found = await self._client.get_as(pod_path(pod), Pod)
             if _says(found, patch):
                 return found  # an answer got lost
             if found.spec.node_name or found.metadata.uid != pod.uid or not self._known(found, pod):
@@ -383,10 +383,5 @@ async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, An
         RequestError: the server refused or did not answer; 422 when the name belongs to another pod, 409 when the pod has another version.
         DecodeError: the answer is no pod.
     """
-    metadata = {"uid": pod.uid, "resourceVersion": version} if version else {"uid": pod.uid}
-    body = guarded({"metadata": metadata, "status": status})
-    return decode(await client.patch(f"{_path(pod)}/status", body, content_type=STRATEGIC_MERGE_PATCH), Pod)
-
-
-def _path(pod: PodInfo) -> str:
-    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+    body = guarded({"metadata": precondition(pod.uid, version), "status": status})
+    return decode(await client.patch(f"{pod_path(pod)}/status", body, content_type=STRATEGIC_MERGE_PATCH), Pod)

@@ -14,7 +14,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.errors import RequestError
 from placewright.kube.writers.places import RequestOwner
-from placewright.kube.writers.writer import RoomWriter
+from placewright.kube.writers.writer import RoomWriter, precondition
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
@@ -53,5 +53,4 @@ class HttpVolumeWriter(RoomWriter):
 
 
 def _metadata(meta: ObjectMeta) -> dict[str, Any]:
-    precondition = {"resourceVersion": meta.resource_version} if meta.resource_version else {}
-    return {**precondition, "uid": meta.uid, "annotations": meta.annotations or {}}
+    return {**precondition(meta.uid, meta.resource_version), "annotations": meta.annotations or {}}

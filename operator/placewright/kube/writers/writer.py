@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, TypedDict, TypeVar, Unpack
 
+from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.guarded import GuardedBody, always
 from placewright.kube.ratelimit import Traffic
@@ -104,10 +106,7 @@ class ApiWriter:
         """
 
         async def allowed() -> T:
-            if whose is None:
-                self._require_lead(about)
-                return await request()
-            async with self._places.one(whose):
+            async with nullcontext() if whose is None else self._places.one(whose):
                 self._require_lead(about)
                 return await request()
 
@@ -127,3 +126,13 @@ class RoomWriter(ApiWriter):
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
     BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
+
+
+def pod_path(pod: PodInfo) -> str:
+    """Build the path of a pod."""
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+
+
+def precondition(uid: str, version: str) -> dict[str, str]:
+    """Build the metadata of a patch that only this object takes, and only this version of it unless `version` is empty."""
+    return {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
