@@ -241,6 +241,9 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
                 return key
             woken = asyncio.get_running_loop().create_future()
             self._resting.append(woken)
+            if seconds is None:  # a limit would double the cost of an item that comes alone
+                await woken
+                continue
             await asyncio.wait([woken], timeout=seconds)
             with contextlib.suppress(ValueError):  # `_wake_one` took it out already
                 self._resting.remove(woken)
@@ -262,8 +265,11 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         return None, None if soonest == math.inf else soonest - now
 
     def _wake_one(self) -> None:
-        if self._resting:
-            self._resting.popleft().set_result(None)
+        while self._resting:
+            woken = self._resting.popleft()
+            if not woken.done():  # the worker was cancelled
+                woken.set_result(None)
+                return
 
 
 def remember(table: OrderedDict[K, V], key: K, value: V, most: int) -> None:

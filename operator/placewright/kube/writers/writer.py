@@ -134,5 +134,5 @@ def pod_path(pod: PodInfo) -> str:
 
 
 def precondition(uid: str, version: str) -> dict[str, str]:
-    """Build the metadata of a patch that only this object takes, and only this version of it unless `version` is empty."""
+    """Build the metadata of a patch that only this object takes. Only this version takes it if `version` is not empty."""
     return {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
