@@ -48,7 +48,7 @@ def waiting_tenants(queues: Iterable[ProfileQueue]) -> list[WaitingTenants]:
     for queue in queues:
         for turns in () if queue.fair is None else queue.fair.turns():
             first = nsmallest(MOST_TENANTS, turns.tenants.values(), key=lambda tenant: (tenant.tag, tenant.number))
-            told = tuple([(each.name, len(each.lanes), each.weight, each.entry is None) for each in first])
+            told = tuple([(each.name, len(each.lanes), each.weight, not each.lined_up) for each in first])
             namespaces = queue.fair is not None and queue.fair.policy.by == BY_NAMESPACE
             found.append(WaitingTenants(queue.name, turns.priority, namespaces, told, len(turns.tenants)))
     return found

@@ -1,4 +1,4 @@
-"""Attempts to place a pod, each from `pop` to its end, and the observers that make metrics, traces and logs of them."""
+"""Attempts to place a pod, each from `pop` to its end. Observers make metrics, traces and logs of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""From a chosen node to the Binding: assume, reserve, permit; then the binding cycle: wait, prepare, bind, or take everything back.
+"""Takes a pod from its chosen node to its Binding.
 
-Many binding cycles run at once. While one runs, its pod is in flight in the queue and assumed in the cluster.
+`Reserver` assumes the pod, reserves its resources and asks Permit, within the decision. `BindingCycle` then waits for permission,
+prepares and binds the pod, or takes everything back. Many binding cycles run at once. While one runs, its pod is in flight in the
+queue and assumed in the cluster.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from placewright.api.annotations import DECISION, DEVICES, NO_DEVICES, Decision
 from placewright.api.errors import BindError
 from placewright.api.givenup import placed_condition
 from placewright.api.objects import NodeName
-from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.framework.interface import PreBindPlugin, Seconds
@@ -44,13 +45,13 @@ PREEMPTED_IN_PREBIND: Final = "preempted while it was prepared for its node"
 
 @dataclass(frozen=True, slots=True)
 class Reserver:
-    """Takes the resources of a placement and gives them back: Assume, Reserve, Permit.
+    """Assumes pods on their nodes, runs Reserve and Permit, and takes all of that back.
 
     Attributes:
-        cluster: where pods are assumed.
-        queue: where nominations end and helped pods are activated.
+        cluster: columns in which pods are assumed.
+        queue: queue in which nominations end and helped pods are activated.
         waiting: pods that Permit plugins keep.
-        counts: the outcomes so far.
+        counts: outcomes so far.
     """
 
     cluster: Cluster
@@ -62,10 +63,10 @@ class Reserver:
         """Assume the pod on its node, then run Reserve and Permit.
 
         Args:
-            result: just decided, on the columns as they are.
+            result: decision on the columns as they are now.
 
         Raises:
-            FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
+            FitError: a plugin refused. After this and any other exception everything has been given back.
         """
         self.take(result)
         try:
@@ -79,10 +80,10 @@ class Reserver:
         """Assume the pod on its node, then run Reserve.
 
         Args:
-            result: just decided, on the columns as they are.
+            result: decision on the columns as they are now.
 
         Raises:
-            FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
+            FitError: a plugin refused. After this and any other exception everything has been given back.
         """
         pod, node, steps = result.pod, result.node, result.state.steps
         self.cluster.assume(pod, node)
@@ -111,7 +112,7 @@ class Reserver:
             The plugins that want the pod to wait, with the seconds that each may keep it.
 
         Raises:
-            FitError: a plugin refused. Exceptions of plugins pass on.
+            FitError: a plugin refused. Other exceptions of plugins pass, too.
         """
         steps = result.state.steps
         steps.begin()
@@ -121,46 +122,43 @@ class Reserver:
         return waits
 
     def settle(self, result: ScheduleResult, waits: Mapping[str, Seconds]) -> None:
-        """Let the pod go on to its binding cycle: its nomination ends, and pods that it helps are tried.
+        """Let the pod go on to its binding cycle. End its nomination, and try pods that it helps.
 
         Args:
-            result: assumed, reserved and permitted.
-            waits: the plugins that keep it waiting, with their seconds.
+            result: decision that is assumed, reserved and permitted.
+            waits: plugins that keep the pod waiting, with their seconds.
         """
         self.counts.scheduled += 1
         self.waiting.enter(result.pod, waits)
         nominated = self.queue.nominator.delete(result.pod.uid)
         if nominated is not None and nominated != result.node:
-            self._free_nominated(result.pod, nominated)
+            # Pods of no higher priority may have the room that the pod was nominated to, because it goes elsewhere.
+            pod = result.pod
+            self.queue.move(ASSIGNED_POD_DELETE, pod.on(nominated), None, except_uid=pod.uid, up_to_priority=pod.priority)
         if result.state.activate:
             self.queue.activate(result.state.activate.values())
             result.state.activate.clear()
 
-    def _free_nominated(self, pod: PodInfo, nominated: NodeName) -> None:
-        """Report the room that the pod was nominated to: it goes elsewhere, and pods not above it in priority may have the room."""
-        self.queue.move(ASSIGNED_POD_DELETE, pod.on(nominated), None, except_uid=pod.uid, up_to_priority=pod.priority)
-
 
 @dataclass(frozen=True, slots=True)
 class BindingCycle:
-    """Takes placements to the API server.
+    """Binds pods to the nodes that were chosen for them.
 
     Attributes:
-        cluster: where the pods are assumed.
-        queue: where they are in flight.
+        cluster: columns in which the pods are assumed.
+        queue: queue in which they are in flight.
         waiting: pods that Permit plugins keep.
-        failures: returns pods to the queue and reports.
-        events: records the event `Scheduled`.
-        observers: told of each attempt that ends.
-        counts: the outcomes so far.
-        unresolved: attempts whose Binding may exist or not, by uid. The pods stay assumed and in flight until a watch or the
-            reconciler tells.
-        given_up: uids on their way to a node whose name belongs to another pod by now. The answer to their Binding is not about
-            them.
-        preparing: the timeouts that end PreBind early, by uid. Pods may be in PreBind for minutes, as for a volume that is
-            being made.
-        under_way: placements whose binding cycle runs, by uid.
-        barriers: where pods wait for other members of their group, by uid.
+        failures: handler that returns pods to the queue and reports.
+        events: recorder of the event `Scheduled`.
+        observers: listeners that are told of each attempt that ends.
+        counts: outcomes so far.
+        unresolved: attempts whose Binding may or may not exist, by uid. The pods stay assumed and in flight until a watch or the
+            reconciler shows the outcome.
+        given_up: uids of pods that are being bound although their name belongs to another pod by now. The answer to their Binding
+            says nothing about them.
+        preparing: timeouts that end PreBind early, by uid. Pods may be in PreBind for minutes, for example until a volume is made.
+        under_way: decisions whose binding cycle runs, by uid.
+        barriers: barriers at which pods wait for other members of their group, by uid.
     """
 
     cluster: Cluster
@@ -180,9 +178,9 @@ class BindingCycle:
         """Bind the pod, or roll it back and return it to the queue. Never raises for errors of plugins or of the API server.
 
         Args:
-            attempt: under way.
-            result: assumed, reserved and permitted.
-            barrier: no Binding is sent before it opens; None for a pod without a group.
+            attempt: attempt that is under way.
+            result: decision that is assumed, reserved and permitted.
+            barrier: barrier that opens before any Binding of the pod's group is sent; None for a pod without a group.
 
         Returns:
             True when the pod is bound.
@@ -196,8 +194,8 @@ class BindingCycle:
         """Note that the pod's `run` comes soon, so that it can be called off from now on.
 
         Args:
-            result: of a member of a group.
-            barrier: where it will wait.
+            result: decision about a member of a group.
+            barrier: the group's barrier.
         """
         self.under_way[result.pod.uid] = result
         self.barriers[result.pod.uid] = barrier
@@ -223,7 +221,7 @@ class BindingCycle:
             self.given_up.discard(uid)
             self._lost(attempt, result, REPLACED)  # its Binding reached another pod, or none
             return False
-        # A watch may have been faster than the answer. It shows the stored pod, so it counts and the answer does not.
+        # A watch may have been faster than the answer. It shows the stored pod, so the answer does not matter.
         shown = self._confirmed_on(uid)
         if status.ok or shown == result.node:
             self._bound(attempt, result)
@@ -232,7 +230,7 @@ class BindingCycle:
             self._bound_by_another(attempt, result)
         elif unknown and self.cluster.placement(uid) is not None:
             _logger.warning("%s; the pod keeps its place until the API server tells", status.message)
-            # The API server may still carry the Binding out: to free the room now could overfill the node (decision 6).
+            # The API server may still carry the Binding out. To free the room now could overfill the node (decision 6).
             self.unresolved[uid] = (attempt, result)
             self.queue.in_flight.place(uid).stand_aside()
         else:
@@ -243,8 +241,8 @@ class BindingCycle:
         """Settle an unresolved Binding by the node that the API server shows; harmless for other pods.
 
         Args:
-            uid: the pod.
-            node: where the pod stands; None when it stands nowhere.
+            uid: uid of the pod.
+            node: node of the pod; None if it has none.
         """
         unresolved = self.unresolved.pop(uid, None)
         if unresolved is None:
@@ -266,7 +264,7 @@ class BindingCycle:
             self.given_up.add(uid)
 
     def abandon(self, uid: str) -> None:
-        """Tell plugins that wait in a binding cycle that the pod is gone; harmless for pods that are not being bound."""
+        """Let plugins that wait in a binding cycle know that the pod is gone; harmless for pods that are not being bound."""
         result = self.under_way.get(uid)
         if result is not None:
             result.state.abandoned = True
@@ -277,11 +275,11 @@ class BindingCycle:
         """Roll a pod back that is a victim of preemption, before its Binding is sent.
 
         Args:
-            uid: the victim's.
-            plugin: the one that preempts.
+            uid: uid of the victim.
+            plugin: name of the plugin that preempts.
 
         Returns:
-            False when its Binding may have been sent, or none is under way.
+            False when the victim's Binding may have been sent, or when it is not being bound.
         """
         waiting = self.waiting.get(uid)
         if waiting is not None:
@@ -290,10 +288,10 @@ class BindingCycle:
         return self.end_preparation(uid)
 
     def end_preparation(self, uid: str) -> bool:
-        """End a pod's PreBind, or its wait for its group after PreBind; it is rolled back and tried again.
+        """End a pod's PreBind, or its wait for its group after PreBind. The pod is rolled back and tried again.
 
         Returns:
-            False when the pod is in neither.
+            False when the pod neither is in PreBind nor waits for its group.
         """
         preparation = self.preparing.get(uid)
         if preparation is None:
@@ -306,11 +304,11 @@ class BindingCycle:
         return True
 
     def call_off(self, uid: str, why: str) -> None:
-        """End the pod's wait for permission or its preparation; it is rolled back.
+        """End the pod's wait for permission or its preparation. The pod is rolled back.
 
         Args:
-            uid: the pod.
-            why: its failure's message.
+            uid: uid of the pod.
+            why: message of its failure.
         """
         waiting = self.waiting.get(uid)
         if waiting is not None:
@@ -363,8 +361,8 @@ class BindingCycle:
                 barrier.leave(pod.uid, error(why(problem)))
             raise
         if barrier is not None:
-            gone = (flight := self.queue.in_flight.get(pod.uid)) is None or flight.gone
-            status = await barrier.arrive(pod.uid, error(LEFT) if gone and status.ok else status)
+            gone = status.ok and not self.queue.in_flight.has(pod.uid)
+            status = await barrier.arrive(pod.uid, error(LEFT) if gone else status)
         if status.ok:
             place.go_on()
             with state.steps.step(BIND) as step:
@@ -375,8 +373,8 @@ class BindingCycle:
     async def _made_ready(self, result: ScheduleResult, barrier: Barrier | None, place: RoomPlace) -> Status:
         """Wait for permission, then run PreBind.
 
-        A pod that waits for PreBind or its group stands aside until its Binding is sent, because others may have to act first, for
-        minutes. Most pods wait for neither.
+        PreBind and the pod's group may take minutes. A pod that waits for them stands aside until its Binding is sent. Most pods
+        wait for neither.
         """
         pod, steps = result.pod, result.state.steps
         if self.waiting.get(pod.uid) is not None:
@@ -402,8 +400,8 @@ class BindingCycle:
     async def _prepare(self, result: ScheduleResult, plugins: Sequence[PreBindPlugin]) -> Status:
         pod = result.pod
         try:
-            # A timeout that `preempt` can move to now. Cancelling the task would end the binding cycle, which has to roll the
-            # pod back.
+            # `end_preparation` moves this timeout to now. To cancel the task would end the binding cycle, which has to roll the pod
+            # back.
             async with asyncio.timeout(None) as preparation:
                 self.preparing[pod.uid] = preparation
                 return await result.runtime.run_pre_bind(result.state, pod, result.node, plugins)
@@ -418,9 +416,9 @@ class BindingCycle:
         """Take everything back and return the pod to the queue.
 
         Args:
-            attempt: under way.
-            result: to be given back.
-            status: why; a rejection waits for events, an error backs off.
+            attempt: attempt that is under way.
+            result: decision that is given back.
+            status: reason. After a rejection the pod waits for events, and after an error it backs off.
         """
         pod, node = result.pod, result.node
         unreserve(result)
@@ -428,7 +426,7 @@ class BindingCycle:
         failure = rejected_late(status) if status.rejected else broken(status.message)
         attempt.failed(failure)
         self.failures.handle(attempt.queued, failure)
-        # The room that the pod held is free for others. The pod itself is not told: its own leaving must not overrule the plugin
+        # The room that the pod held is free for other pods. The pod itself is not told, because that would overrule the plugin
         # that rejected it.
         self.queue.move(ASSIGNED_POD_DELETE, pod.on(node), None, except_uid=pod.uid)
         self.observers.attempt_ended(attempt)
@@ -458,7 +456,7 @@ def _require(status: Status) -> None:
 
 
 def rejected_late(status: Status) -> FitError:
-    """Return the failure of a pod that a plugin rejected after a node was chosen; an earlier nomination is withdrawn."""
+    """Make the failure of a pod that a plugin rejected after a node was chosen. An earlier nomination is withdrawn."""
     blamed = frozenset({status.plugin})
     return FitError(
         late_rejection(status),
@@ -469,9 +467,9 @@ def rejected_late(status: Status) -> FitError:
 
 
 def decision_annotations(result: ScheduleResult) -> dict[str, str]:
-    """Return the annotations that ride on the Binding to the pod: the decision, and notes of plugins.
+    """Return the annotations of the pod that the Binding writes: the decision, and notes of plugins.
 
-    They are written with the Binding in one request, so a crash leaves no pod with a node and without them (decision 20).
+    They are written in the same request. So after a crash every pod with a node has them (decision 20).
     """
     profile = result.runtime.profile
     decision = Decision(

@@ -1,7 +1,7 @@
-"""The scheduling cycle: one pod, all nodes, one decision. It never awaits and changes no state: the caller assumes and binds.
+"""The scheduling cycle chooses a node for one pod. It never awaits and changes no state. The caller assumes and binds the pod.
 
-PreFilter, Filter (PostFilter when no node fits), PreScore, Score, choose. One synchronous function is the snapshot:
-kube-scheduler copies the cluster for each cycle so that it stands still, and here it stands still because no other code runs.
+The cycle runs PreFilter and Filter, then PreScore and Score, and chooses a node. If no node fits, it runs PostFilter. kube-scheduler
+copies the cluster for each cycle, so that it stands still. Here it stands still because no other code runs before the decision.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ from placewright.scheduler.messages import NO_NODES, fit_error
 #: Withdraws an earlier nomination.
 NO_NOMINATION: Final = NodeName("")
 NOTHING_EXTRA: Final[Mapping[str, IntColumn]] = {}
-#: The outcome of PostFilter where it was not run.
+#: The outcome of PostFilter if it was not run.
 NOTHING_TRIED: Final = PostFilterResult(Status(Code.UNSCHEDULABLE))
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult:
-    """A decision: this pod goes to that node.
+    """The decision that a pod goes to a node.
 
     Attributes:
-        pod: the version that was decided.
+        pod: version of the pod that was decided.
         node: the chosen node.
-        runtime: the profile generation that decided.
-        state: the notes of its plugins.
+        runtime: profile generation that decided.
+        state: notes of the profile's plugins.
         feasible: number of nodes that could have held the pod.
         score: total of the chosen node; 0 when nothing was scored.
         runner_up: total of the best other node; None when there was none, or nothing was scored.
-        plugins: each plugin's weighted part of `score`.
+        plugins: weighted part of `score` by plugin.
         ties: number of nodes that shared the highest score.
-        best: the chosen node, then the next best ones where the decision tells them.
-        parts: by plugin, its part of the total of each node in `best`; empty when nothing was scored.
+        best: the chosen node, followed by the next best nodes if the decision records them.
+        parts: parts of the totals of the nodes in `best`, by plugin; empty when nothing was scored.
         nodes: number of nodes in the cluster.
     """
 
@@ -79,18 +79,18 @@ class ScheduleResult:
 
 @dataclass(eq=False, repr=False)
 class FitError(Exception):
-    """The pod cannot be placed now.
+    """The failure of an attempt: the pod cannot be placed now.
 
     Attributes:
-        message: the text of the pod's event and condition.
+        message: text of the pod's event and condition.
         internal: True when something broke, False when plugins rejected the pod.
         unschedulable_plugins: plugins that rejected it; empty when something broke.
         pending_plugins: plugins that rejected it with PENDING; empty when something broke.
         nominated_node: node that preemption made room on; "" clears an earlier nomination, None leaves it.
         victims: pods to evict from the nominated node.
-        refused: how many nodes each plugin rejected.
+        refused: numbers of nodes that each plugin rejected.
         retry_after: seconds after which the pod is tried again even if no event helps it; None for a pod that waits for events alone.
-        diagnosis: each node's reason; None when the attempt failed before or after filtering.
+        diagnosis: reason of each node; None when the attempt failed before or after filtering.
     """
 
     message: str
@@ -106,28 +106,21 @@ class FitError(Exception):
 
 
 def broken(message: str) -> FitError:
-    """Make the failure of an attempt that broke. No plugin is blamed, and as upstream an earlier nomination is withdrawn.
-
-    Args:
-        message: of the pod's event and condition.
-
-    Returns:
-        The failure, to be raised.
-    """
+    """Make the failure of an attempt that broke. It names no plugin, and as upstream it withdraws an earlier nomination."""
     return FitError(message, internal=True, nominated_node=NO_NOMINATION)
 
 
 class SchedulingCycle:
-    """Decides pods on one cluster. One object serves all profiles; the profile's evaluator comes with each call.
+    """Decides pods on one cluster. One object serves all profiles, and each call names the profile's evaluator.
 
     Args:
-        cluster: only read.
-        nominator: the pods that are nominated to nodes.
-        rng: breaks ties among equal scores.
-        detail: chooses which decisions tell their best nodes; None for none.
+        cluster: columns, which the cycle only reads.
+        nominator: pods that are nominated to nodes.
+        rng: random numbers that break ties among equal scores.
+        detail: chooses the decisions that record their best nodes; None if none does.
 
     Attributes:
-        detail: as given.
+        detail: chooses the decisions that record their best nodes.
     """
 
     def __init__(self, cluster: Cluster, nominator: Nominator, rng: random.Random, detail: DecisionDetail | None = None) -> None:
@@ -143,10 +136,10 @@ class SchedulingCycle:
         """Choose a node.
 
         Args:
-            evaluator: the pod's profile.
-            pod: without a node.
-            steps: where the time of each extension point is noted; None for nowhere.
-            within: only these nodes are candidates; None for all.
+            evaluator: evaluator of the pod's profile.
+            pod: a pod without a node.
+            steps: record of the time of each extension point; None for no record.
+            within: names of the nodes that are candidates; None for all nodes.
 
         Returns:
             The decision.
@@ -154,7 +147,7 @@ class SchedulingCycle:
         Raises:
             FitError: no node fits, or something broke.
         """
-        # A sample of nodes could miss the node that victims have left for this pod, or the domain of its group.
+        # A sample could miss the node that victims have left for this pod, or the domain of its group.
         alone = within is None and self._nominator.node_of(pod.uid) is None
         evaluation = self.evaluate(evaluator, pod, steps, within, self._sampler if alone else None)
         if evaluation.count == 0:
@@ -164,11 +157,11 @@ class SchedulingCycle:
         return self.chosen(evaluator, evaluation)
 
     def refusal(self, evaluator: Evaluator, evaluation: Evaluation) -> FitError:
-        """Return why no node can hold the pod, without preemption: no room is made for a member of a group alone.
+        """Make the failure of a member of a group that no node can hold. No room is made for a member alone.
 
         Args:
-            evaluator: the pod's profile.
-            evaluation: without a feasible node.
+            evaluator: evaluator of the pod's profile.
+            evaluation: evaluation that found no feasible node.
 
         Returns:
             The failure, to be raised.
@@ -189,11 +182,11 @@ class SchedulingCycle:
         """Run PreFilter and Filter.
 
         Args:
-            evaluator: the pod's profile.
-            pod: without a node.
-            steps: where the time of each extension point is noted; None for nowhere.
-            within: only these nodes are candidates, because the pod's group stands in one domain; None for all.
-            sampler: stops at as many feasible nodes as the profile wants scored; None filters all nodes.
+            evaluator: evaluator of the pod's profile.
+            pod: a pod without a node.
+            steps: record of the time of each extension point; None for no record.
+            within: names of the nodes that are candidates, if the pod's group stands in one domain; None for all nodes.
+            sampler: stops once as many nodes are feasible as the profile wants scored; None filters all nodes.
 
         Returns:
             The feasible nodes; there may be none.
@@ -221,51 +214,37 @@ class SchedulingCycle:
         """Choose among the feasible nodes; there is at least one.
 
         Args:
-            evaluator: the pod's profile.
-            evaluation: with a feasible node.
-            compared: score the node even if it is the only feasible one, because the caller compares the score.
+            evaluator: evaluator of the pod's profile.
+            evaluation: evaluation that found a feasible node.
+            compared: whether the node is scored even if it is the only feasible one, because the caller compares the score.
 
         Returns:
             The decision.
         """
         row = self.nominated_row(evaluation)
         if row is not None:
-            # As upstream, the nominated node is taken without scores: its victims have left for this pod.
+            # As upstream, the nominated node is taken without scores, because its victims have left for this pod.
             return self.settled(evaluator, evaluation, row)
         if evaluation.count > 1:
             self.sample(evaluator.runtime, evaluation)
         return self.best(evaluator, evaluation, compared=compared)
 
     def nominated_row(self, evaluation: Evaluation) -> int | None:
-        """Find the row that preemption made room on for this pod.
-
-        Args:
-            evaluation: the pod's.
-
-        Returns:
-            The row; None without a nomination, or when the pod does not fit there now.
-        """
+        """Return the row of the pod's nominated node; None without a nomination, or when the pod does not fit there now."""
         node = self._nominator.node_of(evaluation.pod.uid)
         row = None if node is None else self._cluster.row(node)
         return row if row is not None and evaluation.feasible[row] else None
 
     def draw(self, things: int) -> int:
-        """Draw a random number, from the same seed as ties among nodes.
-
-        Args:
-            things: at least 1.
-
-        Returns:
-            0 to `things` - 1.
-        """
+        """Draw a random number from 0 to `things` - 1, from the same seed as ties among nodes."""
         return self._rng.randrange(things)
 
     def sample(self, runtime: ProfileRuntime, evaluation: Evaluation) -> None:
         """Narrow the feasible nodes to as many as the profile wants scored.
 
         Args:
-            runtime: the pod's profile.
-            evaluation: narrowed in place.
+            runtime: runtime of the pod's profile.
+            evaluation: evaluation that is narrowed in place.
         """
         percentage = runtime.profile.settings.percentage_of_nodes_to_score
         if percentage is not None and not evaluation.sampled:
@@ -279,10 +258,10 @@ class SchedulingCycle:
         """Choose the feasible node with the highest total; ties are broken at random.
 
         Args:
-            evaluator: the pod's profile.
-            evaluation: with a feasible node.
+            evaluator: evaluator of the pod's profile.
+            evaluation: evaluation that found a feasible node.
             extra: scores that extenders add, by their names; shape (size,).
-            compared: score the node even if it is the only feasible one.
+            compared: whether the node is scored even if it is the only feasible one.
 
         Returns:
             The decision. A single node is not scored unless `compared`.
@@ -326,9 +305,9 @@ class SchedulingCycle:
         """Return the decision for a row that need not be compared with others.
 
         Args:
-            evaluator: the pod's profile.
-            evaluation: in which the row is feasible.
-            row: of the chosen node.
+            evaluator: evaluator of the pod's profile.
+            evaluation: evaluation in which the row is feasible.
+            row: row of the chosen node.
 
         Returns:
             The decision, without scores.
@@ -365,9 +344,9 @@ def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagno
     """Run PostFilter and note its time. No room is made for a pod that is beyond a limit, because evictions would not help it.
 
     Args:
-        runtime: the pod's profile.
-        evaluation: without a feasible node.
-        diagnosis: each node's reason.
+        runtime: runtime of the pod's profile.
+        evaluation: evaluation that found no feasible node.
+        diagnosis: reason of each node.
 
     Returns:
         The nominated node and its victims, or a status that says why there are none.
@@ -382,7 +361,7 @@ def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagno
 
 
 def _held_to(rules: PreemptionRules, result: PostFilterResult) -> PostFilterResult:
-    """Refuse victims that the profile's rules forbid: a plugin of another package may not have asked."""
+    """Refuse victims that the profile's rules forbid, because a plugin of another package may not have asked."""
     refusal = rules.limits().objection(result.victims) if result.status.ok and result.victims else None
     if refusal is None:
         return result
@@ -390,12 +369,12 @@ def _held_to(rules: PreemptionRules, result: PostFilterResult) -> PostFilterResu
 
 
 def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Refused = NO_NODE_REFUSED) -> FitError:
-    """Return the failure of a pod that no node can hold.
+    """Make the failure of a pod that no node can hold.
 
     Args:
-        diagnosis: each node's reason.
-        made_room: the outcome of PostFilter.
-        refused: how many nodes each plugin rejected.
+        diagnosis: reason of each node.
+        made_room: outcome of PostFilter.
+        refused: numbers of nodes that each plugin rejected.
 
     Returns:
         The failure, to be raised.
@@ -419,8 +398,8 @@ def choose(totals: Totals, rng: random.Random) -> Choice:
     """Choose uniformly among the rows with the highest total. kube-scheduler does the same (`selectHost`).
 
     Args:
-        totals: below 0 for rows that do not take part; shape (size,).
-        rng: breaks ties.
+        totals: totals of the rows, below 0 for rows that do not take part; shape (size,).
+        rng: random numbers that break ties.
 
     Returns:
         The row, with its ties and the runner-up.
@@ -434,7 +413,7 @@ def choose(totals: Totals, rng: random.Random) -> Choice:
 
 
 def _second(totals: Totals, row: int) -> int | None:
-    """Return the first row with the highest total beside this one; None when no other takes part."""
+    """Return the first row with the highest total except this one; None when no other row takes part."""
     parts = ((0, totals[:row]), (row + 1, totals[row + 1 :]))
     found = [begin + int(part.argmax()) for begin, part in parts if len(part)]
     second = max(found, key=lambda second: (totals[second], -second), default=None)

@@ -1,7 +1,7 @@
-"""The details that a decision tells about itself while the columns stand: the best few nodes with scores, and rejections by plugin.
+"""Records details of a decision before the columns change: the best few nodes with their scores, and the rejections by plugin.
 
-Rejections cost little beside finding them. The best few nodes cost a few percent of a decision among thousands of nodes, so
-they are taken within a share of the time: every decision tells them at low rates, and a sample of decisions at full speed.
+To record rejections costs little compared to finding them. To record the best few nodes costs a few percent of a decision among
+thousands of nodes. So they are recorded within a share of the time: at low rates by every decision, and at full speed by a sample.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.runtime.podcolumns import Totals
 from placewright.framework.status import Status
 
-#: Best nodes that a decision tells, the chosen one among them.
+#: Best nodes that a decision records, the chosen one among them.
 TOP: Final = 3
-#: Share of the time since the last telling that may be spent on the next one.
+#: Share of the time since the last record that may be spent on the next one.
 SHARE: Final = 0.01
-#: Seconds. A telling that seems to have cost more was interrupted, and must not silence the next ones for long.
+#: Most seconds between two records. If a record seems to need a longer pause, other work interrupted it.
 _LONGEST_PAUSE: Final = 0.05
-#: Kinds of rejection that one attempt tells, nodes named with each, and characters of a reason: records have a bounded size.
+#: Kinds of rejection that one attempt records, nodes named with each, and characters of a reason. They bound the size of records.
 MOST_REFUSALS: Final = 20
 MOST_EXAMPLES: Final = 5
 MOST_CHARACTERS: Final = 300
 #: The reason of nodes that have none: extenders may drop nodes without a word.
 NO_REASON: Final = "left out without a reason"
 OTHER_REASONS: Final = "other reasons"
-#: Marks rows that are told already; below every total.
+#: Marks rows that are recorded already; below every total.
 _TAKEN: Final = -1
 
 
@@ -40,10 +40,10 @@ class NodeRefusal(msgspec.Struct, frozen=True, gc=False):
     """Nodes that one plugin rejected first, for one reason.
 
     Attributes:
-        plugin: its name; empty when none is known.
-        reason: the plugin's text, cut to `MOST_CHARACTERS`.
+        plugin: name of the plugin; empty when none is known.
+        reason: text of the plugin, cut to `MOST_CHARACTERS`.
         nodes: number of nodes.
-        examples: names of some of them.
+        examples: names of some of the nodes.
     """
 
     plugin: str
@@ -53,12 +53,12 @@ class NodeRefusal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refused(NamedTuple):
-    """Why no node could hold a pod.
+    """The rejections of all nodes, which could not hold a pod.
 
     Attributes:
         nodes: number of nodes in the cluster.
-        by: nodes grouped by plugin and reason, the largest group first; together they are all nodes. Empty when no observer
-            wants them.
+        by: groups of nodes by plugin and reason, the largest group first. Together they are all nodes. Empty if no observer wants
+            details.
     """
 
     nodes: int = 0
@@ -70,13 +70,13 @@ NO_NODE_REFUSED: Final = Refused()
 
 
 class Choice(NamedTuple):
-    """The chosen row, and how it compares.
+    """The chosen row, compared with the other rows.
 
     Attributes:
-        row: the chosen node's row.
-        total: its score.
+        row: row of the chosen node.
+        total: score of the chosen node.
         ties: number of nodes with that score.
-        runner_up: the best row that was not chosen; None when there is no other.
+        runner_up: best row that was not chosen; None when there is no other.
     """
 
     row: int
@@ -86,20 +86,20 @@ class Choice(NamedTuple):
 
 
 class DecisionDetail:
-    """Decides which decisions tell their best nodes.
+    """Chooses the decisions that record their best nodes.
 
     Attributes:
-        on: whether an observer wants details; without, none are taken.
+        on: True if an observer wants details; otherwise none are recorded.
     """
 
     __slots__ = ("_began", "_clock", "_due", "on")
 
     def __init__(self, clock: Callable[[], float], *, on: bool = False) -> None:
-        """Start without a telling under way.
+        """Start without a record under way.
 
         Args:
             clock: seconds, finer than a microsecond.
-            on: whether an observer wants details.
+            on: True if an observer wants details.
         """
         self.on = on
         self._clock = clock
@@ -107,14 +107,11 @@ class DecisionDetail:
         self._due = 0.0
 
     def rows(self, totals: Totals, choice: Choice) -> Rows:
-        """Return the rows that this decision tells. When these are more than one, the caller calls `taken` after reading their scores.
+        """Return the rows that this decision records, the chosen row first. The caller calls `taken` once it has read their scores.
 
         Args:
-            totals: changed only in a copy; shape (size,).
-            choice: the decision.
-
-        Returns:
-            The chosen row first.
+            totals: totals of the rows; shape (size,).
+            choice: the chosen row.
         """
         if self.on:
             now = self._clock()
@@ -124,22 +121,14 @@ class DecisionDetail:
         return np.array([choice.row], np.intp)
 
     def taken(self) -> None:
-        """Note that the scores of these rows have been read, and schedule the next telling so that the cost stays within `SHARE`."""
+        """Note that the scores of the rows have been read. Schedule the next record so that the cost stays within `SHARE`."""
         if self._began is not None:
             now = self._clock()
             self._due = now + min((now - self._began) / SHARE, _LONGEST_PAUSE)
             self._began = None
 
     def refused(self, cluster: Cluster, diagnosis: Diagnosis) -> Refused:
-        """Return why no node fits, in groups if an observer wants details.
-
-        Args:
-            cluster: for the names of nodes.
-            diagnosis: each node's reason.
-
-        Returns:
-            The number of nodes, and the groups.
-        """
+        """Count the nodes that do not fit, and group them if an observer wants details."""
         return Refused(diagnosis.node_count, refusals(cluster, diagnosis) if self.on else ())
 
 
@@ -147,9 +136,9 @@ def best_rows(totals: Totals, choice: Choice, most: int = TOP) -> Rows:
     """Return up to `most` rows by total, the chosen one first.
 
     Args:
-        totals: read only; shape (size,).
-        choice: the decision.
-        most: at least 1.
+        totals: totals of the rows; shape (size,).
+        choice: the chosen row.
+        most: number of rows, at least 1.
 
     Returns:
         Rows, shape (1 to most,).
@@ -171,8 +160,8 @@ def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[NodeRefusal, ...]:
     """Group the nodes by the plugin that rejected them first and its reason.
 
     Args:
-        cluster: for the names of nodes.
-        diagnosis: each node's reason.
+        cluster: cluster that knows the names of nodes.
+        diagnosis: reason of each node.
 
     Returns:
         At most `MOST_REFUSALS` groups, the largest first; together they are all nodes.
@@ -193,15 +182,7 @@ def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[NodeRefusal, ...]:
 
 
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
-    """Cut a text to `most` characters.
-
-    Args:
-        text: of a plugin.
-        most: including the ellipsis.
-
-    Returns:
-        The text, or its beginning with an ellipsis.
-    """
+    """Cut a text to `most` characters, with an ellipsis at the end if it is longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -213,7 +194,7 @@ def _of_the_rest(cluster: Cluster, status: Status | None, nodes: int) -> NodeRef
 
 
 class _Group:
-    """Rows rejected for one reason: their number, and some of them."""
+    """Rows that were rejected for one reason: their number, and some of them."""
 
     __slots__ = ("_some", "nodes")
 

@@ -1,7 +1,7 @@
 """The event handlers turn the objects of all watches into changes of the cluster and of the queue.
 
-Each method takes one kind of event and may be called again with the same object. Events may come late, twice or out of order,
-so a handler goes by the object, and not by the type of the event that brought it.
+Each method takes one kind of event, and may be called again with the same object. Events may come late, twice or out of order.
+So a handler goes by the object, and not by the type of the event that brought it.
 
 Facts: kube-scheduler's `eventhandlers.go`, v1.36.
 """
@@ -123,7 +123,7 @@ class ClusterEventHandlers:
         binding: binding cycle, which is told where pods with an unresolved Binding stand.
         stopwatch: measures how long events take.
         listener: observer of events that change no column.
-        gates: function that returns the gates of all profiles. When a namespace changed, they judge its waiting pods again.
+        gates: gates of all profiles. When a namespace changes, they judge its pods again.
         repairs: differences that were found and mended; shared with the reconciler.
     """
 
@@ -144,7 +144,7 @@ class ClusterEventHandlers:
 
     @contextmanager
     def noting_departures(self) -> Iterator[None]:
-        """Note the pods and nodes that leave inside the `with` block, because a list that was asked for before still shows them."""
+        """Note the pods and nodes that leave inside the `with` block. A list that was asked for before still shows them."""
         self._departed = set()
         try:
             yield
@@ -267,8 +267,8 @@ class ClusterEventHandlers:
     def _replaced(self, assumed: PodOnNode, by: PodInfo) -> None:
         """Give up an assumed pod whose name belongs to a younger pod.
 
-        API servers that do not compare a Binding's uid (before 1.23, some 1.25 and 1.26) bind the pod that has the name. Then
-        the younger pod stands there, with its own requests.
+        Some API servers do not compare a Binding's uid (before 1.23, some 1.25 and 1.26). They bind the pod that has the name, so
+        the younger pod stands on the node, with its own requests.
         """
         old, node, _ = assumed
         _logger.warning(
@@ -349,7 +349,7 @@ class ClusterEventHandlers:
         self.listener.object_removed(item)
 
     def source_listed(self, kind: type[ClusterObject]) -> None:
-        """Report all objects that a list of a polled source changed as one event, because there may be as many as nodes."""
+        """Report all changes of a polled source's list as one event, because there may be as many as nodes."""
         self._move(ClusterEvent(kind.__name__, Action.UPDATE, f"{kind.__name__}Update"), None, None)
 
     def _claim_settled(self, before: ResourceClaim, now: ResourceClaim | None) -> None:

@@ -1,7 +1,7 @@
-"""The scheduling cycle with extenders: the same steps, with questions over HTTP in between.
+"""The scheduling cycle with extenders: the same steps as `cycle`, with questions over HTTP in between.
 
-While an extender answers, the cluster changes, because pods of other profiles are decided. So its answer is applied to the
-columns as they are when it arrives, and when other nodes have become feasible meanwhile, the extender is asked again.
+While an extender answers, the cluster changes, because pods of other profiles are decided. So the answer is applied to the
+columns as they are when it arrives. If other nodes have become feasible meanwhile, the extender is asked again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from placewright.scheduler.cycle import NOTHING_TRIED, ScheduleResult, Schedulin
 
 _logger = logging.getLogger(__name__)
 
-#: Rounds of questions in one attempt, at most, when nodes become feasible faster than extenders answer.
+#: Most rounds of questions in one attempt, because nodes may become feasible faster than extenders answer.
 ROUNDS: Final = 3
 LEAD_LOST: Final = "this replica is not the active one any more"
 #: Extenders score 0 to 10 and plugins 0 to 100.
@@ -60,9 +60,9 @@ class ExtendedCycle:
         """Start without questions under way.
 
         Args:
-            cluster: only read.
+            cluster: columns, which are only read.
             cycle: the scheduling cycle.
-            active: whether this replica may decide.
+            active: returns whether this replica may decide.
         """
         self._cluster = cluster
         self._cycle = cycle
@@ -75,11 +75,11 @@ class ExtendedCycle:
         """Choose a node. Nothing is awaited after the last look at the columns, so the decision holds when it is returned.
 
         Args:
-            evaluator: the pod's profile.
-            pod: without a node.
-            steps: where the time of each extension point is noted.
-            within: only these nodes are candidates; None for all.
-            alone: make room by preemption when no node fits. False for a member of a group, whose preemption is the group's.
+            evaluator: evaluator of the pod's profile.
+            pod: a pod without a node.
+            steps: record of the time of each extension point.
+            within: names of the nodes that are candidates; None for all nodes.
+            alone: whether room is made by preemption when no node fits. For a member, its group makes room.
 
         Returns:
             The decision.
@@ -109,7 +109,7 @@ class ExtendedCycle:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """One pod's attempt."""
+    """One pod's attempt with extenders."""
 
     cluster: Cluster
     cycle: SchedulingCycle
@@ -204,7 +204,7 @@ class _Asking:
         if evaluation.count > 1:
             with self.steps.step(EXTENDER_PRIORITIZE):
                 scored = await self._prioritize(self._names(evaluation))
-            # Pods were placed while extenders scored: the nodes that they kept are filtered once more.
+            # Pods were placed while extenders scored, so the nodes that they kept are filtered once more.
             evaluation = self._evaluate_among(verdict.kept)
             scores = {name: self._column(by_node) for name, by_node in scored.items()}
         return self.cycle.best(self.evaluator, evaluation, scores) if evaluation.count else None
@@ -250,7 +250,7 @@ class _Asking:
         raise no_placement(diagnosis, made_room, refused)
 
     def _blame_extenders(self, diagnosis: Diagnosis, evaluation: Evaluation, verdict: _Verdict) -> None:
-        """Add nodes that the extenders rejected to the diagnosis. Nodes that they dropped without a word have no reason."""
+        """Add nodes that the extenders rejected to the diagnosis. Nodes that they left out without a reason have none."""
         for name in self._names(evaluation):
             status, row = verdict.rejections.get(name), self.cluster.row(name)
             if status is not None and row is not None:

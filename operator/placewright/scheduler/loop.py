@@ -1,4 +1,4 @@
-"""The scheduling loop takes pods from the queue and has them decided, in slices of a few milliseconds, beside other work.
+"""The scheduling loop hands out pods to be decided. A slice of decisions takes a few milliseconds; then other work has its turn.
 
 The loop repeats these steps:
 
@@ -7,14 +7,9 @@ The loop repeats these steps:
 3. It waits, not for long, until waiting pods have been told of earlier events.
 4. It hands out pods for one slice.
 
-In a slice a pod goes one of four ways:
-
-| the pod | its way |
-|---|---|
-| takes no long work | It is decided at once. |
-| takes long work | It is prepared and decided in a line, beside pods of the same or a higher priority. |
-| belongs to a group | It is decided with its group, in a line of groups. |
-| has to wait for a more important pod in a line | It holds the loop up until that line is empty. |
+In a slice a pod goes one of four ways. A plain pod is decided at once. A pod that takes long is prepared and decided in a line. Pods of the
+same or a higher priority are decided beside it. A member is decided with its group, in a line of groups. If a pod waits for a more
+important pod in a line, the loop waits until that line is empty.
 """
 
 from __future__ import annotations
@@ -52,8 +47,8 @@ class Decider(Protocol):
         """Decide a pod as `schedule_one` does, with a step for each member of its group.
 
         Args:
-            queued: handed out by the queue.
-            turns: between steps.
+            queued: pod that the queue handed out.
+            turns: turns of other work between steps.
 
         Returns:
             The steps, not begun.
@@ -63,8 +58,8 @@ class Decider(Protocol):
         """End the attempt of a pod that cannot be decided now; it backs off.
 
         Args:
-            queued: handed out by the queue.
-            problem: the message of its event and condition.
+            queued: pod that the queue handed out.
+            problem: message of its event and condition.
         """
 
 

@@ -1,11 +1,11 @@
 """Evicts the victims that PostFilter chose for a pod. The pod waits until they are evicted, and lower nominations on its node end.
 
 The order is kube-scheduler's (1.33 and later). All victims but one are evicted at once. Then the pod's gate is lifted, and the
-last victim is evicted. So the event of the last victim's end finds the pod ready to be tried. If a victim could not be evicted,
-the pod is tried again after its backoff. kube-scheduler tries it at once, which repeats without a pause while evictions fail.
+last victim is evicted. So the pod is ready to be tried when the last victim ends. If a victim could not be evicted,
+the pod is tried again after its backoff. kube-scheduler tries it at once, again and again while evictions fail.
 
-Victims of one group leave together (decision 24). If only some of them could be evicted, the other evictions are repeated at
-growing intervals, whether or not the preemptor still waits. The rest of a broken group would hold its nodes for nothing.
+Victims of one group leave together (decision 24). If some evictions failed, they are repeated at growing intervals, also when the preemptor
+no longer waits. The rest of a broken group would hold its nodes for nothing.
 """
 
 from __future__ import annotations

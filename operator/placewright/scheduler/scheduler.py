@@ -25,6 +25,7 @@ from placewright.scheduler.extendedcycle import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.giveupreports import GiveUpReports
 from placewright.scheduler.loop import SchedulingLoop
+from placewright.scheduler.podgroups.domains import within_domain
 from placewright.scheduler.podgroups.group import MemberCycle
 from placewright.scheduler.podgroups.podgroupscheduler import PodGroupScheduler
 from placewright.scheduler.ports import (
@@ -81,9 +82,9 @@ class Ports:
 class PodScheduler:
     """Schedules one pod by itself, with or without extenders.
 
-    With extenders the cycles are the same, with questions in between. Extenders see the pods of a profile one after the other, as
-    they do with kube-scheduler, because they count the pods that they agreed to. So the profile's other pods wait for the decision.
-    They do not wait for the binding.
+    With extenders the cycles are the same, with questions in between. Extenders count the pods that they agreed to. So, as with
+    kube-scheduler, they see the pods of a profile one after the other. The profile's other pods wait for the decision, and not for the
+    binding.
 
     Attributes:
         attempts: begins and ends attempts.
@@ -111,8 +112,8 @@ class PodScheduler:
         """Run the scheduling cycle, and start the binding cycle beside other decisions. Extenders decide later.
 
         Args:
-            queued: handed out by the queue.
-            evaluator: its profile's.
+            queued: pod that the queue handed out.
+            evaluator: evaluator of its profile.
         """
         attempt = self.attempts.begin(queued, evaluator)
         if evaluator.runtime.extenders_for(attempt.pod):
@@ -125,14 +126,14 @@ class PodScheduler:
         """Filter, score, select, assume, reserve and permit the pod.
 
         Args:
-            attempt: just begun.
-            evaluator: the pod's profile.
+            attempt: attempt that has just begun.
+            evaluator: evaluator of the pod's profile.
 
         Returns:
             The decision; None for a pod that has no node and is back in the queue.
         """
         try:
-            within = None if attempt.pod.pod_group is None else self.groups.within(attempt.pod, evaluator)
+            within = None if attempt.pod.pod_group is None else within_domain(attempt.pod, self.cluster, evaluator.runtime)
             result = self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
             self._assume(attempt, result)
         except MemoryError:
@@ -144,7 +145,8 @@ class PodScheduler:
 
     async def _cycles_with_extenders(self, attempt: Attempt, evaluator: Evaluator) -> bool:
         try:
-            result = await self.extended.place(evaluator, attempt.pod, attempt.steps, self.groups.within(attempt.pod, evaluator))
+            within = within_domain(attempt.pod, self.cluster, evaluator.runtime)
+            result = await self.extended.place(evaluator, attempt.pod, attempt.steps, within)
             if not self.queue.in_flight.has(attempt.uid) or self.cluster.placement(attempt.uid) is not None:
                 self.queue.done(attempt.uid)  # deleted, or bound by another scheduler, while extenders were asked
                 return False
@@ -251,8 +253,8 @@ class Scheduler:
         """End the attempt of a pod that cannot be decided now; it backs off.
 
         Args:
-            queued: handed out by the queue.
-            problem: the message of its event and condition.
+            queued: pod that the queue handed out.
+            problem: message of its event and condition.
         """
         evaluator = self._evaluator_for(queued)
         if evaluator is not None:
@@ -262,8 +264,8 @@ class Scheduler:
         """Decide a pod as `schedule_one` does, with a step for each member of its group.
 
         Args:
-            queued: handed out by the queue.
-            turns: between steps.
+            queued: pod that the queue handed out.
+            turns: turns of other work between steps.
 
         Returns:
             The steps, not begun.

@@ -1,23 +1,25 @@
-"""The self-check: is this waiting pod forgotten, so that it would fit now although no event has brought it back (decision 37)?
+"""The self-check finds forgotten pods: pods that would fit now although no event has brought them back (decision 37).
 
-Queueing hints decide which events a rejected pod is tried again after. A faulty hint leaves its pods waiting until a timeout of
-minutes, beside room that would hold them. So a waiting pod is filtered afresh, as if it were tried now, and no state changes by
-that: no pod is assumed, nominated or evicted, no random number of a decision is drawn, and the columns that decisions keep are not touched.
-The check makes columns of its own, and so it also finds pods that wait because a kept column is wrong.
+Queueing hints decide after which events a rejected pod is tried again. If a hint is faulty, its pods wait for a timeout of minutes,
+beside room that would hold them. So the check filters a waiting pod afresh, as if it were tried now. That changes no state: no pod
+is assumed, nominated or evicted, and no random number of a decision is drawn. The check has columns of its own. So it also finds
+pods that wait because a column that decisions keep is wrong.
 
-A pod that fits is forgotten only if nothing else explains its wait. Left out are, with the reason in `SkipReason`:
+A pod that fits is forgotten only if nothing else explains its wait. These pods are left out, for the reasons in `SkipReason`:
 
-- members of groups that cannot be counted (`podgroups.groupcheck`); one member speaks for the whole group;
-- pods with extenders, as only these know their answer;
-- pods that no filter rejected: Reserve, Permit or PreBind did, which filtering does not show;
-- nominated pods whose victims still leave: they are tried when the last victim is gone, even if they fit elsewhere until then;
-- pods of a profile that is paused or decides one of its pods right now; pods that are being deleted or have a node already;
-- pods in whose decision a process ended (`queue.suspects`);
-- pods whose decision takes so long that it is prepared (`scheduler.loop`): the timeout brings them back;
+- members of groups that cannot be counted (`podgroups.groupcheck`). One member is checked for its whole group.
+- pods with extenders, because only extenders know their answer.
+- pods that no filter rejected. Reserve, Permit or PreBind did, which filtering does not show.
+- nominated pods whose victims still leave. They are tried when the last victim is gone.
+- pods of a profile that is paused or decides one of its pods right now.
+- pods that are being deleted or have a node already.
+- pods in whose decision a process ended (`queue.suspects`).
+- pods whose decision takes so long that it is prepared (`scheduler.loop`). The timeout brings them back.
 - all pods while kept events have not been told to all of them (`queue.sweeps`).
 
-A pod that would need preemption does not fit. A pod that nominated pods hold off does not fit, either. Nominations that should have ended
-do not count: the node is kept for a group, and its time is over, no object declares it, or it has a member on a node.
+A pod that would need preemption does not fit. Nor does a pod fit if nominated pods hold the room. Nominations that should have ended
+do not count. A node is no longer kept once the time is over or the group has a member on a node. The same holds if no
+object declares the group.
 """
 
 from __future__ import annotations
@@ -57,14 +59,14 @@ from placewright.scheduler.podgroups.groupcheck import (
 )
 from placewright.scheduler.ports import Clock
 
-#: The evaluator of a schedulerName, or None where no profile has it.
+#: Returns the evaluator of a schedulerName, or None if no profile has it.
 Evaluators = Callable[[str], Evaluator | None]
 #: The plugin to blame when none of a pod's rejecting plugins is a filter of its profile any more.
 _UNKNOWN_PLUGIN: Final = ""
 
 
 class SkipReason(enum.Enum):
-    """Why the self-check says nothing about a waiting pod."""
+    """The reason why the self-check says nothing about a waiting pod."""
 
     BEHIND = "it has not been told of all that happened"
     NOT_WAITING = "it does not wait for an event"
@@ -84,14 +86,13 @@ class Forgotten:
     """A pod that fits, and that has not been tried since it began to fit.
 
     Attributes:
-        uid: the pod's.
-        key: the pod's.
-        plugin: the plugin whose hint failed: of the plugins that rejected the pod, the first in the order of filters that
-            registered for `event`.
-        event: the event that should have brought the pod back, as far as it can be told: the latest since the pod's attempt
-            that such a plugin registered for, about a node that fits if there is one. None when no plugin registered for any,
-            so that a registration is missing.
-        node: a node that would hold the pod.
+        uid: uid of the pod.
+        key: namespace and name of the pod.
+        plugin: name of the plugin whose hint failed. It is the first filter that rejected the pod and registered for `event`.
+        event: event that probably should have brought the pod back: the latest since its attempt for which such a plugin
+            registered. An event about a node that fits comes before others. None if a registration is missing, because no such plugin
+            registered for any event.
+        node: name of a node that would hold the pod.
         since: labels of the events since its attempt.
     """
 
@@ -116,10 +117,10 @@ class SelfCheck:
     """Filters waiting pods afresh.
 
     Args:
-        cluster: only read.
-        queue: only read.
-        evaluators: the evaluator of a schedulerName, or None.
-        clock: seconds, the scheduler's.
+        cluster: columns, which are only read.
+        queue: queue, which is only read.
+        evaluators: evaluator of a schedulerName, or None.
+        clock: seconds, monotonic; the scheduler's clock.
     """
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, evaluators: Evaluators, clock: Clock) -> None:
@@ -132,11 +133,11 @@ class SelfCheck:
         """Filter a waiting pod afresh. It costs one evaluation of all nodes, and nothing when the pod is left out.
 
         Args:
-            lane: the pod's profile.
-            queued: waits in `lane`.
+            lane: queue of the pod's profile.
+            queued: a pod that waits in `lane`.
 
         Returns:
-            The finding, or why the pod is left out; None when it fits nowhere.
+            The finding, or the reason why the pod is left out; None when it fits nowhere.
         """
         left, evaluator = self._left(lane, queued), self._evaluators(lane.name)
         if left is not None or evaluator is None:
@@ -148,28 +149,19 @@ class SelfCheck:
         if not self.cluster.node_count:
             return None
         pod_group = declared_group(queued.pod, self.cluster, evaluator.runtime)
-        return self._decided(queued, evaluator) if pod_group is None else self._decided_together(pod_group, lane, queued, evaluator)
+        try:
+            return self._decided(queued, evaluator) if pod_group is None else self._decided_together(pod_group, lane, queued, evaluator)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the pod is tried
+            return SkipReason.BROKEN
 
     def work(self, pod: PodInfo) -> int:
-        """Estimate the work of one look at a pod.
-
-        Args:
-            pod: waiting.
-
-        Returns:
-            A number of looks at single things.
-        """
+        """Estimate the work of one look at a waiting pod, as a number of looks at single things."""
         return estimated_work(pod.extent, self.cluster.node_count)
 
     def likeness(self, queued: QueuedPod) -> Hashable | None:
-        """Compute a key: pods with equal keys have the same answer at the same time.
-
-        Args:
-            queued: waiting.
-
-        Returns:
-            The key; None for a pod that is like no other.
-        """
+        """Compute the key of a waiting pod; None if its answer holds for no other pod. Pods with equal keys have the same answer."""
         pod = queued.pod
         evaluator = self._evaluators(pod.scheduler_name)
         if evaluator is None or pod.pod_group is not None or self.queue.nominator.node_of(pod.uid) is not None:
@@ -199,23 +191,19 @@ class SelfCheck:
             return True
         return node is not None and any(self.cluster.leaves(each) for each in self.cluster.pods_on(node))
 
-    def _decided(self, queued: QueuedPod, evaluator: Evaluator) -> Forgotten | SkipReason | None:
+    def _decided(self, queued: QueuedPod, evaluator: Evaluator) -> Forgotten | None:
         """Filter a pod that is decided by itself. A member whose group stands in a required domain has to join it there."""
-        own = self._apart(evaluator)
+        # Columns of its own, which no decision has used. The budget of 0 keeps none, so that it pushes none out.
+        own = Evaluator(evaluator.runtime, self.cluster, self._nominations(), ColumnBudget(0))
         joined = within_domain(queued.pod, self.cluster, evaluator.runtime)
-        try:
-            feasible = own.evaluate(queued.pod).feasible
-        except MemoryError:
-            raise
-        except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the pod is tried
-            return SkipReason.BROKEN
+        feasible = own.evaluate(queued.pod).feasible
         rows = np.flatnonzero(feasible if joined is None else feasible & rows_named(self.cluster, joined)).tolist()
         return self._forgotten(queued, rows, queued.rejecting_plugins, evaluator.runtime) if rows else None
 
     def _decided_together(
         self, pod_group: PodGroup, lane: ProfileQueue, queued: QueuedPod, evaluator: Evaluator
     ) -> Forgotten | SkipReason | None:
-        """Count the members that fit. The first waiting member speaks for its group: it takes the others along when it is tried."""
+        """Count the members that fit. The first waiting member is checked for its group, because it takes the others along."""
         waiting = waiting_together(lane, queued)
         members = [member.pod for member in waiting]
         if not waiting or not may_be_counted(members, evaluator.runtime):
@@ -226,23 +214,14 @@ class SelfCheck:
             return SkipReason.LARGE
         if len(members) < pod_group.min_member:
             return None
-        try:
-            # Columns are kept for this check alone: without, each member would cost as much as the first.
-            own = Evaluator(evaluator.runtime, self.cluster, self._nominations(), ColumnBudget())
-            row = row_for_all(pod_group, waiting, own, self.cluster, self.queue)
-        except MemoryError:
-            raise
-        except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the group is tried
-            return SkipReason.BROKEN
+        # Columns are kept for this check alone. Otherwise each member would cost as much as the first.
+        own = Evaluator(evaluator.runtime, self.cluster, self._nominations(), ColumnBudget())
+        row = row_for_all(pod_group, waiting, own, self.cluster, self.queue)
         rejecting = frozenset[str]().union(*(member.rejecting_plugins for member in waiting))
         return None if row is None else self._forgotten(queued, [row], rejecting, evaluator.runtime)
 
-    def _apart(self, evaluator: Evaluator) -> Evaluator:
-        """Return an evaluator with columns of its own, which no decision has used. Its budget of 0 keeps none, so it pushes none out."""
-        return Evaluator(evaluator.runtime, self.cluster, self._nominations(), ColumnBudget(0))
-
     def _nominations(self) -> Nominator:
-        """Return the nominations that hold; a copy if there are others, which only a fault of the reservations leaves."""
+        """Return the nominations that hold. It is a copy if others are left, which is a fault of the reservations."""
         nominator, now = self.queue.nominator, self._clock()
         over = {uid for uid, kept_for in nominator.kept_for.items() if self._is_over(kept_for, now)}
         return nominator.without(over) if over else nominator
@@ -266,36 +245,22 @@ def who_slept(
     """Find the plugin whose hint should have brought a pod back, and the event after which.
 
     Args:
-        rejecting: plugins that rejected the pod.
-        events: since its attempt, the latest first.
+        rejecting: names of plugins that rejected the pod.
+        events: events since its attempt, the latest first.
         fitting: names of nodes that would hold it.
-        runtime: its profile.
+        runtime: runtime of its profile.
 
     Returns:
         (plugin, event). The event is None when no plugin registered for any of them.
     """
     order = [plugin.name for plugin in runtime.filter]
     ordered = sorted(rejecting, key=lambda name: (order.index(name) if name in order else len(order), name))
-    best: tuple[str, RecentEvent] | None = None
-    for each in events:
-        plugin = next((name for name in ordered if asked_for(name, each, runtime)), None)
-        if plugin is None:
-            continue
-        if each.node in fitting:
-            return plugin, each
-        best = best or (plugin, each)
-    return best or (ordered[0] if ordered else _UNKNOWN_PLUGIN, None)
+    asked = ((plugin, each) for each in events if (plugin := next((name for name in ordered if asked_for(name, each, runtime)), None)))
+    found = list(asked)
+    on_fitting = (pair for pair in found if pair[1].node in fitting)
+    return next(on_fitting, found[0] if found else (ordered[0] if ordered else _UNKNOWN_PLUGIN, None))
 
 
 def asked_for(plugin: str, noted: RecentEvent, runtime: ProfileRuntime) -> bool:
-    """Return whether a plugin registered for such events.
-
-    Args:
-        plugin: its name.
-        noted: the event.
-        runtime: the profile.
-
-    Returns:
-        True when one of its registered events matches.
-    """
+    """Return whether a plugin registered for such events."""
     return any(noted.event.concerns(each.event) for each in runtime.interests.get(plugin) or ())

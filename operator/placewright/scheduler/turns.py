@@ -1,9 +1,9 @@
-"""Work in steps: done at once, or in turns with the other work of the event loop.
+"""Does work in steps, either at once or in turns with the other work of the event loop.
 
 The decision of a group of thousands takes seconds. Meanwhile watches are read, Bindings are sent, the lead is renewed, and other
-pods are decided. A decision must not count members that may be taken back, so the group is suspended before it: its members leave
-the columns. Afterwards they are put back where they still fit. A group works at least as long as that took before it is suspended
-again, so half of its time is its own.
+pods are decided. Their decisions must not count members that may be taken back. So the group is suspended first: its members leave
+the columns. Afterwards they are put back on their nodes, if they still fit there. Before it is suspended again, a group works at
+least as long as this took. So half of its time is its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Suspendable(Protocol):
-    """Work that has changed the columns for a trial, which other decisions must not see."""
+    """Work that has changed the columns for a trial. Other decisions must not see the changes."""
 
     @property
     def hidden(self) -> bool:
@@ -29,19 +29,19 @@ class Suspendable(Protocol):
 
     @property
     def settled(self) -> bool:
-        """False while it still puts back the changes that it suspended."""
+        """False while suspended changes are still being repeated."""
 
     def suspend(self) -> None:
         """Undo the changes, and remember them."""
 
     def resume(self) -> None:
-        """Begin to repeat the changes as far as they are still possible, after other work had its turn."""
+        """Begin to repeat the changes that are still possible, after other work had its turn."""
 
 
 class DecisionLock:
-    """Held by the task that decides pods, so that no decision sees members of a group that are on trial.
+    """The lock of the task that decides pods. With it no decision sees members of a group that are on trial.
 
-    Tasks get it in the order in which they asked.
+    Tasks get the lock in the order in which they asked for it.
 
     Attributes:
         wanted: number of tasks that wait for it.
@@ -64,7 +64,8 @@ class DecisionLock:
         self._lock.release()
 
 
-#: Work that yields after each uninterruptible piece: None, or the trial to lay down before other pods are decided. Returns the result.
+#: Work that yields after each piece and returns its result. It yields a trial that must be suspended before other pods are decided, or
+#: None.
 Steps = Generator[Suspendable | None, None, T]
 
 #: Seconds of steps before other work has its turn.
@@ -72,14 +73,7 @@ TURN_SECONDS: Final = 0.005
 
 
 def at_once(steps: Steps[T]) -> T:
-    """Take all steps without a turn of other work.
-
-    Args:
-        steps: not begun.
-
-    Returns:
-        Their result.
-    """
+    """Take all steps without a turn of other work, and return their result."""
     while True:
         try:
             next(steps)
@@ -96,11 +90,11 @@ class Turns:
 
     Args:
         clock: seconds, monotonic.
-        leads: whether this replica may still decide.
-        lock: held while steps are taken, and released while other pods are decided; None if the steps decide nothing.
+        leads: returns whether this replica may still decide.
+        lock: lock that is held while steps are taken, and released while other pods are decided; None if the steps decide nothing.
 
     Attributes:
-        given_way: whether other work has had a turn.
+        given_way: True once other work has had a turn.
     """
 
     def __init__(self, clock: Clock, leads: Callable[[], bool], lock: DecisionLock | None = None) -> None:
@@ -109,7 +103,7 @@ class Turns:
         self._leads = leads
         self._lock = lock
         self._suspended: Suspendable | None = None
-        #: When others decided last, and the time from which they may decide again.
+        #: The times at which other pods were decided last, and from which they may be decided again.
         self._lent_at = self._lend_at = clock()
 
     async def take(self, steps: Steps[T]) -> T:
@@ -125,7 +119,7 @@ class Turns:
         try:
             while True:
                 async with self._lock or nullcontext():
-                    self._lent_at += self._clock() - began  # the others' time is not the group's
+                    self._lent_at += self._clock() - began  # the time of other decisions is not the group's
                     while not self._others_decide_after(steps):  # noqa: ASYNC110 - the steps wait for nothing
                         await asyncio.sleep(0)
                 began = self._clock()
@@ -172,7 +166,7 @@ class Turns:
             suspended.resume()
 
     def _lends(self, suspendable: Suspendable | None) -> bool:
-        """Return whether others decide now: they wait, and the group has worked since as long as it took to be put back."""
+        """Return whether other pods are decided now: they wait, and the group has worked long enough since it was put back."""
         now = self._clock()
         if suspendable is not None and not suspendable.settled:
             self._lend_at = now + (now - self._lent_at)

@@ -1,4 +1,4 @@
-"""Pods that Permit plugins keep waiting before their binding, as kube-scheduler's `waitingPodsMap`."""
+"""Pods that Permit plugins keep waiting before their binding, like kube-scheduler's `waitingPodsMap`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from placewright.scheduler.ports import Clock
 
 
 class WaitingPod:
-    """One pod, and the plugins that have not allowed it yet."""
+    """A pod that waits for permission, with the plugins that have not allowed it yet."""
 
     def __init__(self, pod: PodInfo, waits: Mapping[str, float], clock: Clock) -> None:
         """Begin to wait now.
 
         Args:
-            pod: assumed and reserved.
+            pod: a pod that is assumed and reserved.
             waits: seconds that each plugin may keep the pod, by name.
             clock: seconds, monotonic.
         """
@@ -45,8 +45,8 @@ class WaitingPod:
         """Reject the pod on behalf of a plugin; it is rolled back.
 
         Args:
-            plugin: its name.
-            reason: for the pod's event.
+            plugin: name of the plugin.
+            reason: text of the pod's event.
         """
         self._decide(unschedulable(reason).by(plugin))
 
@@ -62,7 +62,7 @@ class WaitingPod:
         """
         while self._verdict is None:
             plugin, longest = min(self._waits.items(), key=lambda wait: wait[1])
-            # The scheduler's clock decides, which a test moves by hand; asyncio's timeout only wakes the wait.
+            # The scheduler's clock decides, because tests move it by hand. asyncio's timeout only ends the wait.
             left = self._since + longest - self._clock()
             if left <= 0:
                 self.reject(plugin, permit_timeout(plugin, longest))
@@ -93,14 +93,7 @@ class WaitingPods:
         return iter(tuple(self._pods.values()))
 
     def get(self, uid: str) -> WaitingPod | None:
-        """Find a waiting pod.
-
-        Args:
-            uid: the pod's.
-
-        Returns:
-            The pod; None when it does not wait.
-        """
+        """Return the waiting pod of this uid; None when it does not wait."""
         return self._pods.get(uid)
 
     def __len__(self) -> int:
@@ -110,21 +103,14 @@ class WaitingPods:
         """Keep the pod if a plugin wants it to wait. Plugins find it here from now on, before its binding cycle has begun.
 
         Args:
-            pod: assumed and reserved.
+            pod: a pod that is assumed and reserved.
             waits: seconds that each plugin may keep the pod, by name; empty when no plugin does.
         """
         if waits:
             self._pods[pod.uid] = WaitingPod(pod, waits, self._clock)
 
     async def decided(self, pod: PodInfo) -> Status:
-        """Wait for the decision about a pod and let it go.
-
-        Args:
-            pod: assumed and reserved.
-
-        Returns:
-            SUCCESS, at once for a pod that no plugin keeps; a rejection or an error.
-        """
+        """Wait for the decision about a pod and let the pod go. Return SUCCESS at once for a pod that no plugin keeps."""
         waiting = self._pods.get(pod.uid)
         if waiting is None:
             return SUCCESS

@@ -1,6 +1,6 @@
-"""Shadows: profiles that decide beside a live one, on columns of their own, and bind nothing. docs/shadow.md describes their figures.
+"""Shadows: profiles that decide beside a live profile, on columns of their own, and bind nothing.
 
-Each event of the live cluster, and each decision of the live profile, is noted on a tape in order (`shadows`, `tape`). Each shadow replays
-its tape in a cluster of its own (`world`, `shadow`), decides (`chooser`, `podgroups`) as its budget allows (`pace`), and compares
-(`figures`, `utilisation`).
+A tape has the events of the live cluster and the decisions of the live profile in order (`shadows`, `tape`). Each shadow
+replays its tape in a cluster of its own (`world`, `shadow`). It decides (`chooser`, `podgroups`) as its budget allows (`pace`), and
+compares the decisions (`figures`, `utilisation`). docs/shadow.md describes its figures.
 """

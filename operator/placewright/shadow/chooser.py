@@ -21,11 +21,11 @@ class Found(NamedTuple):
     """The shadow's choice.
 
     Attributes:
-        node: the chosen one.
-        feasible: whether the live profile's node could have held the pod, too; False where the live profile chose none.
-        totals: the totals of the shadow's node and of the live one; None where the live one is not feasible, or is the only node, which is
-            not scored.
-        score: the total of the shadow's node; 0 where no node was scored.
+        node: the chosen node.
+        feasible: True if the live profile's node could have held the pod, too; False if the live profile chose none.
+        totals: totals of the shadow's node and of the live profile's node; None if the latter is not feasible, or if there was one
+            feasible node, which is not scored.
+        score: total of the shadow's node; 0 if no node was scored.
     """
 
     node: NodeName
@@ -41,9 +41,9 @@ class Chooser:
         """Choose nothing yet.
 
         Args:
-            world: of the shadow.
-            evaluator: made around that world's cluster.
-            rng: chooses among nodes of equal totals.
+            world: world of the shadow.
+            evaluator: evaluator around that world's cluster.
+            rng: random numbers that choose among nodes of equal totals.
         """
         self._world = world
         self._evaluator = evaluator
@@ -52,7 +52,7 @@ class Chooser:
 
     @property
     def groups(self) -> PodGroupSettings | None:
-        """The profile's settings for groups; None where no plugin of it decides groups."""
+        """The profile's settings for groups; None if no plugin of it decides groups."""
         plugin = self._evaluator.runtime.pod_groups
         return None if plugin is None else plugin.settings
 
@@ -62,13 +62,13 @@ class Chooser:
         """Find the best node. Among nodes of equal totals it is the live profile's, so that chance alone makes no difference.
 
         Args:
-            pod: to be placed.
-            live: the live profile's choice; None where it chose no node.
-            within: the candidates; None for all nodes.
-            compared: score the node even if it is the only feasible one, because domains are compared by scores.
+            pod: pod to be placed.
+            live: choice of the live profile; None if it chose no node.
+            within: names of the nodes that are candidates; None for all nodes.
+            compared: whether the node is scored even if it is the only feasible one, because domains are compared by scores.
 
         Returns:
-            None where no node can hold the pod.
+            The choice; None if no node can hold the pod.
         """
         try:
             evaluation = self._cycle.evaluate(self._evaluator, pod, None, within)
@@ -79,7 +79,7 @@ class Chooser:
         return self._best(evaluation, live, compared) if evaluation.count > 0 else None
 
     def draw(self) -> float:
-        """Draw a number from 0 to below 1, which decides between equally good domains."""
+        """Draw a number from 0 to below 1, to choose between equally good domains."""
         return self._rng.random()
 
     def _best(self, evaluation: Evaluation, live: LiveChoice | None, compared: bool) -> Found:

@@ -1,4 +1,4 @@
-"""Compares the decisions of a shadow and of its live profile: how often they agree, and how much worse each finds the other's nodes."""
+"""Counts how often a shadow and its live profile agree, and how much worse each finds the other's nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Disagreement(NamedTuple):
     """A decision in which the two profiles differ.
 
     Attributes:
-        namespace: of the pod.
-        name: of the pod.
-        shadow: the shadow's node; None where it found none.
-        live: the live profile's node; None where it found none.
-        points: how much worse the live node is, by the shadow's totals; None where it is not known.
+        namespace: namespace of the pod.
+        name: name of the pod.
+        shadow: node of the shadow; None if it found none.
+        live: node of the live profile; None if it found none.
+        points: points by which the live node is worse, by the shadow's totals; None if they are not known.
     """
 
     namespace: str
@@ -36,7 +36,7 @@ class Regrets:
     """Distances from the best total, in points of the score.
 
     Attributes:
-        decisions: their number.
+        decisions: number of decisions.
         points: sum of the distances.
         worst: the largest distance.
         share: sum of the distances, each as a share of the best total.
@@ -62,7 +62,7 @@ class Regrets:
 
     @property
     def told(self) -> Regret:
-        """The figures as the status has them."""
+        """The figures in the form of the status."""
         count = self.decisions or 1
         return Regret(
             decisions=self.decisions,
@@ -74,11 +74,11 @@ class Regrets:
 
 @dataclass(slots=True)
 class Figures:
-    """Counts beside one generation of the live profile.
+    """Counts of the comparison with one generation of the live profile.
 
     Attributes:
-        since: the begin of the counts, RFC 3339.
-        live_generation: of the live profile; 0 before its first decision.
+        since: time at which the counts begin, RFC 3339.
+        live_generation: generation of the live profile; 0 before its first decision.
         same: decisions for the same node.
         other: decisions for different nodes.
         live_only: decisions in which only the live profile found a node.
@@ -86,9 +86,9 @@ class Figures:
         neither: decisions in which neither found a node.
         passed_over: decisions of the live profile that the shadow had no time for.
         not_feasible: decisions whose live node could not have held the pod in the shadow's world.
-        regret: of the live node, by the shadow's totals.
-        live_regret: of the shadow's node, by the live totals, where the live profile's record has them.
-        differences: the last decisions in which the two differ, the latest last.
+        regret: regret of the live node, by the shadow's totals.
+        live_regret: regret of the shadow's node, by the live totals, if the live profile recorded them.
+        differences: last decisions in which the two differ, the latest last.
     """
 
     since: str
@@ -108,8 +108,8 @@ class Figures:
         """Count a decision of both.
 
         Args:
-            shadow: the shadow's node; None where it found none.
-            live: the live profile's node; None where it found none.
+            shadow: node of the shadow; None if it found none.
+            live: node of the live profile; None if it found none.
         """
         if shadow is None and live is None:
             self.neither += 1
@@ -129,12 +129,12 @@ class Figures:
 
     @property
     def sampled(self) -> float:
-        """The share of the live profile's decisions that the shadow made, too; 1 where there were none."""
+        """The share of the live profile's decisions that the shadow made, too; 1 if there were none."""
         pods = self.decided + self.passed_over
         return self.decided / pods if pods else 1.0
 
     @property
     def agreement(self) -> float | None:
-        """The share of decisions for the same node among decisions in which either found a node; None where there were none."""
+        """The share of decisions for the same node among decisions in which either found a node; None if there were none."""
         placed = self.decided - self.neither
         return self.same / placed if placed else None

@@ -9,21 +9,21 @@ from typing import Final
 from placewright.framework.interface import Seconds
 from placewright.scheduler.ports import Clock
 
-#: Seconds that decisions lose by a second of a shadow's work: that second, and the refilling of the processor's caches. Measured, it is
-#: less; the rest is the margin.
+#: Seconds that decisions lose by a second of a shadow's work: that second, and time to refill the processor's caches. The measured cost is
+#: lower; the rest is a margin.
 COST_OF_WORK: Final = 2.0
-#: Seconds that decisions lose by a second of noting for a shadow: that second, and the memory that its tape keeps from reuse. Measured, it
-#: is less; the rest is the margin.
+#: Seconds that decisions lose by a second of noting: that second, and the cost of memory that the tape keeps from reuse. The measured cost
+#: is lower; the rest is a margin.
 COST_OF_NOTES: Final = 1.75
 
 
 class ShadowPace:
-    """Says when the next piece of work may begin: after each piece there is a pause that is long enough for the share.
+    """Decides when the next piece of work may begin. After each piece there is a pause that keeps the work within its share.
 
-    So the share holds from the first piece on, between the begins of any two pieces, however long a piece takes.
+    So the share holds from the first piece on, however long a piece takes.
 
     Attributes:
-        due: the time at which the next piece may begin, seconds of the clock.
+        due: time at which the next piece may begin, in seconds of the clock.
         spent: seconds that all pieces have cost so far.
     """
 
@@ -31,7 +31,7 @@ class ShadowPace:
         """Let the first piece begin at once.
 
         Args:
-            share: of the time, above 0 and at most 1.
+            share: share of the time, above 0 and at most 1.
             clock: seconds, finer than a microsecond.
         """
         self.due: Seconds = clock()
@@ -41,7 +41,7 @@ class ShadowPace:
 
     @contextmanager
     def piece(self) -> Iterator[None]:
-        """Measure a piece of work, also one that raises."""
+        """Measure a piece of work, also if it raises an exception."""
         began = self._clock()
         try:
             yield
@@ -55,8 +55,8 @@ class ShadowPace:
         """Charge time that the scheduler spent on notes for this work.
 
         Args:
-            seconds: of the notes.
-            now: of the clock.
+            seconds: seconds that the notes took.
+            now: time of the clock.
         """
         took = seconds * COST_OF_NOTES
         self.spent += took

@@ -1,7 +1,7 @@
 """Decides the members of a group in a shadow's world: as many as are needed get nodes, or none does.
 
-It works as `scheduler.podgroups`, with the same rules for domains. But the members are tried a step each, with other work of the event
-loop in between, because only the shadow sees its world.
+It works like `scheduler.podgroups`, with the same rules for domains. Each member is a step, and other work may come between steps,
+because only the shadow sees its world.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _Trial = Generator[None, None, Mapping[str, Found] | None]
 
 
 def together(world: ShadowCluster, chooser: Chooser, ref: GroupRef, members: Sequence[Decided]) -> Steps:
-    """Choose nodes for the members of a group that have none yet. No member gets one where fewer fit than are needed.
+    """Choose nodes for the members of a group that have none yet. If fewer fit than are needed, no member gets a node.
 
-    An error of a plugin is raised after all choices are taken back. Where no plugin of the profile decides groups, each member is decided
-    as a single pod.
+    An error of a plugin is raised after all choices are taken back. If no plugin of the profile decides groups, each member is decided as
+    a single pod.
 
     Args:
-        world: of the shadow; the chosen members are placed in it.
-        chooser: of the shadow.
+        world: world of the shadow, in which the chosen members are placed.
+        chooser: chooser of the shadow.
         ref: the group.
-        members: without a node.
+        members: members without a node.
 
     Returns:
         Steps, each for a member, with the choices by uid at the end.
@@ -65,7 +65,7 @@ class _Group:
         self._waiting = {member.pod.uid for member in members if member.pod.uid in world.waiting}
 
     def in_best_domain(self, pod_group: PodGroup, most: int) -> _Trial:
-        """Compare at most `most` domains as the scheduler does. Of equally good ones the live profile's is taken, if it is among them."""
+        """Compare at most `most` domains as the scheduler does. Among equally good domains, take the live profile's if possible."""
         live = {member.choice.node for member in self._members if member.choice is not None}
         holding: list[tuple[int, bool, float, Domain]] = []
         pods = [member.pod for member in self._members]
@@ -91,7 +91,7 @@ class _Group:
         return found
 
     def _one_by_one(self, members: Sequence[Decided], within: frozenset[NodeName] | None, compared: bool) -> _Trial:
-        """Try each member beside the earlier ones. Returns None where too few fit, with all choices taken back."""
+        """Try each member beside the earlier ones. If too few fit, take all choices back and return None."""
         found: dict[str, Found] = {}
         enough = False
         try:

@@ -1,4 +1,4 @@
-"""One shadow: replays its tape in a world of its own, decides what the live profile decided, and compares."""
+"""A shadow replays its tape in a world of its own. It decides the pods that the live profile decided, and compares the decisions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from typing import Final
@@ -28,7 +29,7 @@ from placewright.shadow.world import ShadowCluster
 
 _logger = logging.getLogger(__name__)
 
-#: Seconds for which a shadow works in one go of the event loop; a single decision may take longer.
+#: Seconds for which a shadow works in one turn of the event loop; a single decision may take longer.
 PIECE_SECONDS: Final = 0.001
 #: Least seconds between two reports, because a report walks over all nodes.
 REPORT_SECONDS: Final = 2.0
@@ -38,28 +39,29 @@ Build = Callable[[ResolvedProfile, Cluster], Evaluator]
 
 
 class Shadow:
-    """The shadow of one generation of a profile. Its errors are counted and logged, and none leaves it.
+    """The shadow of one generation of a profile. Its errors are counted and logged, and it raises none.
 
     Attributes:
         profile: that generation.
         tape: events and decisions that it has not replayed yet.
-        pace: says when it may work.
+        pace: decides when it may work.
         figures: its counts.
+        report: the last report, some seconds old at most.
         errors: number of its errors.
-        last_error: in words.
-        restarts: how often it began anew because its tape was full.
+        last_error: text of the last error.
+        restarts: number of times that it began anew because its tape was full.
     """
 
     def __init__(self, profile: ResolvedProfile, live: Cluster, build: Build, clock: Clock, now: Callable[[], datetime], seed: int) -> None:
         """Begin at the first `work`.
 
         Args:
-            profile: whose plugins decide.
+            profile: profile whose plugins decide.
             live: the live cluster.
             build: makes the plugins of a profile around a cluster.
             clock: seconds.
-            now: the time in reports.
-            seed: of the choices among nodes of equal totals.
+            now: time of day, for reports.
+            seed: seed of the choices among nodes of equal totals.
         """
         self.profile = profile
         self.tape = Tape()
@@ -85,16 +87,11 @@ class Shadow:
         self._group: Generator[None] | None
         self._anew()
         self.figures = self._new_figures(0)
-        self._report = self._status()
-
-    @property
-    def report(self) -> ShadowStatus:
-        """The last report, some seconds old at most."""
-        return self._report
+        self.report = self._status()
 
     @property
     def idle(self) -> bool:
-        """Whether there is no work until the next entry on the tape."""
+        """True while there is no work until the next entry on the tape."""
         return not (self._behind or self._retries or self._retry_due or self._report_due)
 
     @property
@@ -104,20 +101,29 @@ class Shadow:
     # --- work ----------------------------------------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Do a piece of the work. It is called when `pace` says so, and logs errors instead of raising them."""
+        """Do a piece of the work. It is called when `pace` allows it, and logs errors instead of raising them."""
         until = self._clock() + PIECE_SECONDS
-        with self.pace.piece():
-            try:
-                if self._to_begin or self.tape.torn:
-                    self._begin()
-                while self._step() and self._clock() < until:
-                    pass
-                if self._report_due:
-                    self._tell()
-            except MemoryError:
-                raise
-            except Exception as problem:  # noqa: BLE001 - an error of a shadow's plugin must not end the scheduler
-                self._broke(problem)
+        with self.pace.piece(), self._logging():
+            if self._to_begin or self.tape.torn:
+                self._begin()
+            while self._step() and self._clock() < until:
+                pass
+            if self._report_due:
+                self._tell()
+
+    @contextmanager
+    def _logging(self) -> Iterator[None]:
+        """Count and log an exception of the block, because an error of a shadow's plugin must not end the scheduler."""
+        try:
+            yield
+        except MemoryError:
+            raise
+        except Exception as problem:
+            self.errors += 1
+            self.last_error = why(problem)[:_MAX_ERROR]
+            self._changed = True
+            level = logging.WARNING if self.errors == 1 else logging.DEBUG
+            _logger.log(level, "shadow %s: %s", self.profile.name, self.last_error, exc_info=problem if self.errors == 1 else None)
 
     def _begin(self) -> None:
         """Begin anew with the live cluster as it is now, without earlier decisions."""
@@ -131,14 +137,14 @@ class Shadow:
         self._listen_for_readiness()
 
     def _listen_for_readiness(self) -> None:
-        """Have the live cluster report pods that become Ready while a plugin of the shadow counts pods that are not."""
+        """Let the live cluster report pods that become Ready, if a plugin of the shadow counts pods that are not."""
         follower = PodFollower() if self._world.cluster.pod_followers.follow_readiness else None
         if follower is not None:
             self._live.pod_followers.add(follower)
         self._follower = follower
 
     def _anew(self) -> None:
-        """Take an empty world."""
+        """Begin with an empty world."""
         self._world = ShadowCluster(self._live)
         self._chooser = None
         self._group = None
@@ -147,9 +153,12 @@ class Shadow:
         self._retries = deque()
 
     def _step(self) -> bool:
-        """Decide a member of the group under way, replay an entry, or retry a waiting pod. Returns False where there is none of them."""
+        """Decide a member of the group under way, replay an entry, or retry a waiting pod. Return False if there is nothing to do."""
         if self._group is not None:
-            self._next_member(self._group)
+            with self._logging():
+                if next(self._group, self) is not self:
+                    return True
+            self._group = None
             return True
         entry = next(self._picture, None) if self._filling else self.tape.take()
         if entry is not None:
@@ -166,17 +175,6 @@ class Shadow:
         self._retry(self._retries.popleft())
         return True
 
-    def _next_member(self, group: Generator[None]) -> None:
-        try:
-            next(group)
-        except StopIteration:
-            self._group = None
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - as above
-            self._group = None
-            self._broke(problem)
-
     @property
     def _retry_due(self) -> bool:
         return self._world.roomier and bool(self._world.waiting) and not self._retries
@@ -185,7 +183,7 @@ class Shadow:
         kind, subject, where = entry
         world = self._world
         self._changed = True
-        try:
+        with self._logging():
             if kind is EntryKind.GROUP or (kind is EntryKind.DECISION and subject.pod.pod_group is not None):
                 self._group = self._decide_group(subject if kind is EntryKind.GROUP else (subject,))
             elif kind is EntryKind.DECISION:
@@ -194,22 +192,11 @@ class Shadow:
                 world.pod_stands(subject, where)
             else:
                 getattr(world, kind.name.lower())(subject)
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - as above
-            self._broke(problem)
-
-    def _broke(self, problem: Exception) -> None:
-        self.errors += 1
-        self.last_error = why(problem)[:_MAX_ERROR]
-        self._changed = True
-        level = logging.WARNING if self.errors == 1 else logging.DEBUG
-        _logger.log(level, "shadow %s: %s", self.profile.name, self.last_error, exc_info=problem if self.errors == 1 else None)
 
     # --- decisions -----------------------------------------------------------------------------------------------------------
 
     def _decided(self, decided: Decided) -> None:
-        """Decide a pod that the live profile decided. Without a choice of the shadow the pod is on its real node."""
+        """Decide a pod that the live profile decided. If the shadow chooses no node, the pod is on its real node."""
         try:
             if self._fresh(decided):
                 found = self._ready.find(decided.pod, decided.choice)
@@ -220,7 +207,7 @@ class Shadow:
             self._settle(decided)
 
     def _decide_group(self, members: Sequence[Decided]) -> Generator[None]:
-        """Decide members of a group that the live profile decided, with its waiting members. Yields after each member."""
+        """Decide members of a group that the live profile decided, with its waiting members. Yield after each member."""
         try:
             fresh = [member for member in members if self._fresh(member)]
             ref = members[0].pod.pod_group
@@ -239,7 +226,7 @@ class Shadow:
         return self._chooser
 
     def _fresh(self, decided: Decided) -> bool:
-        """Whether a pod was not decided before. Figures begin anew with another generation of the live profile."""
+        """Return whether a pod was not decided before. Figures begin anew with another generation of the live profile."""
         if not self.figures.live_generation:
             self.figures.live_generation = decided.generation
         elif decided.generation != self.figures.live_generation:
@@ -251,7 +238,7 @@ class Shadow:
             self._world.pod_stands(decided.pod, decided.choice.node)
 
     def _conclude(self, decided: Decided, found: Found | None) -> None:
-        """Count a decision, with the regret of each node by the other profile's totals where they are known."""
+        """Count a decision, with the regret of each node by the other profile's totals, if they are known."""
         live, figures = decided.choice, self.figures
         if found is None and live is not None:
             self._world.wait(decided.pod)
@@ -280,14 +267,10 @@ class Shadow:
         if pod.pod_group is not None:
             self._group = self._retry_group(pod.pod_group)
             return
-        try:
+        with self._logging():
             found = self._ready.find(pod)
             if found is not None:
                 self._world.choose(pod, found.node)
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - as above
-            self._broke(problem)
 
     def _retry_group(self, ref: GroupRef) -> Generator[None]:
         """Try all waiting members of a group again, together."""
@@ -314,7 +297,7 @@ class Shadow:
         self.tape.passed_over = 0
         self._changed = False
         self._reported = self._clock()
-        self._report = self._status()
+        self.report = self._status()
 
     def _status(self) -> ShadowStatus:
         figures, agreement = self.figures, self.figures.agreement
@@ -346,7 +329,7 @@ class Shadow:
 
 
 def _picture(live: Cluster) -> Iterator[Entry]:
-    """Write the live cluster at this moment as entries. They are taken at once, so that later changes do not show in them."""
+    """Return entries that describe the live cluster at this moment. Later changes do not show in them."""
     objects, nodes, placements = tuple(live.objects.shown()), tuple(live.nodes()), tuple(live.placements())
     return chain(
         ((EntryKind.OBJECT_PUT, item, None) for item in objects),

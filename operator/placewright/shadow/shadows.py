@@ -1,9 +1,9 @@
-"""All shadows of one scheduler: notes events and decisions on their tapes, and runs each in its turn."""
+"""All shadows of one scheduler. Events and decisions are noted on their tapes, and each shadow works in its turn."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -28,9 +28,12 @@ LONGEST_NOTE: Final = 50e-6
 
 
 class Shadows(ClusterEventObserver):
-    """Listens to the live cluster, to the event handlers' objects and pods, and to decisions as one of the scheduler's observers.
+    """The shadows of one scheduler. They observe the live cluster, the event handlers, and the scheduler's decisions.
 
-    The three only note; the work is done in `work`, which `run` calls.
+    Observing only notes events and decisions. `work`, which `run` calls, replays them.
+
+    Attributes:
+        by_name: shadows at work, by name of the profile.
     """
 
     def __init__(
@@ -45,71 +48,62 @@ class Shadows(ClusterEventObserver):
 
         Args:
             live: the live cluster.
-            build: makes the plugins of a profile around a cluster, and raises any error of their constructors.
+            build: makes the plugins of a profile around a cluster. Errors of their constructors are raised.
             clock: seconds, finer than a microsecond.
-            now: the time in reports.
-            seed: of each shadow's choices among nodes of equal totals.
+            now: time of day, for reports.
+            seed: seed of each shadow's choices among nodes of equal totals.
         """
         self._live = live
         self._build = build
         self._clock = clock
         self._now = now
         self._seed = seed
-        self._shadows: dict[str, Shadow] = {}
+        self.by_name: dict[str, Shadow] = {}
         self._beside: dict[str, list[Shadow]] = {}
         self._some = asyncio.Event()
         self._notes = 0
-        #: The uid of a pod whose placement was noted with its decision, and is about to be shown by the cluster.
+        #: The uid of a pod whose placement was noted with its decision. The cluster is about to report it.
         self._standing = ""
         #: Members of groups that are being tried, whose placements may be taken back.
         self._tried: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._shadows)
+        return len(self.by_name)
 
     def adopt(self, profiles: Iterable[ResolvedProfile]) -> None:
-        """Take the shadows in effect. A known generation goes on, a new one begins anew, and a paused one does not work.
-
-        Args:
-            profiles: of the shadows.
-        """
-        known, self._shadows, self._beside = self._shadows, {}, {}
+        """Replace the shadows by shadows of these profiles. A known generation goes on. A paused profile has no shadow."""
+        known, self.by_name, self._beside = self.by_name, {}, {}
         for profile in profiles:
             if profile.shadows is None or profile.settings.paused:
                 continue
             found = known.get(profile.name)
             if found is None or found.profile is not profile:
                 found = Shadow(profile, self._live, self._build, self._clock, self._now, self._seed)
-            self._shadows[profile.name] = found
+            self.by_name[profile.name] = found
             self._beside.setdefault(profile.shadows, []).append(found)
-        self._live.report_to(self if self._shadows else None)
-        if self._shadows:
+        self._live.report_to(self if self.by_name else None)
+        if self.by_name:
             self._some.set()
         else:
             self._some.clear()
 
-    @property
-    def by_name(self) -> Mapping[str, Shadow]:
-        """The shadows at work, by name of the profile."""
-        return self._shadows
-
     def report(self, name: str) -> ShadowStatus | None:
         """Return the last report of a shadow; None for a profile that is no shadow, or is paused."""
-        found = self._shadows.get(name)
+        found = self.by_name.get(name)
         return None if found is None else found.report
 
     # --- turns ---------------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Call `work` in its time, until cancelled."""
+        """Call `work` whenever a shadow is due, until cancelled."""
         while True:
             await self._some.wait()
             await asyncio.sleep(self.work())
 
     def work(self) -> float:
-        """Do a piece of work of each shadow that is due. Returns the seconds until the next may be due."""
+        """Do a piece of work of each shadow that is due. Return the seconds until the next may be due."""
         now, soonest = self._clock(), LOOK_SECONDS
-        for shadow in tuple(self._shadows.values()):
+        for shadow in tuple(self.by_name.values()):
             if not shadow.idle:
                 if shadow.pace.due <= now:
                     shadow.work()
@@ -131,22 +125,22 @@ class Shadows(ClusterEventObserver):
                 takers += 1
                 decided = decided or _decided(attempt)
                 shadow.tape.note_decision(decided)
-        if takers == len(self._shadows) and attempt.schedule_result is not None:
+        if takers == len(self.by_name) and attempt.schedule_result is not None:
             self._standing = attempt.uid  # the entry tells all shadows of the placement
         if began:
             self._charge_sample(beside, began)
 
     def group_tried(self, attempts: Sequence[Attempt]) -> None:
         """`TrialObserver`: note nothing of a group's members until it is settled, because most trial placements are taken back."""
-        if self._shadows:
+        if self.by_name:
             self._tried.update(attempt.uid for attempt in attempts)
 
     def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
         """`TrialObserver`: note the decision of a group, unless it had an error or asked an extender, which shadows do not ask.
 
         Args:
-            attempts: of its members.
-            at_once: the group was decided in one go.
+            attempts: attempts of its members.
+            at_once: whether no other event came while the group was decided.
         """
         if not self._tried:
             return
@@ -159,8 +153,8 @@ class Shadows(ClusterEventObserver):
             members = tuple(map(_decided, attempts))
             for tape in takers:
                 tape.note_group(members)
-        self._charge(self._shadows.values(), self._clock() - began)
-        if len(takers) < len(self._shadows):
+        self._charge(self.by_name.values(), self._clock() - began)
+        if len(takers) < len(self.by_name):
             for attempt in attempts:
                 placement = self._live.placement(attempt.uid)
                 if placement is not None:
@@ -180,7 +174,7 @@ class Shadows(ClusterEventObserver):
         """`ClusterListener`: note a pod on a node.
 
         Args:
-            pod: as it is now.
+            pod: the pod as it is now.
             node: its node.
         """
         if pod.uid != self._standing and pod.uid not in self._tried:
@@ -189,7 +183,7 @@ class Shadows(ClusterEventObserver):
 
     def pod_left(self, uid: str) -> None:
         """`ClusterListener` and `ClusterEventObserver`: note a pod that left the cluster, or the queue unless it is on a node."""
-        if self._shadows and uid not in self._tried and self._live.placement(uid) is None:
+        if self.by_name and uid not in self._tried and self._live.placement(uid) is None:
             self._note(EntryKind.POD_LEFT, uid)
 
     def object_put(self, item: ClusterObject) -> None:
@@ -201,21 +195,21 @@ class Shadows(ClusterEventObserver):
         self._note(EntryKind.OBJECT_REMOVED, item)
 
     def _note(self, kind: EntryKind, subject: object, where: object = None) -> None:
-        if not self._shadows:
+        if not self.by_name:
             return
         began = self._clock() if self._timed() else 0.0
-        for shadow in self._shadows.values():
+        for shadow in self.by_name.values():
             shadow.tape.note(kind, subject, where)
         if began:
-            self._charge_sample(self._shadows.values(), began)
+            self._charge_sample(self.by_name.values(), began)
 
     def _timed(self) -> bool:
-        """Whether this note is timed."""
+        """Return whether this note is timed."""
         self._notes += 1
         return self._notes % TIMED == 0
 
     def _charge_sample(self, shadows: Collection[Shadow], began: float) -> None:
-        """Charge the shadows for notes: one timed note stands for many, without an interruption in it."""
+        """Charge the shadows for notes. One timed note stands for many; if it was interrupted, only part of it counts."""
         self._charge(shadows, min(self._clock() - began, LONGEST_NOTE) * TIMED)
 
     def _charge(self, shadows: Collection[Shadow], seconds: float) -> None:

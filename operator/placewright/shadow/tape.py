@@ -1,7 +1,7 @@
 """The tape of a shadow: events of the live cluster and decisions of the live profile, in order, until the shadow replays them.
 
-Events must not get lost, decisions may. When too many decisions wait, further ones are passed over. When too many entries wait, all are
-dropped, and the shadow begins anew from the cluster as it is.
+Decisions may get lost, but events may not. When too many decisions wait, further ones are passed over. When too many entries wait, all
+are dropped, and the shadow begins anew from the cluster as it is.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.scheduler.cycle import ScheduleResult
 
-#: Most decisions that wait: bursts are followed by quiet times, and at five percent of the time a shadow makes 50 to 300 a second.
+#: Most decisions that wait. Quiet times follow bursts, and at five percent of the time a shadow makes 50 to 300 decisions a second.
 MOST_DECISIONS: Final = 5_000
-#: Most entries of any kind that wait: some 10 MB, beside pods that the cache holds anyway.
+#: Most entries of any kind that wait: some 10 MB, not counting pods that the cache holds anyway.
 MOST_ENTRIES: Final = 100_000
 #: Most bytes of the objects in them, which the cache may have dropped meanwhile.
 MOST_BYTES: Final = 128 * 2**20
 
 
 class EntryKind(enum.IntEnum):
-    """The kinds of entries. The subject is a node or its name, a pod or its uid, an object, a `Decided`, or a tuple of them for a group.
+    """The kinds of entries. A kind of event has the name of the method of `ShadowCluster` that replays it.
 
-    A kind of event has the name of the method of `ShadowCluster` that replays it.
+    The subject is a node or its name, a pod or its uid, or an object. For a decision it is a `Decided`, and for a group a tuple of them.
     """
 
     NODE_SET = 0
@@ -45,9 +45,9 @@ class LiveChoice(NamedTuple):
     """The live profile's choice for a pod.
 
     Attributes:
-        node: the chosen one.
-        best: the node, and after it the next best ones; empty where the decision did not record them.
-        parts: by plugin, its part in the totals of `best`.
+        node: the chosen node.
+        best: the chosen node, followed by the next best nodes; empty if the decision did not record them.
+        parts: parts of the totals of `best`, by plugin.
     """
 
     node: NodeName
@@ -55,9 +55,9 @@ class LiveChoice(NamedTuple):
     parts: dict[str, list[PluginScore]]
 
     def total(self, node: NodeName) -> int | None:
-        """Return the live profile's total for a node; None where it is not known.
+        """Return the live profile's total for a node; None if it is not known.
 
-        It counts as unknown for the chosen node, too, where the next best ones were not recorded: figures from agreements alone would show
+        If the next best nodes were not recorded, the chosen node's total counts as unknown, too. Figures from agreements alone would show
         no regret.
         """
         if node not in self.best:
@@ -70,7 +70,7 @@ _UNTOLD: Final[dict[str, list[PluginScore]]] = {}
 
 
 def choice_of(result: ScheduleResult) -> LiveChoice:
-    """Make the choice of a placement. It is small, because thousands may wait, and each part of a score is an object."""
+    """Reduce a decision to the choice. It is small, because thousands may wait, and each part of a score is an object."""
     if len(result.best) > 1:
         return LiveChoice(result.node, result.best, result.parts)
     return LiveChoice(result.node, (), _UNTOLD)
@@ -80,9 +80,9 @@ class Decided(NamedTuple):
     """A decision of the live profile.
 
     Attributes:
-        pod: as it was decided.
-        generation: of the live profile.
-        choice: None where no node fits.
+        pod: version of the pod that was decided.
+        generation: generation of the live profile.
+        choice: choice of the live profile; None if no node fits.
     """
 
     pod: PodInfo
@@ -108,8 +108,8 @@ class Tape:
     """The tape of one shadow.
 
     Attributes:
-        torn: entries were dropped; none is noted until `mend`.
-        passed_over: decisions that were not noted, or were dropped, since the shadow last read this figure.
+        torn: True when entries were dropped. Then none is noted until `mend`.
+        passed_over: number of decisions that were not noted, or were dropped, since the shadow last read this figure.
         nbytes: bytes of the objects that entries keep alive.
     """
 
@@ -131,9 +131,9 @@ class Tape:
         """Note an event of the live cluster.
 
         Args:
-            kind: of the entry.
-            subject: as `EntryKind` says.
-            where: the node of a pod that stands on one.
+            kind: kind of the entry.
+            subject: subject that `EntryKind` states.
+            where: node of the pod, for `POD_STANDS`.
         """
         if self.torn:
             return
@@ -146,7 +146,7 @@ class Tape:
             self.torn = True
 
     def takes_decision(self, pods: int = 1) -> bool:
-        """Whether a decision of so many pods is to be noted. If not, this counts it as passed over."""
+        """Return whether a decision of so many pods is to be noted. If not, count it as passed over."""
         taken = not self.torn and self._decisions < self._most_decisions
         if not taken:
             self.passed_over += pods
@@ -163,7 +163,7 @@ class Tape:
         self.note(EntryKind.GROUP, members)
 
     def take(self) -> Entry | None:
-        """Take the oldest entry; None where there is none."""
+        """Take the oldest entry off the tape; None if there is none."""
         if not self._entries:
             return None
         entry = self._entries.popleft()

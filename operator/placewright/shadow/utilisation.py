@@ -1,4 +1,4 @@
-"""The utilisation of nodes: the mean and deviation of the requested share by resource, and the number of empty nodes."""
+"""Measures the utilisation of nodes: mean and deviation of the requested share by resource, and the number of empty nodes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def allocation(cluster: Cluster, resource: str) -> Allocation | None:
     """Measure the requested share of a resource over the nodes that offer it.
 
     Args:
-        cluster: with the nodes.
-        resource: its name.
+        cluster: cluster with the nodes.
+        resource: name of the resource.
 
     Returns:
-        Mean and population standard deviation, percent; None where no node offers the resource.
+        Mean and population standard deviation, in percent; None if no node offers the resource.
     """
     rows, column = cluster.rows(), cluster.resources.column(resource)
     have = rows[column.allocatable[rows] > 0]
@@ -45,15 +45,7 @@ def allocation(cluster: Cluster, resource: str) -> Allocation | None:
 
 
 def empty(shadow: Cluster, live: Cluster) -> EmptyNodes:
-    """Count the nodes of two clusters that have no pods but those of DaemonSets, and so could be removed.
-
-    Args:
-        shadow: the shadow's cluster.
-        live: the live cluster.
-
-    Returns:
-        Both counts.
-    """
+    """Count the nodes of each cluster that could be removed, because all their pods belong to DaemonSets."""
     return EmptyNodes(shadow=sum(_empty_nodes(shadow)), live=sum(_empty_nodes(live)))
 
 

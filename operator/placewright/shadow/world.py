@@ -1,4 +1,4 @@
-"""A shadow's world: the cluster as it would be if the shadow had placed the pods that it decided.
+"""A shadow's world is the cluster as it would be if the shadow had placed the pods that it decided.
 
 All other pods are on their real nodes, and every pod leaves when it leaves the live cluster.
 """
@@ -16,18 +16,18 @@ class ShadowCluster:
     """The nodes, pods and objects of one shadow.
 
     Attributes:
-        cluster: its columns.
-        chosen: the nodes of the pods that the shadow placed, by uid.
-        waiting: pods on a node of the live cluster for which the shadow found none, by uid, in the order of their decisions.
-        roomier: a change since this was last set to False may have made room.
+        cluster: columns of the shadow.
+        chosen: nodes of the pods that the shadow placed, by uid.
+        waiting: pods on nodes of the live cluster for which the shadow found none, by uid, in order of decisions.
+        roomier: True if a change may have made room since this was last set to False.
     """
 
     def __init__(self, live: Cluster | None = None) -> None:
         """Start empty.
 
         Args:
-            live: the cluster that is followed. Its extensions are facts that a shadow cannot find out for itself: no kubelet turns away a
-                pod that a shadow placed. None: nothing is known.
+            live: live cluster, whose extensions a shadow cannot find out for itself. For example, no kubelet turns away a pod that a
+                shadow placed. None if nothing is known.
         """
         self.cluster = Cluster()
         if live is not None:
@@ -37,15 +37,15 @@ class ShadowCluster:
         self.roomier = False
 
     def knows(self, uid: str) -> bool:
-        """Whether a pod has been decided, or is on a node."""
+        """Return whether a pod has been decided, or is on a node."""
         return uid in self.chosen or uid in self.waiting or self.cluster.placement(uid) is not None
 
     def choose(self, pod: PodInfo, node: NodeName) -> None:
         """Place a pod.
 
         Args:
-            pod: not on a node yet.
-            node: the shadow's choice.
+            pod: a pod without a node.
+            node: choice of the shadow.
         """
         self.cluster.assume(pod, node)
         self.chosen[pod.uid] = node
@@ -76,7 +76,7 @@ class ShadowCluster:
         A pod that waits goes on waiting as it was: its new state names its real node, and would fit no other.
 
         Args:
-            pod: as it is now.
+            pod: the pod as it is now.
             node: its real node.
         """
         if pod.uid in self.waiting:

@@ -1,4 +1,4 @@
-"""The barrier between PreBind and Bind: no Binding of a group is sent before all of its members are prepared."""
+"""The barrier between PreBind and Bind. No Binding of a group is sent before all of its members are prepared."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LEFT: Final = "deleted while its group was being prepared"
 class Barrier:
     """The barrier of one group. It opens when every expected member has arrived, and fails when too few members are left.
 
-    A failure before it opens takes all members back. Afterwards each Binding succeeds or fails by itself, because a Binding
-    cannot be undone.
+    If the barrier fails, all members are taken back. After it has opened, each Binding succeeds or fails by itself, because a
+    Binding cannot be undone.
 
     Attributes:
-        expired: True when it failed because its time was up; the queue then has no event to wait for.
+        expired: True when the barrier failed because its time was up. Then no event would bring the group back.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class Barrier:
         """Expect all members.
 
         Args:
-            plugin: rejects the members when the barrier fails.
-            pods: the members, by uid.
-            needed: the fewest members that may go.
+            plugin: name of the plugin that rejects the members when the barrier fails.
+            pods: members by uid.
+            needed: fewest members that may go on.
             call_off: ends the preparation of a member, by uid.
-            opened: called once with whether the barrier opened, before any member goes on.
+            opened: called once with True or False when the barrier opens or fails, before any member goes on.
         """
         self._plugin = plugin
         self._opened = opened
@@ -60,14 +60,14 @@ class Barrier:
         return None if self._verdict is None or self._verdict.ok else self._verdict
 
     async def arrive(self, uid: str, status: Status) -> Status:
-        """Wait until the barrier opens or fails. A member that joined the group later waits, too, but the barrier does not wait for it.
+        """Wait until the barrier opens or fails. The barrier does not wait for a member that joined later.
 
         Args:
-            uid: of the member.
-            status: SUCCESS when it is prepared, else why it cannot be.
+            uid: uid of the member.
+            status: SUCCESS when the member is prepared, otherwise the reason why it cannot be.
 
         Returns:
-            SUCCESS when the member may be bound, else why not.
+            SUCCESS when the member may be bound, otherwise the reason why not.
         """
         if self._verdict is not None and not self._verdict.ok:
             return self._verdict
@@ -76,7 +76,7 @@ class Barrier:
             return status
         if self._verdict is not None:
             return self._verdict
-        # A future for each member: all that wait on one event would go on in the same turn of the event loop.
+        # Each member has a future. Members that wait for one event would all go on in one turn.
         told: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
         self._arrived[uid] = told
         self._expected.discard(uid)
@@ -87,8 +87,8 @@ class Barrier:
         """Note that a member will not be bound; harmless once the barrier is decided.
 
         Args:
-            uid: of the member.
-            status: why.
+            uid: uid of the member.
+            status: reason.
         """
         if self._verdict is not None:
             return
@@ -127,7 +127,7 @@ class Barrier:
         self._let_go(iter(tuple(self._arrived.values())), verdict)
 
     def _let_go(self, waiting: Iterator[asyncio.Future[Status]], verdict: Status) -> None:
-        """Let some members go now and the others in later turns of the event loop: thousands at once would hold it up."""
+        """Let some members go on now and the others in later turns of the event loop. Thousands at once would hold it up."""
         told = None
         for told in islice(waiting, MEMBERS_A_TURN):
             if not told.done():
@@ -136,6 +136,6 @@ class Barrier:
             told.get_loop().call_soon(self._let_go, waiting, verdict)
 
     def _for_the_others(self, pod: PodInfo | None, status: Status) -> Status:
-        """Turn one member's failure into the group's: a rejection waits for events, and an error is tried again."""
+        """Turn a member's failure into the group's. After a rejection the group waits for events; after an error it is tried again."""
         why = f"its group is taken back, because {'a member' if pod is None else pod.name} could not be bound: {status.message}"
         return unschedulable(why).by(self._plugin) if status.rejected else error(why)

@@ -1,4 +1,4 @@
-"""The place of a group: any nodes, or one domain of a node label."""
+"""Chooses where a group is placed: on any nodes, or in one domain of a node label."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from placewright.scheduler.turns import Steps, at_once
 
 @dataclass(frozen=True, slots=True)
 class DomainChoice:
-    """Finds the best way to place a group. Members of the returned trial are assumed; the caller keeps them or takes them back.
+    """Finds the best way to place a group. Members of the returned trial are assumed. The caller keeps them or takes them back.
 
     Attributes:
-        members: places one member.
+        members: the tools that place one member.
     """
 
     members: MemberCycle
@@ -25,13 +25,12 @@ class DomainChoice:
     def best(self, group: Group) -> Steps[GroupTrial]:
         """Find the trial with the best placement of the whole group, in steps of a member each.
 
-        Members are looked at first: a group with too many members that no node could hold is not tried. Of the domains that hold
-        the whole group, the one with the highest sum of members' scores is taken, ties at random. Each domain is a trial of its
-        own on the real columns. At most as many holding domains are compared as the profile says, and the budget of `effort`
-        bounds the domains that do not hold the group.
+        Members are looked at first. If no node could hold too many of them, the group is not tried. Each domain has its own trial on the
+        real columns. Of the domains that hold the group, the highest sum of members' scores wins, and ties are broken at random. The
+        profile bounds the number of these domains. The budget of `effort` bounds the others.
 
         Returns:
-            The trial. When no domain holds the group, the trial in the domain that comes closest, or the look; it does not fit.
+            The trial. If no domain holds the group, it does not fit: it is the look, or the trial in the domain that comes closest.
         """
         pod_group = group.pod_group
         found = self.domains(group) if pod_group.topology_key else []
@@ -77,12 +76,9 @@ class DomainChoice:
         Small members that are spread over all nodes may leave no node whole for the large ones.
 
         Args:
-            group: not placed.
-            domain: all members have to stand in it; None for any nodes.
-            budget: of a comparison of domains, whose trials end as soon as they are hopeless; None for a trial that is explained.
-
-        Returns:
-            The trial.
+            group: a group without nodes.
+            domain: domain of all members; None for any nodes.
+            budget: budget of a comparison of domains, whose trials end once they are hopeless; None for a trial that is explained.
         """
         compared = budget is not None
         trial = yield from GroupTrial(self.members, group, domain, budget=budget, compared=compared).run(to_the_end=not compared)
@@ -102,13 +98,9 @@ class DomainChoice:
         return frozenset() if queued is None else queued.domains_tried
 
     async def best_with_extenders(self, group: Group) -> GroupTrial:
-        """Find the first domain that holds the group. Domains are not compared, because every question to an extender costs a request.
+        """Find the first domain that holds the group, and return its trial. If no domain holds it, return a trial that does not fit.
 
-        Args:
-            group: not tried yet.
-
-        Returns:
-            The trial; when no domain holds the group, one that does not fit.
+        Domains are not compared, because every question to an extender costs a request.
         """
         found = self.domains(group) if group.pod_group.topology_key else []
         look = at_once(GroupTrial(self.members, group).look())
@@ -128,22 +120,12 @@ class DomainChoice:
         return trial
 
     def domains(self, group: Group) -> list[Domain]:
-        """Return the domains of the group's label.
-
-        Args:
-            group: with a topology key.
-
-        Returns:
-            The domains in the order in which they are tried.
-        """
+        """Return the domains of the group's label in the order in which they are tried."""
         pods = [attempt.pod for attempt in group.attempts]
         return domains(self.members.cluster, group.pod_group.topology_key, pods, group.needed)
 
     def roomiest(self, group: Group) -> Sequence[Domain | None]:
-        """Return a few domains, those with the most room first, because each costs as much as all nodes.
-
-        Args:
-            group: any.
+        """Return a few domains, the ones with the most room first, because each costs as much as all nodes.
 
         Returns:
             As many domains as the profile compares; [None], for all nodes, if the group does not require a domain.
@@ -154,7 +136,7 @@ class DomainChoice:
         return found[: group.settings.domains_to_compare]
 
     def _otherwise(self, group: Group, found: list[Domain]) -> Domain | None:
-        """Return where a group is tried that no domain holds: anywhere if it only prefers a domain, else in the one that comes closest."""
+        """Return the domain with the most room for a group that no domain holds; None, for all nodes, if it only prefers a domain."""
         pod_group = group.pod_group
         if not pod_group.topology_key or not pod_group.topology_required:
             return None
@@ -163,6 +145,6 @@ class DomainChoice:
 
 
 def _short_of_room(group: Group, found: list[Domain]) -> frozenset[str]:
-    """Return the filter to blame for domains that are not tried: their nodes together have too little room, or there is none yet."""
+    """Return the filter that rules out domains before they are tried, if a domain lacks room or there is none."""
     short = not found or any(domain.room < 1 for domain in found)
     return frozenset({ROOM_FILTER} & {plugin.name for plugin in group.evaluator.runtime.filter}) if short else frozenset()

@@ -1,4 +1,4 @@
-"""Topology domains: the nodes that share one value of a label, and whether they could hold a group at all."""
+"""Topology domains: nodes that share one value of a label, with the room that they have for a group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 
-#: The filter that judges on each node what the room of a domain counts over all its nodes. It hears of room that becomes free.
+#: The filter that judges the room of each node, as `Domain.room` counts the room of all. Its events tell of room that becomes free.
 ROOM_FILTER: Final = "NodeResourcesFit"
 
 
@@ -25,10 +25,10 @@ class Domain:
     """Nodes that share one value of a label.
 
     Attributes:
-        key: the label's.
-        value: the label's.
-        names: the nodes.
-        room: the free resources of all its nodes, in multiples of the least that the group requests. Below 1 the group cannot
+        key: key of the label.
+        value: value of the label.
+        names: names of the nodes.
+        room: free resources of all nodes together, in multiples of the least that the group requests. Below 1 the group cannot
             fit unless pods leave.
     """
 
@@ -44,17 +44,14 @@ class Domain:
 def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) -> list[Domain]:
     """Return the domains of a label in the order in which they are tried. Nodes without the label are in none.
 
-    Domains with room come first, the tightest first, so that large domains stay whole. Then come the others, the ones that lack
-    least first.
+    Domains with room come first, the tightest first, so that large domains stay whole. Then come the other domains, in the order
+    of what they lack, the least first.
 
     Args:
-        cluster: only read.
-        key: the label's.
-        pods: the group's members.
-        needed: the fewest members that have to fit.
-
-    Returns:
-        All domains.
+        cluster: columns, which are only read.
+        key: key of the label.
+        pods: members of the group.
+        needed: fewest members that have to fit.
     """
     by_value: dict[str, list[int]] = {}
     column = cluster.label(key)
@@ -69,17 +66,10 @@ def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) ->
 
 
 def joined_domain(cluster: Cluster, pod_group: PodGroup) -> frozenset[NodeName] | None:
-    """Return the nodes of the domain that a group's members stand in; None while no member is on a node with the label.
+    """Return the names of the nodes in the domain of a group's members; None while no member is on a node with the label.
 
-    Members may stand in several domains when the group did not require one as they were placed. Then the domain with the most
-    members counts.
-
-    Args:
-        cluster: only read.
-        pod_group: with a topology key.
-
-    Returns:
-        Names of nodes.
+    If the group did not require a domain when members were placed, they may be in several. Then the domain with the most members
+    counts.
     """
     column, values = cluster.label(pod_group.topology_key), Counter[str]()
     for uid in cluster.pod_groups.placed(pod_group.ref):
@@ -95,15 +85,9 @@ def joined_domain(cluster: Cluster, pod_group: PodGroup) -> frozenset[NodeName] 
 
 
 def within_domain(pod: PodInfo, cluster: Cluster, runtime: ProfileRuntime) -> frozenset[NodeName] | None:
-    """Return the nodes that a pod which joins its group may stand on.
+    """Return the names of the nodes for a pod that joins its group; None for all nodes.
 
-    Args:
-        pod: any.
-        cluster: only read.
-        runtime: the pod's profile.
-
-    Returns:
-        The nodes of the domain where the group stands, if it requires one; None for all nodes.
+    If the group requires a domain, these are the nodes of the domain that its members are in.
     """
     pod_group = None if pod.pod_group is None or runtime.pod_groups is None else cluster.pod_groups.get(pod.pod_group)
     if pod_group is None or not pod_group.topology_key or not pod_group.topology_required:
@@ -112,15 +96,7 @@ def within_domain(pod: PodInfo, cluster: Cluster, runtime: ProfileRuntime) -> fr
 
 
 def free(cluster: Cluster, resource: str) -> IntColumn:
-    """Return the free amount of a resource on each row, at least 0.
-
-    Args:
-        cluster: only read.
-        resource: its name.
-
-    Returns:
-        Shape (size,).
-    """
+    """Return the free amount of a resource on each row, at least 0; shape (size,)."""
     column = cluster.resources.column(resource)
     left: IntColumn = np.maximum(column.allocatable[: cluster.size] - column.requested[: cluster.size], 0)
     return left
@@ -128,13 +104,13 @@ def free(cluster: Cluster, resource: str) -> IntColumn:
 
 def _least(pods: Sequence[PodInfo], needed: int) -> dict[str, int]:
     """Return the least that `needed` members request together, by resource."""
-    # The smallest requests of each resource by itself: no choice of members requests less.
+    # Each resource has its smallest requests by itself, so that no choice of members requests less.
     names = {name for pod in pods for name in pod.requests}
     return {name: sum(sorted(pod.requests.get(name, 0) for pod in pods)[:needed]) for name in names}
 
 
 def _room(rows: Rows, wanted: Sequence[tuple[IntColumn, int]]) -> float:
-    """Return the free amounts of the rows together, in multiples of what is wanted; of the scarcest resource."""
+    """Return the sum of the rows' free amounts in multiples of the wanted amounts, for the scarcest resource."""
     return float(min((left[rows].sum() / amount for left, amount in wanted), default=float(len(rows))))
 
 

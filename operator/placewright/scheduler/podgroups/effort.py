@@ -1,7 +1,7 @@
-"""The budget of a group's decision: members that may be tried on nodes, in all topology domains together.
+"""The budget of a group's decision: how many times members may be tried on nodes, in all topology domains together.
 
-Counted work, so that a decision ends alike on any machine. A pod costs one try, and a group costs a fixed number of tries for each
-member, however many domains its label has. What is left goes on with the next attempt, in the domains that were not tried.
+Tries are counted, and not time, so that a decision is the same on any machine. A group may cost a fixed number of tries for each
+member, however many domains its label has. The next attempt goes on with the domains that were not tried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 #: Tries for each member of a group: five domains, each in three orders for members of different sizes, and one more.
 TRIES_A_MEMBER: Final = 16
-#: Tries that a small group has at least: as many domains as a room of racks has.
+#: Least number of tries, for small groups: a data centre's room may have as many racks.
 LEAST_TRIES: Final = 256
 
 
@@ -23,10 +23,10 @@ class TrialBudget:
             ...                 # try one member on the nodes of one domain
 
     Args:
-        members: of the group.
+        members: number of members.
 
     Attributes:
-        left: number of tries.
+        left: number of tries that are left.
     """
 
     __slots__ = ("left",)

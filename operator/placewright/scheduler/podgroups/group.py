@@ -1,4 +1,4 @@
-"""A group that is being decided: its members, the number that must be placed, and the tools that place one."""
+"""A group that is being decided, with its members, and the tools that place a member."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SeatHolder(Protocol):
         """Count the member on its node.
 
         Args:
-            result: just decided, on the columns as they are.
+            result: decision on the columns as they are now.
 
         Raises:
             FitError: a Reserve plugin refused; nothing is counted.
@@ -39,11 +39,11 @@ class MemberCycle:
     """The tools that place members one after the other.
 
     Attributes:
-        cluster: where members are counted.
-        queue: holds the members and their nominations.
+        cluster: columns in which members are counted.
+        queue: queue of the members and their nominations.
         cycle: the scheduling cycle.
         holder: counts members on their nodes.
-        extended: the scheduling cycle with extenders; None where no extender is asked.
+        extended: the scheduling cycle with extenders; None if no extender is asked.
     """
 
     cluster: Cluster
@@ -58,11 +58,11 @@ class Group:
     """A group whose members were handed out together.
 
     Attributes:
-        pod_group: the group as it is declared.
-        plugin: the profile's plugin that has members decided together.
-        evaluator: the profile's.
-        attempts: one for each member, highest priority first, then by age.
-        decided: when its members' nodes were known, seconds on the scheduler's clock; None before.
+        pod_group: declaration of the group.
+        plugin: plugin of the profile that has members decided together.
+        evaluator: evaluator of the profile.
+        attempts: attempts of the members, by priority, then by age.
+        decided: time at which its members' nodes were known, in seconds on the scheduler's clock; None before.
     """
 
     pod_group: PodGroup
@@ -106,8 +106,8 @@ class UnplacedMember:
     """A member that no node could hold beside the members placed before it.
 
     Attributes:
-        attempt: the member's.
-        failure: why no node could hold it.
+        attempt: attempt of the member.
+        failure: failure of the attempt.
     """
 
     attempt: Attempt
@@ -115,7 +115,7 @@ class UnplacedMember:
 
 
 class Member(Protocol):
-    """Any record of a member."""
+    """A record of a member."""
 
     @property
     def pod(self) -> PodInfo:
@@ -126,38 +126,23 @@ _M = TypeVar("_M", bound=Member)
 
 
 def depends_on_others(pod: PodInfo) -> bool:
-    """Tell whether the place of other pods decides where a pod fits, besides the room that they take: by rules about them, or by claims.
+    """Return whether the nodes of other pods decide where a pod fits, not only by the room that they take.
 
-    Args:
-        pod: any.
-
-    Returns:
-        True for a pod with affinity to pods, spread constraints, claims or volumes.
+    This holds for a pod with affinity to pods, spread constraints, claims or volumes.
     """
     spec = pod.pod.spec
     return bool(pod.pairwise_key.affinity or spec.topology_spread_constraints or spec.resource_claims or pod.volumes)
 
 
 def mixed(members: Sequence[Member]) -> bool:
-    """Compare the members' requests.
-
-    Args:
-        members: of one group.
-
-    Returns:
-        True when they differ.
-    """
+    """Return whether the requests of the members of a group differ."""
     return any(member.pod.requests != members[0].pod.requests for member in members)
 
 
 def largest_first(members: Sequence[_M]) -> list[_M]:
-    """Sort members by their largest request, as a share of the largest request of any member for that resource.
+    """Sort the members of a group by their largest request, the largest first.
 
-    Args:
-        members: of one group.
-
-    Returns:
-        The largest first.
+    A request counts as a share of the largest request of any member for that resource.
     """
     # Relative to the largest request of each resource, because milli-CPU and bytes do not compare.
     most: dict[str, int] = {}

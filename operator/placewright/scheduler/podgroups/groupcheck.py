@@ -1,15 +1,14 @@
-"""The self-check of groups: would enough waiting members fit together now, although no event has brought the group back?
+"""The self-check of groups finds groups whose waiting members would fit together now, although no event has brought them back.
 
 The members are tried as a decision tries them (`trial`), in a dry run and with columns of their own. Only members that are alike are
-checked: the order makes no difference to them, so neither does the choice among equal nodes, which the check draws for itself.
-Groups for which the order matters, or for which Reserve has a say, are left out: members that differ, claim volumes or devices, or
-have rules about each other.
+checked, because their order makes no difference, nor does the choice among equal nodes. Groups are left out if their members differ,
+claim volumes or devices, or have rules about each other. Then the order matters, or Reserve may refuse a member.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from placewright.api.podgroups import PodGroup
@@ -23,27 +22,19 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.podgroups.domains import Domain, domains
+from placewright.scheduler.podgroups.domainchoice import DomainChoice
+from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle, depends_on_others
 from placewright.scheduler.podgroups.seats import DryRunSeatHolder
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.turns import at_once
 
-#: Members that are tried, at most: each costs an evaluation of the rows that the one before changed.
+#: Most members that are tried. Each costs an evaluation of the rows that the one before changed.
 MOST_MEMBERS: Final = 128
 
 
 def declared_group(pod: PodInfo, cluster: Cluster, runtime: ProfileRuntime) -> PodGroup | None:
-    """Find the declaration of a group that is decided as one.
-
-    Args:
-        pod: waiting.
-        cluster: only read.
-        runtime: the pod's profile.
-
-    Returns:
-        The declaration; None for a pod that is decided by itself, which a member is once another member has a node.
-    """
+    """Find the declaration of a waiting pod's group; None if the pod is decided by itself, as once another member has a node."""
     if pod.pod_group is None or runtime.pod_groups is None:
         return None
     pod_group = cluster.pod_groups.get(pod.pod_group)
@@ -51,14 +42,14 @@ def declared_group(pod: PodInfo, cluster: Cluster, runtime: ProfileRuntime) -> P
 
 
 def waiting_together(lane: ProfileQueue, queued: QueuedPod) -> list[QueuedPod]:
-    """Find the members of a pod's group that wait for an event.
+    """Find the members of a pod's group that wait for an event, in order of arrival.
 
     Args:
-        lane: the pod's profile.
-        queued: waits in `lane`, in a group.
+        lane: queue of the pod's profile.
+        queued: a member that waits in `lane`.
 
     Returns:
-        The members in order of arrival. Empty where another member speaks for the group, or where the group is about to be tried.
+        The members; none if another member is checked for the group, or if the group is about to be tried.
     """
     members = () if queued.pod_group is None else tuple(queued.pod_group.members.values())
     places = [lane.place_of(member.uid) for member in members]
@@ -68,14 +59,9 @@ def waiting_together(lane: ProfileQueue, queued: QueuedPod) -> list[QueuedPod]:
 
 
 def may_be_counted(members: Sequence[PodInfo], runtime: ProfileRuntime) -> bool:
-    """Tell whether the order in which members are placed makes no difference.
+    """Return whether the order in which members are placed makes no difference.
 
-    Args:
-        members: one or more.
-        runtime: their profile.
-
-    Returns:
-        True for members that are alike and have no claims and no rules about each other.
+    The members have to be alike, without claims and without rules about each other.
     """
     signatures = {runtime.sign(member) for member in members}
     return len(signatures) == 1 and None not in signatures and not any(depends_on_others(member) for member in members)
@@ -88,13 +74,13 @@ def row_for_all(
 
     Args:
         pod_group: their group.
-        waiting: as `may_be_counted` admits; at least as many as the group needs.
-        evaluator: of their profile, with columns that no decision uses.
-        cluster: restored afterwards.
-        queue: only read.
+        waiting: members that `may_be_counted` admits, at least as many as the group needs.
+        evaluator: evaluator of their profile, with columns that no decision uses.
+        cluster: columns, which are restored afterwards.
+        queue: queue, which is only read.
 
     Returns:
-        The row of the first member; None where too few fit. A group that requires a topology domain has to fit in one.
+        The row of the first member; None if too few fit. A group that requires a topology domain has to fit in one.
 
     Raises:
         CycleError: a plugin broke.
@@ -102,13 +88,16 @@ def row_for_all(
     """
     plugin = evaluator.runtime.pod_groups
     assert plugin is not None  # `declared_group` has tested it
-    attempts = [Attempt(each, evaluator.runtime.profile, _no_clock) for each in waiting]
+    attempts = [Attempt(each, evaluator.runtime.profile, lambda: 0.0) for each in waiting]
     group = Group(pod_group, plugin, evaluator, attempts)
     # Journalled, so that the evaluator's own columns follow. Decisions compute the rows of the dry run anew, to the same values.
     with cluster.dry_run(journalled=True) as dry_run:
         cycle = SchedulingCycle(cluster, queue.nominator, random.Random(0))
         members = MemberCycle(cluster, queue, cycle, DryRunSeatHolder(cluster, dry_run))
-        for domain in _places(group, cluster):
+        places: list[Domain | None] = [None]
+        if pod_group.topology_key and pod_group.topology_required:
+            places = [domain for domain in DomainChoice(members).domains(group) if domain.room >= 1]
+        for domain in places:
             trial = at_once(GroupTrial(members, group, domain).run(to_the_end=False, spares=False))
             seats = list(trial.seating.seats.values())
             fits = trial.fits()
@@ -116,17 +105,3 @@ def row_for_all(
             if fits:
                 return seats[0].row
     return None
-
-
-def _no_clock() -> float:
-    return 0.0
-
-
-def _places(group: Group, cluster: Cluster) -> Iterator[Domain | None]:
-    """Yield each domain that a group may stand in; None for all nodes."""
-    pod_group = group.pod_group
-    if not pod_group.topology_key or not pod_group.topology_required:
-        yield None
-        return
-    pods = [attempt.pod for attempt in group.attempts]
-    yield from (domain for domain in domains(cluster, pod_group.topology_key, pods, group.needed) if domain.room >= 1)

@@ -1,13 +1,13 @@
 """Preemption for a whole group: either enough members get nodes once other pods leave, or no pod leaves.
 
-PostFilter runs member by member, in a dry run that contains the earlier members and the leaving of their victims. Each member
-looks for itself, so together they may choose more victims than the group needs. At the end every victim, or every group of
-victims that leaves as a whole, is let back if the members on its nodes find other seats (decision 24).
+PostFilter runs member by member, in a dry run. In it the earlier members have nodes, and their victims have left. Each member
+looks for itself, so together they may choose more victims than the group needs. At the end each victim is let back if the members
+on its node find other seats. Victims that leave as a whole are let back as a whole (decision 24).
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,11 +38,11 @@ class GroupRoom:
     """The outcome of the search for room.
 
     Attributes:
-        nodes: by uid, each member's node and the victims that leave it; empty when no eviction makes room for enough members.
-        free: whether no pod has to leave for it, nor leaves already.
-        withdraws: whether earlier nominations of the members are pointless.
-        why: PostFilter's message for the member that found no room; may be empty.
-        retry_after: seconds after which the group may make room although nothing happens in the cluster; None where only events help.
+        nodes: nodes of the members, each with the victims that leave it, by uid; empty when no eviction makes enough room.
+        free: True if no pod has to leave for it, nor leaves already.
+        withdraws: True if earlier nominations of the members are pointless.
+        why: message of PostFilter for the member that found no room; may be empty.
+        retry_after: seconds after which the group may make room without a change in the cluster; None if only events help.
     """
 
     nodes: dict[str, tuple[NodeName, tuple[PodInfo, ...]]] = field(default_factory=dict)
@@ -63,8 +63,8 @@ class GroupPreemption:
     """Finds the pods that a group could evict. No state is changed: the caller evicts and nominates.
 
     Attributes:
-        members: places one member.
-        choosing: finds the domains of the group's label.
+        members: the tools that place one member.
+        choosing: finder of the domains of the group's label.
     """
 
     members: MemberCycle
@@ -73,11 +73,11 @@ class GroupPreemption:
     def search(self, group: Group) -> Steps[GroupRoom]:
         """Find where the group would fit if other pods left, in steps of a member or a victim each.
 
-        A group that requires one domain is tried in a few domains, those with the most room first, because each costs as much
-        as trying all nodes.
+        A group that requires one domain is tried in a few domains, the ones with the most room first. Each domain costs as much as
+        all nodes.
 
         Returns:
-            The room; without nodes when there is none.
+            The room, without nodes if there is none.
         """
         if not group.evaluator.runtime.post_filter:
             return GroupRoom()
@@ -99,15 +99,14 @@ class GroupPreemption:
 
 
 class _Search:
-    """One search, in one domain or anywhere: a trial in a dry run, which makes room. Implements `turns.Suspendable` and `seats.RoomMaker`.
+    """A search in one domain or on all nodes: a trial that makes room, in a dry run. Implements `turns.Suspendable` and `seats.RoomMaker`.
 
-    While other work has its turn, the dry run is undone. Changes in that time count where the search goes on: a member whose
-    seat is gone looks for another one, and victims that have left need not leave. Other changes are not searched again;
-    kube-scheduler, which searches on a snapshot, does not see them either. A nomination promises nothing, and the group is
-    tried anew once its victims are gone.
+    While other work has its turn, the dry run is undone. Afterwards a member whose seat is gone looks for another one, and victims that
+    have left need not leave. Other changes are not searched again. kube-scheduler, which searches on a snapshot, does not see them
+    either. A nomination promises nothing, because the group is tried anew once its victims are gone.
     """
 
-    #: Watches must not see pods leave that are only supposed to.
+    #: Watches must not see pods leave that leave in the dry run only.
     hidden: Final = True
     #: All seats are taken again at once.
     settled: Final = True
@@ -127,7 +126,7 @@ class _Search:
         self._steps = 0
 
     def run(self) -> Steps[GroupRoom]:
-        """Seat the members until enough have a node, or one that is needed can have none."""
+        """Seat the members until enough have a node, or until that has become impossible."""
         # Journalled, because members are evaluated by the ordinary cycle, whose kept columns have to follow the dry run.
         with self._members.cluster.dry_run(journalled=True) as self._dry_run:
             try:
@@ -145,7 +144,7 @@ class _Search:
         return self._room
 
     def _hold_to_rules(self) -> None:
-        """Give the room up where its victims are more together than the profile's rules allow."""
+        """Give the room up if its victims together are more than the profile's rules allow."""
         rules = self._group.evaluator.runtime.preemption_rules
         victims = [] if rules is None else self._all_leaving()
         refusal = None if rules is None or not victims else rules.limits().objection(victims)
@@ -160,7 +159,7 @@ class _Search:
     def step(self) -> Steps[None]:
         """End a step.
 
-        The more seats have to be suspended and resumed, the rarer other work has its turn, so that this stays a share.
+        The more seats have to be suspended and resumed, the more rarely other work has its turn. So this takes a bounded share of time.
         """
         self._steps += 1
         if self._steps * _MOVES_A_STEP >= len(self._trial.seating.seats) + len(self._victims):
@@ -181,29 +180,25 @@ class _Search:
             self._victims.pop(uid, None)
         self._dry_run.remove([(row, pod) for pod in self._all_leaving() if (row := _row_of(cluster, pod)) is not None])
         for seat in self._seats:
-            if seat.attempt.uid in lost or not self._sits_again(seat):
-                self._victims.pop(seat.attempt.uid, None)
-                self._trial.try_again(seat.attempt)
-                self._lost_seats = True
+            with suppress(FitError):
+                if seat.attempt.uid not in lost:
+                    self._trial.seating.sit(seat)
+                    continue
+            self._victims.pop(seat.attempt.uid, None)
+            self._trial.try_again(seat.attempt)
+            self._lost_seats = True
         self._seats = ()
 
     def _is_there(self, seat: Seat) -> bool:
         return not self._trial.seating.is_gone(seat.attempt) and self._members.cluster.row(seat.node) == seat.row
 
-    def _sits_again(self, seat: Seat) -> bool:
-        try:
-            self._trial.seating.restore([seat])
-        except FitError:
-            return False
-        return True
-
     def _leaving_for(self, uid: str) -> tuple[PodInfo, ...]:
-        """Return the victims that leave for a member, without victims that are gone or let back."""
+        """Return the victims that leave for a member, except victims that are gone or let back."""
         placement = self._members.cluster.placement
         return tuple([pod for pod in self._victims.get(uid, ()) if pod.uid not in self._back and placement(pod.uid) is not None])
 
     def make_room(self, attempt: Attempt, evaluation: Evaluation) -> Seat | None:
-        """Implement `RoomMaker.make_room`: PostFilter names the node, and its victims leave in the dry run."""
+        """Implement `RoomMaker.make_room`. PostFilter chooses the node, and its victims leave in the dry run."""
         evaluator, cluster = self._group.evaluator, self._members.cluster
         rules = evaluator.runtime.preemption_rules
         with nullcontext() if rules is None else rules.for_a_group(self._all_leaving()):
@@ -223,7 +218,7 @@ class _Search:
     # --- who need not leave after all --------------------------------------------------------------------------------------------
 
     def _reprieve(self) -> Steps[None]:
-        """Let victims back that need not leave: those whose eviction breaks a budget first, then the most important."""
+        """Let victims back that need not leave. Victims whose eviction breaks a budget come first, then the most important."""
         cluster, seating, dry_run = self._members.cluster, self._trial.seating, self._dry_run
         victims = self._all_leaving()
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
@@ -241,7 +236,8 @@ class _Search:
                 self._back.update(pod.uid for pod in unit.pods)
             else:
                 dry_run.remove(unit.moves)
-                seating.restore(lifted)
+                for seat in lifted:
+                    seating.sit(seat)
             yield from self.step()
 
     def _look_around(self, unit: VictimUnit) -> bool:

@@ -1,7 +1,7 @@
-"""Plans: a node for every member of a group, chosen as if every pod that ends had ended, where least has to leave first.
+"""Plans name a node for every member of a group, as if every pod that will end had ended.
 
-Only nodes are chosen whose pods all have an end. Pods that belong to their node do not count. A pod has an end if its restartPolicy is
-not Always, as in every Job, or if it has activeDeadlineSeconds. So no plan waits for a service or closes the node of one.
+Only nodes are chosen whose pods will all end, except pods that belong to their node. A pod will end if its restartPolicy is not
+Always, as in every Job, or if it has activeDeadlineSeconds. So no plan waits for a service, or keeps a node that a service uses.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group
 
-#: Nodes that are looked at for one member, at most: if these cannot hold it even when empty, others hardly can.
+#: Most nodes that are looked at for one member. If these cannot hold it even when empty, others hardly can.
 _MOST_ROWS: Final = 64
-#: Looks at nodes for all members and domains of one plan; nothing else is decided meanwhile, and they take some tenths of a second.
+#: Most looks at nodes for all members and domains of one plan. They take some tenths of a second, in which nothing else is decided.
 _MOST_LOOKS: Final = 1024
 _ALWAYS: Final = "Always"
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -36,8 +36,8 @@ class Plan:
     """Nodes for as many members as the group needs.
 
     Attributes:
-        nodes: by the member's uid.
-        to_free: the amount that has to leave first, in nodes: the sum of the shares by which each member's node is too full.
+        nodes: names of nodes by the member's uid.
+        to_free: amount that has to leave first, in nodes. It is the sum of the shares by which each member's node is too full.
     """
 
     nodes: Mapping[str, NodeName]
@@ -49,10 +49,10 @@ class _Search:
     """The search for one group's plans.
 
     Attributes:
-        group: of the plans.
+        group: group of the plans.
         most_nodes: number of nodes that a plan may keep.
-        open: rows that no pod without an end has been seen on; shape (size,).
-        again: whether the nodes were chosen earlier. Pods without an end that came since stay, and the plan holds beside them.
+        open: rows on which no pod has been seen that will not end; shape (size,).
+        again: True if the nodes were chosen earlier. Then the plan holds beside pods that came since and will not end.
         looks: number of looks at rows that are left.
     """
 
@@ -65,11 +65,11 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes plans; no state is changed. The caller withdraws the group's own nominations first.
+    """Makes plans, and changes no state. The caller withdraws the group's own nominations first.
 
     Attributes:
-        cluster: only read, with dry runs.
-        choosing: finds the domains of the group's label.
+        cluster: columns, which dry runs use.
+        choosing: finder of the domains of the group's label.
     """
 
     cluster: Cluster
@@ -79,11 +79,11 @@ class Planner:
         """Find the plan for which least has to leave.
 
         Args:
-            group: without nominations.
+            group: a group without nominations.
             most_nodes: number of nodes that it may keep.
 
         Returns:
-            The plan; None when the group could not stand on so many nodes even if every pod that ends had ended.
+            The plan; None when so many nodes could not hold the group even if every pod that will end had ended.
         """
         search = _Search(group, most_nodes, self.cluster.present.copy())
         plans = [plan for domain in self.choosing.roomiest(group) if (plan := self._plan(search, domain)) is not None]
@@ -93,12 +93,12 @@ class Planner:
         """Evaluate an earlier plan's nodes as the cluster is now.
 
         Args:
-            group: whose plan it is.
-            plan: made earlier.
-            most_nodes: number of nodes that it may keep.
+            group: group of the plan.
+            plan: plan that was made earlier.
+            most_nodes: number of nodes that the group may keep.
 
         Returns:
-            The same nodes with the present `to_free`; None when they would not do any more.
+            The same nodes with the present `to_free`; None when they cannot hold the group any more.
         """
         if not plan.nodes.keys() <= {attempt.uid for attempt in group.attempts} or len(plan.nodes) != group.needed:
             return None
@@ -134,7 +134,7 @@ class Planner:
     def _row_for(
         self, search: _Search, pod: PodInfo, within: frozenset[NodeName] | None, dry_run: DryRunCluster
     ) -> tuple[int, float] | None:
-        """Return the least overfull node that could hold the pod, and the share by which it is too full."""
+        """Return the row of the least overfull node that could hold the pod, and the share that must leave."""
         looked = 0
         for row, shortage in self._by_shortage(search, pod, within):
             name = self.cluster.names[row]

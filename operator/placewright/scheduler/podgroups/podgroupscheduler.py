@@ -1,13 +1,12 @@
-"""The scheduler of groups: all waiting members are tried together, and enough of them get nodes or none does (decision 23).
+"""The scheduler of groups tries all waiting members together. Either enough of them get nodes, or none does (decision 23).
 
-Members are placed one after the other by the ordinary cycle, each assumed and reserved for real. If too few fit, all are taken
-back before any other pod is decided. Then come Permit for all members, then their bindings behind one barrier: no Binding is
-sent before all are prepared.
+The ordinary cycle places the members one after the other, and each is assumed and reserved. If too few fit, all are taken back
+before any other pod is decided. Then Permit runs for all members, and their bindings wait behind one barrier. No Binding is sent
+before all members are prepared.
 
-Once a Binding may have been sent, nothing is taken back: a bound member stays bound, whether or not the API server refuses the
-others and whether or not this replica dies. As soon as a member stands on a node, the others are single pods
-(`cluster.podgrouprules.standing`), with their group's age as their turn. So a group that lost some members is filled up one by
-one, and a group that lost all is decided anew.
+Once a Binding may have been sent, nothing is taken back. A bound member stays bound, also if the API server refuses the others or this
+replica ends. As soon as a member is on a node, the others are single pods (`cluster.podgrouprules.standing`). Their turn comes by the age
+of their group. So a group that lost some members is filled up one by one. A group that lost all is decided anew.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any, Final
 
-from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
@@ -35,7 +33,6 @@ from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult,
 from placewright.scheduler.decisiondetail import NO_NODE_REFUSED
 from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN, Barrier
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
-from placewright.scheduler.podgroups.domains import within_domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.grouppreemption import GroupPreemption, GroupRoom
 from placewright.scheduler.podgroups.plans import Planner
@@ -51,12 +48,12 @@ TAKEN_BACK: Final = "its group is taken back"
 
 
 class PodGroupScheduler:
-    """Schedules groups: all waiting members in one go.
+    """Schedules all waiting members of a group together.
 
     Attributes:
-        forming: groups that were decided and whose first Binding has not been sent yet.
-        reservations: nodes kept for groups that wait long.
-        bindings: members being bound beyond one for each group, which is one task of the scheduler.
+        forming: barriers of groups that were decided and whose first Binding has not been sent yet.
+        reservations: nodes that are kept for groups that wait long.
+        bindings: number of members that are being bound, less one for each group, which is a task of the scheduler.
     """
 
     def __init__(
@@ -72,13 +69,13 @@ class PodGroupScheduler:
         """Start without groups.
 
         Args:
-            members: places one member.
+            members: the tools that place one member.
             reserver: permits and settles members.
             attempts: begins and ends the members' attempts.
             binding: the binding cycle of each member.
-            status: writes the groups' status.
-            start: runs a group's bindings beside other decisions, and the decision, too, where extenders are asked.
-            since_1970: seconds since 1970, which messages tell; None takes the clock's.
+            status: writer of the groups' status.
+            start: runs a group's bindings beside other decisions. If extenders are asked, it runs the decision, too.
+            since_1970: clock in seconds since 1970, for messages; None uses the attempts' clock.
         """
         self.forming: dict[GroupRef, Barrier] = {}
         self.bindings = 0
@@ -94,42 +91,11 @@ class PodGroupScheduler:
         self.reservations = Reservations(self._cluster, self._queue, attempts.clock, planning, since_1970 or attempts.clock)
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
-        """Return whether this pod is decided with its group: it names one, its profile decides groups, and no member has a node.
-
-        Args:
-            pod: handed out by the queue.
-            evaluator: its profile's.
-
-        Returns:
-            False for a pod that is decided by itself.
-        """
+        """Return whether a pod is decided with its group: it names a group, its profile decides groups, and no member has a node."""
         if pod.pod_group is None or evaluator.runtime.pod_groups is None or pod.pod_group in self.forming:
             return False
         pod_group = self._cluster.pod_groups.get(pod.pod_group)
         return pod_group is None or not (pod_group.basic or standing(self._cluster, pod.pod_group))
-
-    def barrier_of(self, pod: PodInfo) -> Barrier | None:
-        """Find the barrier that a pod has to wait at, because its group is being bound.
-
-        Args:
-            pod: joins its group.
-
-        Returns:
-            The barrier; None for most pods.
-        """
-        return None if pod.pod_group is None else self.forming.get(pod.pod_group)
-
-    def within(self, pod: PodInfo, evaluator: Evaluator) -> frozenset[NodeName] | None:
-        """Return the nodes that a pod which joins its group may stand on.
-
-        Args:
-            pod: handed out by the queue.
-            evaluator: its profile's.
-
-        Returns:
-            The nodes of the domain where the group stands, if it requires one; None for all nodes.
-        """
-        return within_domain(pod, self._cluster, evaluator.runtime)
 
     def decided_singly(self, pod: PodInfo, problem: str = "") -> None:
         """Report the decision of a pod to its group, if the group's policy is basic.
@@ -137,8 +103,8 @@ class PodGroupScheduler:
         As upstream, such a group is scheduled once one member has a node, and waits if none has.
 
         Args:
-            pod: was decided by itself.
-            problem: the reason why no node was found; empty for a pod that has one.
+            pod: a pod that was decided by itself.
+            problem: reason why no node was found; empty for a pod that has a node.
         """
         pod_group = None if pod.pod_group is None else self._cluster.pod_groups.get(pod.pod_group)
         if pod_group is None or not pod_group.basic:
@@ -153,8 +119,8 @@ class PodGroupScheduler:
         """Decide the group of a pod, and start the bindings of its members.
 
         Args:
-            queued: handed out by the queue.
-            evaluator: its profile's.
+            queued: pod that the queue handed out.
+            evaluator: evaluator of its profile.
         """
         at_once(self.schedule_in_steps(queued, evaluator))
 
@@ -162,9 +128,9 @@ class PodGroupScheduler:
         """Decide the group of a pod, in steps of a member each, and start the bindings of its members.
 
         Args:
-            queued: handed out by the queue. No other group is handed out before the last step.
-            evaluator: its profile's.
-            turns: between steps; None if all steps are taken at once.
+            queued: pod that the queue handed out. No other group is handed out before the last step.
+            evaluator: evaluator of its profile.
+            turns: turns of other work between steps; None if all steps are taken at once.
 
         Returns:
             The steps, not begun.
@@ -175,14 +141,9 @@ class PodGroupScheduler:
             self._start(self.binding_cycle(trial))
 
     def scheduling_cycle(self, group: Group, turns: Turns | None = None) -> Steps[GroupTrial | None]:
-        """Place, assume, reserve and permit the members. Shadows are told before and after, as members may be taken back.
+        """Place, assume, reserve and permit the members. Return the trial; None for a group that is back in the queue.
 
-        Args:
-            group: gathered.
-            turns: between steps; None if all steps are taken at once.
-
-        Returns:
-            The trial; None for a group that is back in the queue.
+        Observers are told before and after, because members may be taken back.
         """
         trial = None
         with self._trying(group, lambda: turns is None or not turns.given_way):
@@ -204,7 +165,7 @@ class PodGroupScheduler:
 
     @contextmanager
     def _trying(self, group: Group, uninterrupted: Callable[[], bool]) -> Iterator[None]:
-        """Tell observers before and after members are tried. If that breaks, the members return to the queue, and the block ends."""
+        """Tell observers before and after the block tries members. If it raises an exception, the members return to the queue."""
         self._observers.group_tried(group.attempts)
         try:
             yield
@@ -216,7 +177,7 @@ class PodGroupScheduler:
             self._observers.group_settled(group.attempts, at_once=uninterrupted())
 
     def _to_decide_here(self, queued: QueuedPod, evaluator: Evaluator) -> Group | None:
-        """Return the group of a pod; None where it cannot be decided, or is decided beside other profiles' pods with extenders."""
+        """Return the group of a pod; None if it cannot be decided, or if extenders decide it beside other pods."""
         group = self._gathered(queued, evaluator)
         if group is None or not _asks_extenders(group):
             return group
@@ -242,11 +203,11 @@ class PodGroupScheduler:
                 self._queue.done(queued.uid)
             else:
                 group.attempts.append(attempts.begin(queued, evaluator))
-        # Victims have left for nominated members, whose seats fit together. Others may stand anywhere, so they come later.
+        # Nominated members come first: victims have left for them, and their seats fit together.
         group.attempts.sort(key=lambda attempt: self._queue.nominator.node_of(attempt.uid) is None)
         profiles = Counter(pod.scheduler_name for pod in self._queue.pod_groups.members(ref))
         complaint = members_complaint(pod_group, profiles)
-        if complaint:  # members may have left since this one passed PreEnqueue
+        if complaint:  # members may have left since this member passed PreEnqueue
             self._fail(group, {}, complaint)
             return None
         return group
@@ -287,9 +248,9 @@ class PodGroupScheduler:
         return waits, objections
 
     def _settle(self, trial: GroupTrial, waits: Mapping[str, Mapping[str, Seconds]], objections: Mapping[str, FitError]) -> None:
-        """Settle enough members that have nodes and are permitted; the others are single pods from now on.
+        """Settle the members that have nodes and are permitted, which are enough. The others are single pods from now on.
 
-        A spare member that fits nowhere beside them is tried as such at once: it may preempt, and then it waits for its own events.
+        A spare member that fits nowhere is tried as a single pod at once, because it may preempt. Then it waits for its own events.
         """
         group, placed = trial.group, trial.placed
         for attempt, result in placed:
@@ -338,7 +299,7 @@ class PodGroupScheduler:
             self.forming.pop(group.pod_group.ref, None)
             self.bindings -= len(placed) - 1
         if barrier.expired:
-            # Only time passed and nothing in the cluster changed, so no event will bring the group back.
+            # Only time has passed, so no event in the cluster will bring the group back.
             self._queue.retry_group(group.pod_group.ref)
         standing_now = len(self._cluster.pod_groups.placed(group.pod_group.ref))
         if any(bound) and standing_now >= group.needed:
@@ -346,7 +307,7 @@ class PodGroupScheduler:
         return all(bound)
 
     async def _bind_all(self, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> list[bool]:
-        """Begin the members' bindings, many of them in turns. A member that has not begun can be called off, too."""
+        """Begin the members' bindings. Many begin in turns, and a member that has not begun can be called off, too."""
         for _, result in placed:
             self._binding.expect(result, barrier)
         begun: list[asyncio.Task[bool]] = []
@@ -402,11 +363,11 @@ class PodGroupScheduler:
         """Return all members to the queue, each with its own failure and the group's.
 
         Args:
-            group: gets no node.
-            failures: of members that no node could hold, by uid.
-            why: the group's shortage, in words.
-            room: made for them.
-            trial: that did not fit; None if the group failed before or after its trial.
+            group: a group that gets no nodes.
+            failures: failures of members that no node could hold, by uid.
+            why: shortage of the group, in words.
+            room: room that is made for the members.
+            trial: trial that did not fit; None if the group failed before or after its trial.
         """
         pod_group, room = group.pod_group, room or GroupRoom()
         elsewhere, domains_tried = (frozenset[str](), frozenset[str]()) if trial is None else (trial.elsewhere, trial.domains_tried)
@@ -445,7 +406,7 @@ def _waits_for_its_group(complaint: str, plugin: PodGroupPlugin) -> FitError:
 
 
 def _hopeless_first(group: Group, failures: Mapping[str, FitError]) -> Group:
-    """Return the same group, with the members first that no node could hold: if no eviction helps them, the others are not searched for."""
+    """Return the group with the members first that no node could hold. If no eviction helps them, the search ends early."""
     ordered = sorted(group.attempts, key=lambda attempt: attempt.uid not in failures)
     return Group(group.pod_group, group.plugin, group.evaluator, ordered)
 
@@ -457,8 +418,8 @@ def _asks_extenders(group: Group) -> bool:
 def _with_its_group(group: Group, own: FitError | None, message: str, uid: str, room: GroupRoom, elsewhere: AbstractSet[str]) -> FitError:
     """Combine a member's own failure with its group's, and add the node where room is made for it.
 
-    A member that waits only for its group comes back with the member that something else keeps waiting. A failure without a plugin,
-    as while there are no nodes, stays one: events help no plugin then, and the member is tried again after its backoff.
+    A member that waits only for its group comes back with a member that waits for something else. A failure without a plugin names no
+    plugin here, either, so that the member is tried again after its backoff. There is such a failure while there are no nodes.
     """
     by_its_group = frozenset({group.plugin.name}) | elsewhere if own is None or own.unschedulable_plugins else frozenset[str]()
     nominated, victims = room.nodes.get(uid, (NO_NOMINATION if room.withdraws else None, ()))

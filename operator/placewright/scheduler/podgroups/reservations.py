@@ -1,21 +1,20 @@
-"""Reservations: nodes kept for groups that wait long, so that smaller pods cannot overtake them forever (decision 23).
+"""Reservations keep nodes for groups that wait long, so that smaller pods cannot overtake them forever (decision 23).
 
-A group of many members needs much room at once, and where pods come and go, small pods take each part of it that becomes free.
-So a group that has been tried in vain for a while gets a plan (`plans`): a node for every member that it needs. The members are
-nominated to these nodes, in memory only. The cycle's two-pass filter then leaves pods of equal or lower priority only the room
-beside the members. So pods that fit beside them are still placed, running pods end some day, and the group's turn comes,
-because no pod may fill the room again.
+A group of many members needs much room at once. While pods come and go, small pods take each part of it that becomes free. So a group that
+waits long gets a plan (`plans`), with a node for every member that it needs. The members are nominated to these nodes, in memory only. The
+cycle's two-pass filter leaves other pods of equal or lower priority only the room beside the members. Pods that fit there are still placed.
+Running pods end some day, no pod may fill their room, and the group gets it.
 
-Why groups cannot block each other. A reservation takes nothing that another group has: members are placed all or none, so no
-group holds room while it waits for more. Reservations are few and ordered by priority, then age. A later one is planned beside
-the nominations of the earlier ones, so both plans can come true at the same time, in any order. When no place is left, a group
-that comes earlier in this order replaces the last reservation. So every reservation waits for running pods only, never for
-another reservation, and the first in order is never taken back for another group. Of two plans for the same group the one is
-kept for which less has to leave. No pod of equal or lower priority can increase that amount, so the plan does not wander.
+Groups cannot block each other. A reservation takes nothing that another group has, because all members are placed or none. So no group
+holds room while it waits for more. Reservations are few, and ordered by priority, then age. Each is planned beside the nominations of the
+earlier ones, so that all plans can come true, in any order. When no place is left, a group that comes earlier replaces the last
+reservation. So every reservation waits for running pods only, and never for another reservation. The first in order is never taken back for
+another group. If a group has two plans, the plan is kept for which less has to leave. No pod of equal or lower priority can increase that
+amount, so a plan lasts.
 
-Why no tenant can close the cluster (decision 58). Nodes are kept for all groups up to a share of all nodes, for groups of one namespace up
-to a smaller share, and only nodes whose pods all have an end (`plans`). A reservation ends after a time, however long its group waits.
-If the group was not placed, its namespace then rests for as long as nodes were kept, so that it gains nothing by making the group anew.
+No tenant can close the cluster (decision 58). Nodes are kept up to a share of all nodes. Groups of one namespace get a smaller share. Only
+nodes are kept whose pods will all end (`plans`). A reservation ends after a time, however long its group waits. If the group was not
+placed, its namespace gets no reservation for as long as nodes were kept. So it gains nothing by making the group anew.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ class Reservations:
     """The reservations of one scheduler.
 
     Args:
-        cluster: only read.
-        queue: where members are nominated.
+        cluster: columns, which are only read.
+        queue: queue in which members are nominated.
         clock: seconds, monotonic.
-        planning: makes plans.
-        since_1970: seconds since 1970; only messages tell them.
+        planning: maker of plans.
+        since_1970: clock in seconds since 1970, for messages.
     """
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, clock: Clock, planning: Planner, since_1970: Clock) -> None:
@@ -65,21 +64,14 @@ class Reservations:
         self._planning = planning
         self._since_1970 = since_1970
         self._held: dict[GroupRef, _Held] = {}
-        #: Ends of the rests of namespaces, in seconds of the clock.
+        #: Times until which namespaces get no reservation, in seconds of the clock.
         self._rests: dict[str, Seconds] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
     def plan_of(self, ref: GroupRef) -> Plan | None:
-        """Find the plan that is kept for a group.
-
-        Args:
-            ref: the group.
-
-        Returns:
-            The plan; None without a reservation.
-        """
+        """Return the plan that is kept for a group; None without a reservation."""
         held = self._held.get(ref)
         return None if held is None else held.plan
 
@@ -107,11 +99,11 @@ class Reservations:
             self._tell(before.plan, plan)
 
     def came_true(self, ref: GroupRef) -> None:
-        """End the reservation of a group that has been placed; harmless where it has none. Its namespace does not rest."""
+        """End the reservation, if any, of a group that has been placed. Its namespace may have another reservation at once."""
         self._end(self._held.pop(ref, None))
 
     def end(self, ref: GroupRef) -> None:
-        """End the reservation of a group that has not been placed; harmless where it has none."""
+        """End the reservation, if any, of a group that has not been placed."""
         self._end(self._forget(ref))
 
     def _end(self, held: _Held | None) -> None:
@@ -120,9 +112,9 @@ class Reservations:
             self._tell(held.plan, None)
 
     def review(self) -> None:
-        """End reservations whose time is over, and reservations that cannot be used.
+        """End reservations whose time is over, and reservations that their groups cannot use.
 
-        A group cannot use one if too few members are left, if a member stands already, or if no object declares the group.
+        Too few members may be left, a member may have a node, or no object may declare the group.
         """
         now = self._clock()
         self._rests = {namespace: end for namespace, end in self._rests.items() if end > now}
@@ -140,7 +132,7 @@ class Reservations:
     # --- whose turn ------------------------------------------------------------------------------------------------------------
 
     def _order(self, group: Group) -> _Order | None:
-        """Return the group's place among groups that may have a reservation; None for one that has not waited long enough."""
+        """Return the group's place in the order of reservations; None for a group that has not waited long enough."""
         waiting = self._queue.pod_groups.get(group.pod_group.ref)
         if waiting is None or waiting.tried_at is None:
             return None
@@ -175,7 +167,7 @@ class Reservations:
         return now, KeptFor(ref, now + settings.reservation_seconds, told)
 
     def _forget(self, ref: GroupRef) -> _Held | None:
-        """Take a group's reservation out and let its namespace rest for as long as the reservation lasted."""
+        """Take a group's reservation out. Its namespace gets no other one for as long as the reservation lasted."""
         held = self._held.pop(ref, None)
         if held is not None:
             now = self._clock()
@@ -197,7 +189,7 @@ class Reservations:
                 nominator.delete(uid)
 
     def _tell(self, before: Plan, now: Plan | None) -> None:
-        """Report rooms that are no longer kept as free, to pods that took them for occupied."""
+        """Report room that is no longer kept as free, to pods that took it for occupied."""
         for uid, node in before.nodes.items():
             member = self._queue.latest(uid)
             stays = now is not None and now.nodes.get(uid) == node

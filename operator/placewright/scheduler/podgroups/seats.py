@@ -1,8 +1,7 @@
 """Seats: the nodes of a group's members while the group is tried. `MemberSeats.seat` is the only function that gives a member a node.
 
-The decision, the search for victims and the self-check try a group by it. They differ in three conditions, which are stated when
-the seating is made: which nodes are candidates, who holds a member on its node, and whether room is made for a member that fits
-nowhere. The members' own nominations never count against each other.
+The decision, the search for victims and the self-check try a group by it. Each states three conditions: the nodes that are candidates, the
+holder of members, and whether room is made for members that fit nowhere. The members' own nominations never count against each other.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ class Seat:
     """A member's node.
 
     Attributes:
-        attempt: the member's.
-        result: the decision for the node.
-        row: of the node.
+        attempt: attempt of the member.
+        result: decision for the node.
+        row: row of the node.
         holder: counts the member on the node.
     """
 
@@ -47,11 +46,11 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class DryRunSeatHolder:
-    """Holds members in a dry run, without Reserve: room that victims have not left yet, and the self-check, which changes no state.
+    """Holds members in a dry run, without Reserve. Victims have not left the room yet, or the self-check may change no state.
 
     Attributes:
-        cluster: knows the nodes' rows.
-        dry_run: where members are counted.
+        cluster: columns that know the nodes' rows.
+        dry_run: dry run in which members are counted.
     """
 
     cluster: Cluster
@@ -73,11 +72,11 @@ class RoomMaker(Protocol):
         """Let pods leave in the dry run.
 
         Args:
-            attempt: the member's.
-            evaluation: without a feasible node.
+            attempt: attempt of the member.
+            evaluation: evaluation that found no feasible node.
 
         Returns:
-            The seat that is free then; None when no eviction helps the member.
+            The seat that becomes free; None when no eviction helps the member.
         """
 
     def step(self) -> Steps[None]:
@@ -85,17 +84,17 @@ class RoomMaker(Protocol):
 
 
 class MemberSeats:
-    """The members' seats under stated conditions.
+    """The seats of a group's members, under the conditions of one trial.
 
     Args:
-        members: places one member.
+        members: the tools that place one member.
         group: the group.
-        domain: only its nodes are candidates; None for all nodes.
-        room: makes room for members that fit nowhere; None where no pod leaves.
-        compared: score the node of every member, because the caller compares trials.
+        domain: domain whose nodes are candidates; None for all nodes.
+        room: makes room for members that fit nowhere; None if no pod leaves.
+        compared: whether the node of every member is scored, because the caller compares trials.
 
     Attributes:
-        seats: by the member's uid, in the order in which they were taken.
+        seats: seats by the member's uid, in the order in which they were taken.
     """
 
     def __init__(
@@ -111,22 +110,16 @@ class MemberSeats:
     def seat(self, attempt: Attempt) -> None:
         """Give a member a node beside the members that have one.
 
-        Args:
-            attempt: the member's.
-
         Raises:
             FitError: no node can hold the member, its holder refused, or a plugin broke.
         """
-        attempt.steps.forget()  # the last try alone is kept, because a member may be tried in hundreds of domains
+        attempt.steps.forget()  # only the times of the last try are kept, because a member may be tried in hundreds of domains
         refused = self._tried(attempt, attempt.steps, self._room)
         if refused is not None:
             raise self._members.cycle.refusal(self._group.evaluator, refused)
 
     async def seat_with_extenders(self, attempt: Attempt) -> None:
-        """Give a member a node that its profile's extenders agree to. The member may go while they are asked; then it gets no seat.
-
-        Args:
-            attempt: the member's.
+        """Give a member a node that its profile's extenders agree to. A member that leaves while they are asked gets no seat.
 
         Raises:
             FitError: as `seat`.
@@ -165,28 +158,21 @@ class MemberSeats:
             self.rise(seat)
 
     def on(self, rows: Collection[int]) -> list[Seat]:
-        """Find the seats on rows.
-
-        Args:
-            rows: of nodes.
-
-        Returns:
-            The seats, in the order in which they were taken.
-        """
+        """Return the seats on these rows, in the order in which they were taken."""
         return [seat for seat in self.seats.values() if seat.row in rows]
 
     def moved(self, lifted: Iterable[Seat]) -> bool:
         """Give these members other seats that need no eviction.
 
         Returns:
-            False when one fits nowhere; then none of them sits, and the caller calls `restore`.
+            False when one fits nowhere. Then none of them has a seat, and the caller lets them sit again.
         """
         lifted = list(lifted)
         for seat in lifted:
             self.rise(seat)
         before = len(self.seats)
         try:
-            # Without the times of plugins: members are moved once for each victim, and an attempt would never end noting them.
+            # The times of plugins are not noted, because members are moved once for each victim.
             if all(self._tried(seat.attempt, None, None) is None for seat in lifted):
                 return True
         except FitError:
@@ -194,11 +180,6 @@ class MemberSeats:
         for seat in reversed(tuple(self.seats.values())[before:]):
             self.rise(seat)
         return False
-
-    def restore(self, lifted: Iterable[Seat]) -> None:
-        """Take these seats again, after `moved` failed."""
-        for seat in lifted:
-            self.sit(seat)
 
     def _tried(self, attempt: Attempt, timing: Timing | None, room: RoomMaker | None) -> Evaluation | None:
         """Give a member a node; return the evaluation of a member that gets none."""

@@ -1,4 +1,4 @@
-"""The shortage of a group, in one line: `needs 3 more members placed: 2 lack example.com/gpu, 1 lacks memory`."""
+"""Writes the shortage of a group in one line: `needs 3 more members placed: 2 lack example.com/gpu, 1 lacks memory`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,14 @@ _NO_REASON: Final = "node(s) out of reach"
 
 
 def lacking(needed: int, placed: int, absent: int, unplaced: Sequence[FitError], untried: int = 0) -> str:
-    """Write what a group lacks.
+    """Write the shortage of a group in one line.
 
     Args:
-        needed: the fewest members that have to be placed.
-        placed: members that found a node.
-        absent: members that are not in the queue.
+        needed: fewest members that have to be placed.
+        placed: number of members that found a node.
+        absent: number of members that are not in the queue.
         unplaced: failures of members that found no node.
-        untried: members that were not tried.
-
-    Returns:
-        One line.
+        untried: number of members that were not tried.
     """
     more = needed - placed
     told = [_told(count, reason) for reason, count in Counter(_reason(member) for member in unplaced).most_common()]
@@ -46,7 +43,7 @@ def _told(count: int, reason: tuple[str, ...]) -> str:
 
 
 def _reason(member: FitError) -> tuple[str, ...]:
-    """Return the reason that rejected most nodes, of nodes where evictions could help if there are any."""
+    """Return the reason that rejected most nodes. If evictions could help on some nodes, count only those."""
     diagnosis = member.diagnosis
     if diagnosis is None:
         return (member.message,)

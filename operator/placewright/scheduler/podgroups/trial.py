@@ -1,11 +1,10 @@
-"""Trials: members of a group are seated one after the other, and rise again when too few fit.
+"""A trial gives the members of a group seats, one after the other. If too few fit, it takes the seats back.
 
-The decision holds them for real: assumed and reserved, so that ports, volumes, devices and spread among them count as they do for
-single pods. A large group is placed in turns (`turns`). Before another pod is decided, the trial is suspended, so no decision has seen
-members that are taken back. Afterwards each member is put back on its node if it still fits there, and is tried anew if it does not.
+The decision assumes and reserves the members. So their ports, volumes, devices and spread count as they do for single pods. A large group
+is placed in turns (`turns`). Before another pod is decided, the trial is suspended, so that no decision counts its members. Afterwards each
+member is put back on its node if it still fits there. If not, it is tried anew.
 
-The search for victims and the self-check run the same trial in a dry run (`seats` states the conditions), so their answer to
-"does it fit" is the decision's.
+The search for victims and the self-check run the same trial in a dry run (`seats`). So all three agree on whether a group fits.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from placewright.scheduler.podgroups.group import Group, MemberCycle, UnplacedMe
 from placewright.scheduler.podgroups.seats import MemberSeats, RoomMaker, Seat
 from placewright.scheduler.turns import Steps
 
-#: Members that are tried to explain why a group cannot fit, at most.
+#: Most members that are tried to explain why a group cannot fit.
 MOST_UNPLACED: Final = 32
 
 
@@ -32,14 +31,14 @@ class GroupTrial:
     """One way to place a group. Implements `turns.Suspendable`.
 
     Attributes:
-        seating: the seats of the members that fit.
+        seating: seats of the members that fit.
         unplaced: members that no node could hold.
         group: the group.
-        domain: all members stand in it; None for any nodes.
-        elsewhere: plugins that kept the group out of other domains. Their events may help it, too.
-        looked: no member was placed: each was looked at by itself, and too few have any node.
-        domains_tried: the domains that were tried, in this attempt and before it, if others are left for the next attempt.
-        domains_left: number of these others.
+        domain: domain of all members; None for any nodes.
+        elsewhere: names of plugins that kept the group out of other domains. Their events may help it, too.
+        looked: True if members were only looked at by themselves, and no member was placed.
+        domains_tried: domains that were tried, in this attempt and before it, if other domains are left for the next attempt.
+        domains_left: number of domains that are left.
     """
 
     #: Watches may see members on trial, as they see assumed pods.
@@ -58,12 +57,12 @@ class GroupTrial:
         """Start without members placed.
 
         Args:
-            members: places one member.
+            members: the tools that place one member.
             group: the group.
-            domain: all members stand in it; None for any nodes.
-            room: makes room for members that fit nowhere; None where no pod leaves.
-            budget: what the trial may cost; None for a trial that is never stopped.
-            compared: score every member, because the caller compares trials.
+            domain: domain of all members; None for any nodes.
+            room: makes room for members that fit nowhere; None if no pod leaves.
+            budget: number of tries that the trial may cost; None for a trial that is never stopped.
+            compared: whether every member is scored, because the caller compares trials.
         """
         self.seating = MemberSeats(members, group, domain, room, compared=compared)
         self.unplaced: list[UnplacedMember] = []
@@ -92,21 +91,21 @@ class GroupTrial:
 
     @property
     def hopeless(self) -> bool:
-        """True when too few members could have a node, even if all that were not tried fit."""
+        """True when too few members could have a node, even if all members that were not tried fit."""
         if self.looked:
             return self.likely < self.group.needed
         return len(self.seating.seats) + len(self._suspended) + len(self._waiting) < self.group.needed
 
     @property
     def likely(self) -> int:
-        """The number of members that have a node; if they were only looked at, the most that could have one."""
+        """The number of members that have a node. If they were only looked at, it is the number that could have one."""
         return len(self.group.attempts) - len(self.unplaced) if self.looked else len(self.seating.seats)
 
     def look(self) -> Steps[Self]:
         """Look at each member by itself, and place none, until too few could have a node.
 
-        Members that look alike have one answer. Members that depend on others, on claims or on nominations could fit beside
-        members that are placed before them, so they count as fitting.
+        Members that are alike have one answer. Members that depend on other pods, claims or nominations count as fitting, because earlier
+        members may help them.
 
         Returns:
             This trial. It is `hopeless` if the group fits nowhere.
@@ -146,12 +145,12 @@ class GroupTrial:
     def run(self, *, to_the_end: bool = True, spares: bool = True) -> Steps[Self]:
         """Try the members, one a step. When something breaks, everything is taken back before the exception passes on.
 
-        Once the trial is hopeless, at most `MOST_UNPLACED` members without a node are looked at to explain it: a group may have
-        hundreds, and other pods wait.
+        Once the trial is hopeless, at most `MOST_UNPLACED` members are tried to explain it. A group may have hundreds, and other pods
+        wait.
 
         Args:
-            to_the_end: explain a hopeless trial; without, it ends at once.
-            spares: try the members beyond the needed ones, too.
+            to_the_end: whether a hopeless trial is explained; otherwise it ends at once.
+            spares: whether the members beyond the needed number are tried, too.
 
         Returns:
             This trial.
@@ -209,7 +208,7 @@ class GroupTrial:
         """Implement `Suspendable.resume`: `run` puts one member back in each step."""
 
     def _put_back(self, seat: Seat) -> None:
-        """Put a member back on its node, or let it be tried anew if the node does not hold it any more."""
+        """Put a member back on its node. If the node cannot hold it any more, let it be tried anew."""
         if self.seating.is_gone(seat.attempt):
             return
         row = self._members.cluster.row(seat.node)
@@ -229,9 +228,9 @@ class GroupTrial:
         self.seating.give_back()
 
     def drop_lost(self) -> None:
-        """Take back members that were deleted, or whose node was, while other work had its turn.
+        """Take back members that were deleted, or whose node was deleted, while other work had its turn.
 
-        The latter become unplaced with an error.
+        A member whose node was deleted becomes unplaced with an error.
         """
         for attempt, result in self.placed:
             if self._members.queue.get(attempt.uid) is None:
@@ -245,7 +244,7 @@ class GroupTrial:
         self.seating.rise(self.seating.seats[dropped.uid])
 
     def _prepared(self, attempt: Attempt) -> Steps[None]:
-        """Prepare a member as single pods are prepared, so that no step of a group is longer than a step of theirs."""
+        """Prepare a member as single pods are prepared, so that no step of a group takes longer."""
         if self._room is None:  # a search for room follows a trial, which has prepared the members
             for _ in self.group.evaluator.preparation(attempt.pod):
                 yield self
