@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
 from placewright.api.givenup import is_given_up
@@ -176,30 +177,25 @@ class WaitLimit:
         return [queued, *(each for each in others if each is not queued)]
 
 
+@dataclass(eq=False)
 class GivingUp:
     """Gives pods up, and takes them back when their profile allows a longer wait.
 
     Pods of a profile that is gone stay as they are, given up or not, until the profile returns.
 
-    Args:
-        limits: the limits of the profiles that state one.
-        note_changed: called with the uid of a pod that is given up or taken back.
-        clock: the queue's; seconds, monotonic.
-        wall: the time of day, seconds since 1970; None counts from the time at which a pod came to the queue.
-
     Attributes:
+        limits: limits of the profiles that state one.
+        note_changed: called with the uid of a pod that is given up or taken back.
+        clock: seconds, monotonic; the queue's clock.
+        wall: time of day, seconds since 1970; None counts from the time at which a pod came to the queue.
         news: pods that were given up or taken back and whose owners have not been told, by uid.
     """
 
-    def __init__(
-        self, limits: Callable[[], Iterable[WaitLimit]], note_changed: Callable[[str], None], clock: Callable[[], float],
-        wall: Callable[[], float] | None,
-    ) -> None:  # fmt: skip
-        self.news: dict[str, QueuedPod] = {}
-        self._limits = limits
-        self._note_changed = note_changed
-        self._clock = clock
-        self._wall = wall
+    limits: Callable[[], Iterable[WaitLimit]]
+    note_changed: Callable[[str], None]
+    clock: Callable[[], float]
+    wall: Callable[[], float] | None
+    news: dict[str, QueuedPod] = field(default_factory=dict, init=False)
 
     def step(self, most: int | None = None) -> int:
         """Judge waiting pods by their profiles' limits.
@@ -211,11 +207,11 @@ class GivingUp:
             The number of pods looked at; less than `most` when all have been judged.
         """
         most_of_each = math.inf if most is None else most
-        return sum(limit.step(most_of_each, self._clock(), self) for limit in self._limits())
+        return sum(limit.step(most_of_each, self.clock(), self) for limit in self.limits())
 
     def next_deadline(self) -> float | None:
         """Return when `step` next has a pod to give up, in seconds on the queue's clock; None when no profile gives up a waiting pod."""
-        deadlines = (limit.next_deadline() for limit in self._limits())
+        deadlines = (limit.next_deadline() for limit in self.limits())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def began(self, queued: QueuedPod) -> float:
@@ -235,8 +231,8 @@ class GivingUp:
     def tell(self, queued: QueuedPod) -> None:
         """Note that a pod was given up or taken back."""
         self.news[queued.uid] = queued
-        self._note_changed(queued.uid)
+        self.note_changed(queued.uid)
 
     def _at(self, moment: float | None) -> float:
         """Convert seconds since 1970 to the queue's clock; infinite for no moment."""
-        return math.inf if moment is None or self._wall is None else self._clock() - (self._wall() - moment)
+        return math.inf if moment is None or self.wall is None else self.clock() - (self.wall() - moment)

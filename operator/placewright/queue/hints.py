@@ -29,7 +29,7 @@ from placewright.framework.events import (
     QueueingHintFn,
     always,
 )
-from placewright.queue.queued import ByUid, QueuedPod
+from placewright.queue.queued import ByUid, QueuedPod, drop
 
 _log: Final = logging.getLogger(__name__)
 
@@ -309,9 +309,9 @@ class UnschedulablePods(ByUid):
         if entry is None:
             return None
         for plugin in entry.held_by:
-            _drop(self._by_plugin, plugin, uid)
+            drop(self._by_plugin, plugin, uid)
         for listed in entry.keys:
-            _drop(self._by_key, listed, uid)
+            drop(self._by_key, listed, uid)
         return entry.queued
 
     def plugins(self) -> Collection[str]:
@@ -376,10 +376,3 @@ def _keys(plugin: str, by: EventKeys, pod: PodInfo) -> Collection[Hashable]:
     except Exception:  # noqa: BLE001 - then every event of the plugin finds the pod
         _log.warning("The keys of pod %s could not be told by %s; its hints are always asked.", pod.key, plugin, exc_info=True)
         return (_ANY_KEY,)
-
-
-def _drop(index: dict[Any, dict[str, QueuedPod]], key: Hashable, uid: str) -> None:
-    pods = index[key]
-    del pods[uid]
-    if not pods:
-        del index[key]

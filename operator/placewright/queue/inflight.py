@@ -33,10 +33,6 @@ EVENT_LIMIT: Final = 10_000
 EVENT_BYTES: Final = 48 * 2**20
 #: Most pods of a profile that are decided ahead of their Bindings. Later pods are decided later, on newer facts.
 ON_THEIR_WAY: Final = 512
-#: Most pods of a profile that are on their way or stand aside.
-IN_THE_ROOM: Final = 8_192
-#: Most pods of a profile that are on their way through one binding extender.
-BY_ONE_EXTENDER: Final = 256
 #: `FairShares`' factor. A namespace that is alone takes less than half of the places, so that another finds places at once.
 _FACTOR: Final = 1
 
@@ -78,8 +74,8 @@ class RoomSizes(NamedTuple):
     """
 
     on_their_way: int = ON_THEIR_WAY
-    in_all: int = IN_THE_ROOM
-    by_extender: int = BY_ONE_EXTENDER
+    in_all: int = 8_192
+    by_extender: int = 256
 
 
 #: The sizes of every profile's room.

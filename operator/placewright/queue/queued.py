@@ -543,14 +543,16 @@ class QueuedPodGroups:
         pod_group.remove(queued)
         if not pod_group.members:
             self._pod_groups.pop(pod_group.ref, None)
-            self._undeclare(pod_group.ref)
-
-    def _undeclare(self, ref: GroupRef) -> None:
-        refs = self._declared[_declarer(ref)]
-        del refs[ref]
-        if not refs:
-            del self._declared[_declarer(ref)]
+            drop(self._declared, _declarer(pod_group.ref), pod_group.ref)
 
 
 def _declarer(ref: GroupRef) -> _Declarer:
     return ref.form, ref.namespace, ref.object_name
+
+
+def drop(index: dict[Any, dict[Any, Any]], key: Hashable, item: Hashable) -> None:
+    """Take an item off an index by key. A key without items is dropped, too."""
+    items = index[key]
+    del items[item]
+    if not items:
+        del index[key]

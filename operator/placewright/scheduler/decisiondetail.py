@@ -6,7 +6,8 @@ thousands of nodes. So they are recorded within a share of the time: at low rate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -166,10 +167,12 @@ def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[NodeRefusal, ...]:
     Returns:
         At most `MOST_REFUSALS` groups, the largest first; together they are all nodes.
     """
-    groups: dict[tuple[str, tuple[str, ...]], _Group] = {}
+    groups: defaultdict[tuple[str, tuple[str, ...]], list[Rows]] = defaultdict(list)
     for status, rows in diagnosis.rejections:
-        groups.setdefault((status.plugin, status.reasons), _Group()).add(rows)
-    told = [NodeRefusal(plugin, cut(", ".join(why)), group.nodes, group.names(cluster)) for (plugin, why), group in groups.items()]
+        groups[status.plugin, status.reasons].append(rows)
+    told = [
+        NodeRefusal(plugin, cut(", ".join(why)), sum(map(len, parts)), _examples(cluster, parts)) for (plugin, why), parts in groups.items()
+    ]
     rest = diagnosis.node_count - sum(each.nodes for each in told)
     if rest > 0:
         told.append(_of_the_rest(cluster, diagnosis.absent, rest))
@@ -193,19 +196,6 @@ def _of_the_rest(cluster: Cluster, status: Status | None, nodes: int) -> NodeRef
     return NodeRefusal(status.plugin, cut(status.message), nodes, tuple(some))
 
 
-class _Group:
-    """Rows that were rejected for one reason: their number, and some of them."""
-
-    __slots__ = ("_some", "nodes")
-
-    def __init__(self) -> None:
-        self.nodes = 0
-        self._some: list[int] = []
-
-    def add(self, rows: Rows) -> None:
-        self.nodes += len(rows)
-        if len(self._some) < MOST_EXAMPLES:
-            self._some += rows[: MOST_EXAMPLES - len(self._some)].tolist()
-
-    def names(self, cluster: Cluster) -> tuple[NodeName, ...]:
-        return tuple([name for row in self._some if (name := cluster.names[row]) is not None])
+def _examples(cluster: Cluster, parts: Sequence[Rows]) -> tuple[NodeName, ...]:
+    some = islice((row for part in parts for row in part[:MOST_EXAMPLES].tolist()), MOST_EXAMPLES)
+    return tuple([name for row in some if (name := cluster.names[row]) is not None])

@@ -78,13 +78,7 @@ class Shadow:
         self._reported = self._began
         self._changed = True
         self._to_begin = True
-        self._world: ShadowCluster
-        self._chooser: Chooser | None
-        self._picture: Iterator[Entry]
-        self._filling: bool
-        self._retries: deque[str]
         self._follower: PodFollower | None = None
-        self._group: Generator[None] | None
         self._anew()
         self.figures = self._new_figures(0)
         self.report = self._status()
@@ -146,11 +140,11 @@ class Shadow:
     def _anew(self) -> None:
         """Begin with an empty world."""
         self._world = ShadowCluster(self._live)
-        self._chooser = None
-        self._group = None
-        self._picture = iter(())
+        self._chooser: Chooser | None = None
+        self._group: Generator[None] | None = None
+        self._picture: Iterator[Entry] = iter(())
         self._filling = False
-        self._retries = deque()
+        self._retries: deque[str] = deque()
 
     def _step(self) -> bool:
         """Decide a member of the group under way, replay an entry, or retry a waiting pod. Return False if there is nothing to do."""
