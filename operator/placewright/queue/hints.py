@@ -169,7 +169,7 @@ def _any_of(plugin: str, narrows: tuple[Narrowing, ...], pod: PodInfo, old: Any,
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - then the hint says it
-        _log.warning("A narrowing of the events of %s failed for pod %s; its hint is asked.", plugin, pod.key, exc_info=True)
+        _log.warning("Plugin %s could not narrow an event for pod %s; its hint is asked.", plugin, pod.key, exc_info=True)
         return True
 
 
@@ -359,7 +359,7 @@ class UnschedulablePods(ByUid):
             except MemoryError:
                 raise
             except Exception:  # noqa: BLE001 - without keys the hints decide
-                _log.warning("The keys of an event of %s could not be told; all its pods are asked.", plugin, exc_info=True)
+                _log.warning("Plugin %s could not name the keys of an event; its hints are asked about all pods.", plugin, exc_info=True)
                 wanted = None
             if wanted is None:
                 return self.held_by(plugin)
@@ -374,5 +374,5 @@ def _keys(plugin: str, by: EventKeys, pod: PodInfo) -> Collection[Hashable]:
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - then every event of the plugin finds the pod
-        _log.warning("The keys of pod %s could not be told by %s; its hints are always asked.", pod.key, plugin, exc_info=True)
+        _log.warning("Plugin %s could not name the keys of pod %s; its hints are asked about every event.", plugin, pod.key, exc_info=True)
         return (_ANY_KEY,)

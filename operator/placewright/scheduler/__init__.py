@@ -1,1 +1,1 @@
-"""The scheduler itself: the cycle, the binding cycle and the loop, talking to the world through ports."""
+"""The scheduler: the scheduling cycle, the binding cycle and the loop. `ports` has its interfaces to the outside."""

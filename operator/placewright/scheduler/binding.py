@@ -229,7 +229,7 @@ class BindingCycle:
         if shown is not None:
             self._bound_by_another(attempt, result)
         elif unknown and self.cluster.placement(uid) is not None:
-            _logger.warning("%s; the pod keeps its place until the API server tells", status.message)
+            _logger.warning("%s; the pod keeps its room until the API server shows whether it is bound", status.message)
             # The API server may still carry the Binding out. To free the room now could overfill the node (decision 6).
             self.unresolved[uid] = (attempt, result)
             self.queue.in_flight.place(uid).stand_aside()

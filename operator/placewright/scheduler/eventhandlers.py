@@ -272,7 +272,7 @@ class ClusterEventHandlers:
         """
         old, node, _ = assumed
         _logger.warning(
-            "pod %s on node %s is another one (uid %s) than was placed on node %s (uid %s): created anew meanwhile, now counted as it is",
+            "pod %s on node %s is another one (uid %s) than was placed on node %s (uid %s): it was created anew, and now counts",
             by.key, by.node_name, by.uid, node, old.uid,
         )  # fmt: skip
         self.repairs.replaced += 1

@@ -167,7 +167,7 @@ class _Asking:
             with self.steps.step(EXTENDER_FILTER):
                 verdict = await self._ask_filters([name])
         except ExtenderError as problem:
-            _logger.warning("pod %s: its nominated node %s could not be looked at: %s", self.pod.key, name, problem)
+            _logger.warning("pod %s: extenders could not be asked about its nominated node %s: %s", self.pod.key, name, problem)
             return None
         again = self._evaluate_among(verdict.kept)
         return self.cycle.best(self.evaluator, again) if again.count else None
@@ -218,7 +218,7 @@ class _Asking:
         for extender, answer in zip(extenders, answers, strict=True):
             if isinstance(answer, ExtenderError):
                 name = extender.settings.name
-                _logger.warning("pod %s: scores without extender %s: %s", self.pod.key, name, answer, extra={"about": name})
+                _logger.warning("pod %s: extender %s adds no scores: %s", self.pod.key, name, answer, extra={"about": name})
             elif isinstance(answer, BaseException):
                 raise answer
             else:

@@ -197,7 +197,7 @@ class SchedulingLoop:
         except MemoryError:
             raise
         except Exception:
-            _logger.exception("pod %s is decided without having been prepared", queued.key)
+            _logger.exception("preparing pod %s broke; it is decided all the same", queued.key)
 
     def _decision(self, queued: QueuedPod, problem: str, turns: Turns) -> Steps[None]:
         if self._may_decide(queued):

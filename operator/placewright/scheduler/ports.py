@@ -101,7 +101,7 @@ class GroupStatusWriter(Protocol):
 
 
 class NoGroupStatus:
-    """Writes nothing."""
+    """Writes no status of groups."""
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         """Do nothing."""

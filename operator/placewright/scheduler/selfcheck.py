@@ -72,7 +72,7 @@ class SkipReason(enum.Enum):
     NOT_WAITING = "it does not wait for an event"
     CLOSED = "its profile hands out no pods now"
     GONE = "it needs no node any more"
-    GROUP = "it is decided with its group, which another member speaks for or which cannot be counted"
+    GROUP = "another member is checked for its group, or the group cannot be counted"
     NOT_FILTERED = "something after the filters rejected it"
     EXTENDERS = "extenders are asked about it"
     VICTIMS = "it waits for its victims to leave"
@@ -114,7 +114,7 @@ class Forgotten:
 
 
 class SelfCheck:
-    """Filters waiting pods afresh.
+    """Checks whether waiting pods are forgotten, by filtering them afresh.
 
     Args:
         cluster: columns, which are only read.

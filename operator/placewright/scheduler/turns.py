@@ -83,7 +83,7 @@ def at_once(steps: Steps[T]) -> T:
 
 
 class Turns:
-    """Turns of the event loop between steps.
+    """Takes steps, with turns of other work on the event loop in between.
 
     Example:
         trial = await Turns(clock, lambda: lead.active).take(choosing.best(group))   # other tasks run between members

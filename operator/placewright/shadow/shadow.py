@@ -119,6 +119,15 @@ class Shadow:
             level = logging.WARNING if self.errors == 1 else logging.DEBUG
             _logger.log(level, "shadow %s: %s", self.profile.name, self.last_error, exc_info=problem if self.errors == 1 else None)
 
+    def _anew(self) -> None:
+        """Begin with an empty world."""
+        self._world = ShadowCluster(self._live)
+        self._chooser: Chooser | None = None
+        self._group: Generator[None] | None = None
+        self._picture: Iterator[Entry] = iter(())
+        self._filling = False
+        self._retries: deque[str] = deque()
+
     def _begin(self) -> None:
         """Begin anew with the live cluster as it is now, without earlier decisions."""
         self.restarts += self.tape.torn
@@ -136,15 +145,6 @@ class Shadow:
         if follower is not None:
             self._live.pod_followers.add(follower)
         self._follower = follower
-
-    def _anew(self) -> None:
-        """Begin with an empty world."""
-        self._world = ShadowCluster(self._live)
-        self._chooser: Chooser | None = None
-        self._group: Generator[None] | None = None
-        self._picture: Iterator[Entry] = iter(())
-        self._filling = False
-        self._retries: deque[str] = deque()
 
     def _step(self) -> bool:
         """Decide a member of the group under way, replay an entry, or retry a waiting pod. Return False if there is nothing to do."""

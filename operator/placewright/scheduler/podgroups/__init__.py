@@ -1,1 +1,1 @@
-"""Groups of pods: decided in one go, all or none, and bound behind one barrier."""
+"""Groups of pods are decided together, all members or none, and bound behind one barrier."""

@@ -1,4 +1,4 @@
-"""Plans name a node for every member of a group, as if every pod that will end had ended.
+"""A plan has a node for every member of a group. It is made as if every pod that will end had ended.
 
 Only nodes are chosen whose pods will all end, except pods that belong to their node. A pod will end if its restartPolicy is not
 Always, as in every Job, or if it has activeDeadlineSeconds. So no plan waits for a service, or keeps a node that a service uses.

@@ -355,7 +355,7 @@ class PodGroupScheduler:
         except MemoryError:
             raise
         except Exception:
-            _logger.exception("keeping nodes for %s broke; it waits without", group.pod_group.ref)
+            _logger.exception("keeping nodes for %s broke; it waits without a reservation", group.pod_group.ref)
 
     def _fail(
         self, group: Group, failures: Mapping[str, FitError], why: str, room: GroupRoom | None = None, trial: GroupTrial | None = None

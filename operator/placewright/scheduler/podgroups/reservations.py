@@ -39,6 +39,8 @@ _Order = tuple[int, float, GroupRef]
 
 @dataclass(frozen=True, slots=True)
 class _Held:
+    """A reservation: the plan of a group, its place in the order, and the time at which it began."""
+
     order: _Order
     plan: Plan
     scheduler_name: str
