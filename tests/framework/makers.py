@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 
 from placewright.api.annotations import DEVICES
 from placewright.api.objects import NodeName
-from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Handle, Plugin
-from placewright.framework.ports import KeptFor, NominationChanges
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
@@ -47,7 +46,7 @@ def resolved(spec: bytes, plugins: tuple[type[Plugin], ...]) -> ResolvedProfile:
 
 
 @dataclass
-class Scene:
+class Scene(NoNominations):
     """A cluster under a profile; it is its own source of nominations."""
 
     extra: tuple[type[Plugin], ...] = ()
@@ -57,9 +56,6 @@ class Scene:
     nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
     #: Nobody logs what becomes of `nominated`, so nothing may be kept.
     with_terms: int = 1
-    kept_for: dict[str, KeptFor] = field(default_factory=dict)
-    together: frozenset[GroupRef] = frozenset()
-    changes: NominationChanges = field(default_factory=NominationChanges)
 
     def node_of(self, uid: str) -> NodeName | None:
         return next((node for node, pods in self.nominated.items() if uid in [pod.uid for pod in pods]), None)

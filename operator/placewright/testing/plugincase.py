@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -186,14 +186,13 @@ class _TakingMakers:
         self._call_seconds = call_seconds
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._plugin, name)
-        return _taking_makers(found, self._call_seconds) if callable(found) else found
+        method = getattr(self._plugin, name)
+        if not callable(method):
+            return method
 
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with limited_calls(self._call_seconds):
+                return method(*map(built, args), **{name: built(value) for name, value in kwargs.items()})
 
-def _taking_makers(method: Callable[..., Any], call_seconds: float | None) -> Callable[..., Any]:
-    @wraps(method)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with limited_calls(call_seconds):
-            return method(*map(built, args), **{name: built(value) for name, value in kwargs.items()})
-
-    return call
+        return call

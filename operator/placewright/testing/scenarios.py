@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from placewright.api.objects import Node, NodeName
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
+from placewright.framework.runtime.snapshot import named
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.testing.objectfields import copied, shown, simpler
 
@@ -73,17 +74,10 @@ class Change:
     @property
     def words(self) -> str:
         """The change without the content of its object, such as `node n1 is there`."""
-        return self.kind.words.format(name=_named(self.item), item=self.item)
+        return self.kind.words.format(name=named(self.item), item=self.item)
 
     def __str__(self) -> str:
         return self.words if self.kind.gone else f"{self.words}: {_shown(self.item)}"
-
-
-def _named(item: Any) -> str:
-    if isinstance(item, PodInfo):
-        return f"pod {item.key}"
-    meta, kind = item.metadata, "node" if isinstance(item, Node) else type(item).__name__
-    return f"{kind} {meta.namespace + '/' if meta.namespace else ''}{meta.name}"
 
 
 def _shown(item: Any) -> str:

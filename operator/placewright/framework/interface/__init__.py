@@ -37,9 +37,9 @@ Who calls which points:
 So a method may be called for a pod that will not be bound, and twice for one attempt. The memory that a plugin has of a pod begins in
 Reserve and ends in Unreserve or PostBind.
 
-What the queue does after each status that is no success. "Told as" is the reason of the pod's PodScheduled condition. "After its event"
-says where an event that this plugin registered moves the pod. Its hint answers QUEUE, and the pod's backoff has not ended. "Stays" means
-that no event of this plugin moves the pod. A test reads this table and tries every line.
+The table says what the queue does after each status other than SUCCESS. "Told as" is the reason of the pod's PodScheduled condition.
+"After its event" says where the pod goes when an event happens that this plugin registered. That holds if the hint answers QUEUE and the
+pod's backoff has not ended. "Stays" means that no event of this plugin moves the pod. A test reads this table and tries every line.
 
     | point      | status                         | the pod is    | told as        | after its event |
     |------------|--------------------------------|---------------|----------------|-----------------|

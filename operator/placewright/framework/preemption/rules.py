@@ -173,17 +173,3 @@ class VictimLimits:
         """
         kept = (refusal for victim in victims if (refusal := self.why_it_stays(victim)) is not None)
         return next(kept, None) or self.why_not_these(victims)
-
-
-def rules_of(spec: PreemptionSpec | None, scheduler_name: str, evictions: Evictions | None) -> PreemptionRules | None:
-    """Make the rules of a generation.
-
-    Args:
-        spec: the profile's rules.
-        scheduler_name: the profile's schedulerName.
-        evictions: the record of all profiles; None if nothing is ever evicted.
-
-    Returns:
-        The rules; None for a profile without, whose pods preempt as kube-scheduler's do.
-    """
-    return None if spec is None or evictions is None else PreemptionRules(spec, scheduler_name, evictions)

@@ -67,19 +67,14 @@ class ColumnPart:
     def _catch_up(self, state: CycleState, pod: PodInfo, cluster: Cluster, changes: ChangedRows) -> None:
         rows = self._changed_rows(cluster, changes)
         if rows is None or len(rows):
-            self._take(rows, self._ask(state, pod, cluster, cluster.all_rows if rows is None else rows))
+            asked = cluster.all_rows if rows is None else rows
+            self._take(rows, state.steps.ask(self._plugin.name, self._point, self._answer, state, pod, cluster, asked))
         self._read = changes.now
 
     def _changed_rows(self, cluster: Cluster, changes: ChangedRows) -> Rows | None:
         # After rows were added, all are asked about: that is rare, and the array has to grow in any case.
         known = self.column is not None and self.column.size == cluster.size
         return changes.since(cluster, self._read, self._plugin.reads) if known else None
-
-    def _ask(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Any:
-        state.steps.plugin_begins()
-        answer = self._answer(state, pod, cluster, rows)
-        state.steps.plugin_ended(self._plugin.name, self._point)
-        return answer
 
     def _take(self, rows: Rows | None, values: Any) -> None:
         before = self.nbytes

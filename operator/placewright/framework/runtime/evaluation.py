@@ -286,14 +286,12 @@ class Evaluator:
         return raw, scores
 
     def _pre_score(self, state: CycleState, pod: PodInfo, columns: PodColumns, feasible: Rows) -> None:
-        state.steps.plugin_begins()
         for plugin in self.runtime.pre_score:
             status = columns.pre_score_results.get(plugin.name)
             if status is None:
                 told_once = plugin.name in self.runtime.told_once
                 known = set(state.data) if told_once else set()
-                status = plugin.pre_score(state, pod, self._cluster, feasible)
-                state.steps.plugin_ended(plugin.name, PRE_SCORE, status.code)
+                status = state.steps.ask(plugin.name, PRE_SCORE, plugin.pre_score, state, pod, self._cluster, feasible)
                 if told_once and (status.ok or status.code is Code.SKIP):
                     columns.pre_score_results[plugin.name] = status
                     columns.data.update((key, state.data[key]) for key in state.data.keys() - known)

@@ -70,7 +70,7 @@ class KeptShapes:
         nbytes = bytes_of(signature, LARGEST_TEXT)
         if nbytes > LARGEST_TEXT:
             return None
-        columns = self._shapes[signature] = PodColumns(self._runtime, self._parts, self._runtime.fragments(signature))
+        columns = self._shapes[signature] = PodColumns(self._runtime, self._parts, signature)
         self._signatures[signature] = nbytes
         self._signature_bytes += nbytes
         return columns

@@ -133,9 +133,7 @@ def passing(plugins: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cl
     for plugin in plugins:
         if not len(rows):
             break
-        state.steps.plugin_begins()
-        passes = plugin.filter(state, pod, cluster, rows)
-        state.steps.plugin_ended(plugin.name, FILTER)
+        passes = state.steps.ask(plugin.name, FILTER, plugin.filter, state, pod, cluster, rows)
         if not passes.all():
             rows = rows[passes]
     return rows
@@ -159,9 +157,7 @@ class SampledColumns(PodColumns):
     def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
         """Score the rows that were found."""
         for plugin in self._local_scores(state):
-            state.steps.plugin_begins()
-            self._sampled[plugin.name] = plugin.score(state, pod, cluster, self._rows)
-            state.steps.plugin_ended(plugin.name, SCORE)
+            self._sampled[plugin.name] = state.steps.ask(plugin.name, SCORE, plugin.score, state, pod, cluster, self._rows)
         self.totals, self.summaries = self.totals_among(state, self.fits)
 
     def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[Totals, Summaries]:
@@ -186,7 +182,5 @@ class SampledColumns(PodColumns):
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
         """Score these rows alone, because no other row is asked about."""
-        state.steps.plugin_begins()
-        scores = plugin.score(state, pod, cluster, feasible)
-        state.steps.plugin_ended(plugin.name, SCORE)
+        scores = state.steps.ask(plugin.name, SCORE, plugin.score, state, pod, cluster, feasible)
         return scores if plugin.normalised or scores.any() else NOTHING_SCORED

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -76,14 +75,12 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
     candidates: frozenset[NodeName] | None = None
     narrowed_by: list[str] = []
     refusal: Status | None = None
-    state.steps.plugin_begins()
     for plugin in runtime.pre_filter:
         result = columns.pre_filter_results.get(plugin.name)
         if result is None:
             told_once = plugin.name in runtime.told_once
             known = set(state.data) if told_once else set()
-            result = plugin.pre_filter(state, pod, cluster)
-            state.steps.plugin_ended(plugin.name, PRE_FILTER, result.status.code)
+            result = state.steps.ask(plugin.name, PRE_FILTER, plugin.pre_filter, state, pod, cluster)
             if told_once and result.status.code is not Code.ERROR:  # the next pod may find the error gone
                 columns.pre_filter_results[plugin.name] = result
                 columns.data.update((key, state.data[key]) for key in state.data.keys() - known)
@@ -142,15 +139,13 @@ class PodColumns:
         asked_since_beat: whether a pod of this signature came since unasked shapes were last dropped.
     """
 
-    def __init__(
-        self, runtime: ProfileRuntime, parts: ColumnParts | None = None, fragments: Mapping[str, Hashable] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, runtime: ProfileRuntime, parts: ColumnParts | None = None, signature: tuple[Hashable, ...] = ()) -> None:
         """Make columns without values.
 
         Args:
             runtime: the profile's plugins.
             parts: shared with other signatures; None for a pod that shares its columns with no other.
-            fragments: parts of the signature, by plugin.
+            signature: signature of the pods; empty for such a pod.
         """
         self.data: dict[str, Any] = {}
         self.pre_filter_results: dict[str, PreFilterResult] = {}
@@ -162,7 +157,7 @@ class PodColumns:
         self._runtime = runtime
         self._parts = ColumnParts() if parts is None else parts
         self._changes = self._parts.changes
-        self._fragments = fragments
+        self._fragments = runtime.fragments(signature) if signature else {}
         self._filters: dict[str, ColumnPart] | None = None
         self._scores: dict[str, ColumnPart] | None = None
         self._summaries_hold = False

@@ -26,7 +26,6 @@ from placewright.framework.interface import (
     FilterPlugin,
     Handle,
     PermitPlugin,
-    PermitResult,
     Plugin,
     PluginMetric,
     PodGroupPlugin,
@@ -46,7 +45,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.preemption.refusals import soonest
-from placewright.framework.preemption.rules import rules_of
+from placewright.framework.preemption.rules import PreemptionRules
 from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES, AllowedNamespaces
 from placewright.framework.runtime.guard import Guarding, build, events_of, guard, why
 from placewright.framework.runtime.keptcolumn import narrowest
@@ -102,7 +101,8 @@ class ProfileRuntime:
         guarding = Guarding() if guarding is None else guarding
         self.failures = guarding.failures
         self._handle = handle
-        self.preemption_rules = rules_of(profile.settings.preemption, profile.scheduler_name, evictions)
+        spec = profile.settings.preemption
+        self.preemption_rules = None if spec is None or evictions is None else PreemptionRules(spec, profile.scheduler_name, evictions)
         self.extenders = tuple(extenders)
         self._plugins = {name: build(registry[name], name, profile, handle) for name in profile.plugin_names}
         for plugin in self._plugins.values():
@@ -243,9 +243,7 @@ class ProfileRuntime:
         retries: list[Seconds | None] = []
         nominated: NodeName | None = None
         for plugin in self.post_filter:
-            state.steps.plugin_begins()
-            result = plugin.post_filter(state, pod, plugin.handle.cluster, diagnosis)
-            state.steps.plugin_ended(plugin.name, POST_FILTER, result.status.code)
+            result = state.steps.ask(plugin.name, POST_FILTER, plugin.post_filter, state, pod, plugin.handle.cluster, diagnosis)
             # A plugin that made room, or found that nothing can, has the last word; UNSCHEDULABLE only says that it found nothing.
             if result.status.code is not Code.UNSCHEDULABLE:
                 return _after(said, result)
@@ -266,9 +264,7 @@ class ProfileRuntime:
             SUCCESS, or the failure with the plugin's name.
         """
         for plugin in self.reserve:
-            state.steps.plugin_begins()
-            status = plugin.reserve(state, pod, node)
-            state.steps.plugin_ended(plugin.name, RESERVE, status.code)
+            status = state.steps.ask(plugin.name, RESERVE, plugin.reserve, state, pod, node)
             if not status.ok:
                 # All of them, as upstream: a plugin that refused may have taken a part before.
                 self.run_unreserve(state, pod, node)
@@ -292,9 +288,7 @@ class ProfileRuntime:
         """
         waits: dict[str, Seconds] = {}
         for plugin in self.permit:
-            state.steps.plugin_begins()
-            result: PermitResult = plugin.permit(state, pod, node)
-            state.steps.plugin_ended(plugin.name, PERMIT, result.status.code)
+            result = state.steps.ask(plugin.name, PERMIT, plugin.permit, state, pod, node)
             if result.status.code is Code.WAIT:
                 # Later plugins are asked all the same: one that refuses spares the pod the wait.
                 waits[plugin.name] = min(result.timeout, MAX_PERMIT_TIMEOUT)
@@ -377,13 +371,7 @@ class ProfileRuntime:
 
     def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Tell all PostBind plugins. One that raises keeps no other from hearing; the first exception is raised in the end."""
-        _all(partial(self._post_bind, plugin, state, pod, node) for plugin in self.post_bind)
-
-    @staticmethod
-    def _post_bind(plugin: PostBindPlugin, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        state.steps.plugin_begins()
-        plugin.post_bind(state, pod, node)
-        state.steps.plugin_ended(plugin.name, POST_BIND)
+        _all(partial(state.steps.ask, plugin.name, POST_BIND, plugin.post_bind, state, pod, node) for plugin in self.post_bind)
 
 
 def _all(calls: Iterable[Callable[[], None]]) -> None:

@@ -64,19 +64,20 @@ class Snapshot:
 
 
 def _objects(cluster: Cluster, asked: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    yield from (_named(each) for each in asked if isinstance(each, PodInfo | KubeObject))
+    shown = [each for each in asked if isinstance(each, PodInfo | KubeObject)]
     for row in cluster.rows():
         node = cluster.node(row)
-        yield _named(node)
-        yield from map(_named, cluster.pods_on(NodeName(node.metadata.name)))
-    yield from map(_named, cluster.objects.shown())
+        shown += (node, *cluster.pods_on(NodeName(node.metadata.name)))
+    for item in (*shown, *cluster.objects.shown()):
+        yield named(item), item.pod if isinstance(item, PodInfo) else item
 
 
-def _named(item: Any) -> tuple[str, Any]:
+def named(item: Any) -> str:
+    """Return the kind and the name of an object, with its namespace."""
     if isinstance(item, PodInfo):
-        return f"pod {item.key}", item.pod
+        return f"pod {item.key}"
     kind = "node" if isinstance(item, Node) else type(item).__name__
-    return f"{kind} {item.metadata.namespace}/{item.metadata.name}".replace(" /", " "), item
+    return f"{kind} {item.metadata.namespace}/{item.metadata.name}".replace(" /", " ")
 
 
 def _columns(cluster: Cluster) -> Iterator[tuple[str, NDArray[Any]]]:
