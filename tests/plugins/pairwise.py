@@ -15,9 +15,9 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
 from placewright.offline.world import world_from
-from placewright.plugins.domainlimit import DomainLimit
-from placewright.plugins.interpodaffinity import InterPodAffinity
-from placewright.plugins.podtopologyspread import PodTopologySpread
+from placewright.plugins.domainlimit.plugin import DomainLimit
+from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
 from placewright.testing.nodes import NodeMaker
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker

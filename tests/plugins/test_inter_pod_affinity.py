@@ -16,7 +16,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.interpodaffinity import InterPodAffinity
+from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
 from placewright.testing import namespace

@@ -22,11 +22,11 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Code
-from placewright.plugins.domainlimit import DomainLimit
-from placewright.plugins.interpodaffinity import InterPodAffinity
-from placewright.plugins.nodevolumelimits import NodeVolumeLimits
-from placewright.plugins.podtopologyspread import PodTopologySpread
-from placewright.plugins.volumebinding import VolumeBinding
+from placewright.plugins.domainlimit.plugin import DomainLimit
+from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
+from placewright.plugins.nodevolumelimits.plugin import NodeVolumeLimits
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
+from placewright.plugins.volumebinding.plugin import VolumeBinding
 from placewright.plugins.volumerestrictions import VolumeRestrictions
 from placewright.plugins.volumezone import VolumeZone
 from randomcases import cases

@@ -21,9 +21,9 @@ from placewright.cluster.selectorindex import SelectorIndex
 from placewright.cluster.tally import Tally
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.domainlimit import DomainLimit
-from placewright.plugins.interpodaffinity import InterPodAffinity
-from placewright.plugins.podtopologyspread import PodTopologySpread
+from placewright.plugins.domainlimit.plugin import DomainLimit
+from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NODES = 60

@@ -17,7 +17,7 @@ from placewright.api.storage import VolumeAttachment
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Log
 from placewright.framework.status import Code
-from placewright.plugins.nodevolumelimits import NodeVolumeLimits
+from placewright.plugins.nodevolumelimits.plugin import NodeVolumeLimits
 from placewright.scheduler.attempts import Result
 from placewright.testing import World, assert_waiting, node, persistent_volume, persistent_volume_claim, pod, storage_class
 from placewright.testing.objectmaker import ObjectMaker

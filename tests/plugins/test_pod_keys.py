@@ -17,8 +17,8 @@ from placewright.api.pods import PodInfo
 from placewright.api.workloads import Namespace, Service
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, QueueingHint
-from placewright.plugins.interpodaffinity import InterPodAffinity
-from placewright.plugins.podtopologyspread import PodTopologySpread
+from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
 
 ZONE_TERM = {"topologyKey": "zone"}
 TEAMS: tuple[Body, ...] = ({}, {"matchLabels": {"team": "x"}}, {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]})

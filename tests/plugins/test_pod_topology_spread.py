@@ -29,7 +29,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.podtopologyspread import PodTopologySpread
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
 from placewright.testing import service

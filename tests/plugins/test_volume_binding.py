@@ -21,10 +21,9 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
 from placewright.offline.world import world_from
-from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumebinding.claims import PodVolumeClaims
 from placewright.plugins.volumebinding.findings import find_volumes
-from placewright.plugins.volumebinding.plugin import VolumeBindingArgs
+from placewright.plugins.volumebinding.plugin import VolumeBinding, VolumeBindingArgs
 from placewright.plugins.volumebinding.reach import StorageReach
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError

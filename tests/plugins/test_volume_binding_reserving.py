@@ -16,8 +16,7 @@ from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import SUCCESS, Code, Status
-from placewright.plugins.volumebinding import VolumeBinding
-from placewright.plugins.volumebinding.plugin import VolumeBindingArgs
+from placewright.plugins.volumebinding.plugin import VolumeBinding, VolumeBindingArgs
 from placewright.testing import PluginCase, node, persistent_volume, persistent_volume_claim, pod, storage_class
 from placewright.testing.objectmaker import PlainMaker
 from placewright.testing.volumes import VolumeClaimMaker, VolumeMaker

@@ -8,7 +8,7 @@ import pytest
 
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.volumebinding import VolumeBinding
+from placewright.plugins.volumebinding.plugin import VolumeBinding
 from placewright.testing import (
     PluginCase,
     csi_driver,

@@ -8,7 +8,8 @@ import pytest
 
 from placewright.api.objects import LabelSelector
 from placewright.api.selectors import Selector, compile_label_selector
-from placewright.plugins.volumebinding import VolumeBinding, reach
+from placewright.plugins.volumebinding import reach
+from placewright.plugins.volumebinding.plugin import VolumeBinding
 from placewright.testing import csi_driver, node, persistent_volume_claim, storage_capacity, storage_class
 from placewright.testing.volumes import StorageCapacityMaker
 from plugins.pairwise import build

@@ -15,7 +15,7 @@ from test_node_volume_limits import drivers
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
-from placewright.plugins.nodevolumelimits import NodeVolumeLimits
+from placewright.plugins.nodevolumelimits.plugin import NodeVolumeLimits
 from placewright.plugins.volumerestrictions import VolumeRestrictions
 from placewright.plugins.volumezone import VolumeZone
 from placewright.testing import node, persistent_volume, persistent_volume_claim, pod, storage_class

@@ -13,8 +13,8 @@ from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.framework.status import Code, Status
 from placewright.plugins.shared.csimigration import driver_affinity
-from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumebinding.bindings import ReservedVolumes, all_bound
+from placewright.plugins.volumebinding.plugin import VolumeBinding
 from placewright.testing import csi_node, node, persistent_volume, persistent_volume_claim, storage_class
 from placewright.testing.nodes import NodeMaker
 from placewright.testing.volumes import CSINodeMaker, VolumeMaker

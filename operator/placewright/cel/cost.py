@@ -201,10 +201,10 @@ def _states(argument: Sequence[Item]) -> int:
 
 
 def _makes_lists_of_lists(expression: Brackets, maps: frozenset[str]) -> bool:
-    """Return whether a list or map literal, or a round of a `map`, may have entries that are no plain values.
+    """Return whether a literal, or a round of a `map`, may have entries that are no plain values.
 
     The library copies the whole content of a list with each use, and with each round of `map`. A plain value is recognised by its form
-    alone. Literals, results of operators and most functions, fields, and loop variables over lists of plain values are plain.
+    alone. Literals, fields, and the results of operators and of most functions are plain. So are loop variables over plain lists.
     """
     bound = {name_of(first[0]) for call in _calls(expression, "bind") if len(first := call.arguments[0]) == 1}
     bodies = [call.arguments[-1] for call in _calls(expression, "map")]

@@ -15,7 +15,7 @@ LONGEST_PATTERN: Final = 256
 #: States, for each repetition, of a set of characters, and of a set that spans all of Unicode.
 _SET: Final = 30
 _UNICODE_SET: Final = 900
-#: States of a set that may span most of Unicode, if case is ignored, because each of its characters is looked up.
+#: States of a set that may span most of Unicode if case is ignored. Each of its characters is looked up.
 _FOLDED_SET: Final = 70_000
 #: Most characters that one character stands for if case is ignored.
 _CASES: Final = 4

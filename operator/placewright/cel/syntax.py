@@ -1,4 +1,4 @@
-"""Reads CEL expressions as tokens and brackets, which is enough of their form to bound their cost and to respell them.
+"""Reads CEL expressions as tokens and brackets. That is enough to bound their cost and to respell them.
 
 The library that evaluates (docs/decisions/0012) exposes no tree, estimates no cost and cannot be interrupted. So expressions are read here
 first.

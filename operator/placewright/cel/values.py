@@ -1,7 +1,7 @@
 """Kubernetes' quantities and versions as values of CEL expressions, and the functions on them.
 
-The library knows plain values only. So a quantity is a map with one entry, its nano-units as text, and a version a map with its parts;
-equal ones are equal maps. Where a real API server's type check would refuse a comparison with another type, this comparison is false.
+The library knows plain values only. So a quantity is a map with its nano-units as text, and a version is a map with its parts. Equal values
+are equal maps. Where a real API server's type check would refuse a comparison with another type, this comparison is false.
 """
 
 from __future__ import annotations

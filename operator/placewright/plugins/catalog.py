@@ -10,11 +10,11 @@ from placewright.framework.registry import Registry
 from placewright.plugins.defaultbinder import DefaultBinder
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.plugins.devicefragmentation.plugin import DeviceFragmentation
-from placewright.plugins.domainlimit import DomainLimit
-from placewright.plugins.dynamicresources import DynamicResources
+from placewright.plugins.domainlimit.plugin import DomainLimit
+from placewright.plugins.dynamicresources.plugin import DynamicResources
 from placewright.plugins.gangscheduling import GangScheduling
 from placewright.plugins.imagelocality import ImageLocality
-from placewright.plugins.interpodaffinity import InterPodAffinity
+from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
 from placewright.plugins.legacyvolumelimits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from placewright.plugins.nodeaffinity import NodeAffinity
 from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
@@ -25,12 +25,12 @@ from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllo
 from placewright.plugins.noderesources.fit import NodeResourcesFit
 from placewright.plugins.nodestartrate import NodeStartRate
 from placewright.plugins.nodeunschedulable import NodeUnschedulable
-from placewright.plugins.nodevolumelimits import NodeVolumeLimits
-from placewright.plugins.podtopologyspread import PodTopologySpread
+from placewright.plugins.nodevolumelimits.plugin import NodeVolumeLimits
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.plugins.tainttoleration import TaintToleration
-from placewright.plugins.volumebinding import VolumeBinding
+from placewright.plugins.volumebinding.plugin import VolumeBinding
 from placewright.plugins.volumerestrictions import VolumeRestrictions
 from placewright.plugins.volumezone import VolumeZone
 

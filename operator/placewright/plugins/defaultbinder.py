@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import BindError, BindPlugin, CycleState
 from placewright.framework.status import SUCCESS, Status, error
 
-NAME: Final = "DefaultBinder"
-
 
 class DefaultBinder(BindPlugin):
     """Binds by POST to the pod's binding subresource."""
 
-    name = NAME
+    name = "DefaultBinder"
 
     async def bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
         """Create the Binding: SUCCESS, or an error with the API server's words. Raise `BindError` if the outcome is unknown."""

@@ -1,6 +1,6 @@
 """GangScheduling: places the pods of a group all or none. Implements `PodGroupPlugin`; `scheduler.podgroups` decides.
 
-A pod that names a group is not tried before an object declares the group and enough of its members exist. Once a member of the group runs
+A pod that names a group waits until an object declares the group and enough of its members exist. Once a member of the group runs
 on a node, the others join it like any other pod.
 """
 
@@ -28,14 +28,14 @@ class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
 
     Attributes:
         reservation_after_seconds: wait of a group, since it was first tried in vain, until nodes may be kept for it; 0: at once.
-        reservations: most groups with kept nodes at the same time; 0: none ever. A kept node is closed to pods of the same or a lower
-            priority that do not fit beside the group. Nodes are kept only if each pod there ends: its restartPolicy is not Always, or it
-            has activeDeadlineSeconds.
+        reservations: most groups with kept nodes at the same time; 0: none ever. Pods of the same or a lower priority may use a
+            kept node only if they fit beside the group. Nodes are kept only if each pod there ends. A pod ends if its restartPolicy is not
+            Always, or it has activeDeadlineSeconds.
         reservation_percent: share of all nodes that may be kept for groups; at least one node.
         reservation_percent_of_namespace: share of all nodes that may be kept for the groups of one namespace; at least one node.
         reservation_seconds: longest time that nodes are kept for a group. Then none is kept for its namespace for as long.
-        schedule_timeout_seconds: longest wait of members for each other between their decision and the first Binding, unless the group sets
-            one; 0: as long as their volumes and devices take.
+        schedule_timeout_seconds: longest wait of members for each other after their decision. The group may set another; 0: as long as
+            their volumes and devices take.
         domains_to_compare: most topology domains that hold the whole group and are compared.
     """
 

@@ -1,7 +1,7 @@
 """ImageLocality: prefer nodes that already have the pod's images. Implements Score.
 
-score = 100·(sum − min)/(max − min), sum = Σ ⌊size·(nodes with the image / all nodes)⌋ over the pod's containers, clamped to
-[23 MiB, 1000 MiB·containers]. Source: kube-scheduler `imagelocality`.
+score = 100·(sum − min)/(max − min), where min = 23 MiB and max = 1000 MiB·containers. The sum adds
+⌊size·(nodes with the image / all nodes)⌋ for each image, and is clamped to [min, max]. Source: kube-scheduler `imagelocality`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import MAX_NODE_SCORE, CycleState, IntColumn, Reads, Rows, ScorePlugin
 
-NAME: Final = "ImageLocality"
 _MIB: Final = 1024 * 1024
 MIN_THRESHOLD: Final = 23 * _MIB
 MAX_CONTAINER_THRESHOLD: Final = 1000 * _MIB
@@ -24,7 +23,7 @@ MAX_CONTAINER_THRESHOLD: Final = 1000 * _MIB
 class ImageLocality(ScorePlugin):
     """Scores bytes that need no pull, discounted for images that few nodes have."""
 
-    name = NAME
+    name = "ImageLocality"
     reads = Reads.CLUSTER
 
     def sign(self, pod: PodInfo) -> Hashable:

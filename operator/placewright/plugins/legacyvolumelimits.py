@@ -112,17 +112,16 @@ class DiskResolver(Resolver):
 
 
 class LegacyVolumeLimitsArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How many disks every node takes that does not state it itself; without, what the cloud's machines take.
+    """Number of disks that a node takes if it does not state a number itself. By default it is that of the cloud's machines.
 
-    kube-scheduler read this from its environment, KUBE_MAX_PD_VOLS. Here it stands in the profile, where users who wonder why a pod waits
-    can see it, and it may differ by profile and by kind of disk.
+    kube-scheduler read this from its environment, KUBE_MAX_PD_VOLS. Here users can see it in the profile, and it may differ by profile.
     """
 
     max_volumes: Annotated[int, within(1)] | None = None
 
 
 class DiskCountLimit(VolumeCountLimit[LegacyVolumeLimitsArgs]):
-    """Rejects nodes where the pod's disks of one kind would be too many; and, as upstream, where there are too many already."""
+    """Rejects nodes where the pod's disks of one kind would be too many. As upstream, also rejects nodes with too many already."""
 
     free_riders = False
     kind: ClassVar[DiskKind]
@@ -132,7 +131,7 @@ class DiskCountLimit(VolumeCountLimit[LegacyVolumeLimitsArgs]):
         return DiskResolver(cluster, noted, self.kind, self.args.max_volumes)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Declare nodes that come or take more, disks that leave one, claims of the pod, and CSI drivers that take over.
+        """Declare nodes that come or take more, disks that leave, claims of the pod, and CSI drivers that take over.
 
         A deleted class helps, because claims without a volume do not count without their class.
         """
@@ -146,14 +145,14 @@ class DiskCountLimit(VolumeCountLimit[LegacyVolumeLimitsArgs]):
         )
 
     def _after_pod_deletion(self, _pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-        """Wake the pod if another left a node with disks of this kind, or with claims that may stand for some."""
+        """Queue if a deleted pod had disks of this kind on a node, or claims that may have them."""
         if not isinstance(old, PodInfo) or not old.node_name:
             return QueueingHint.SKIP
         named = self.kind.name_of
         return QueueingHint.when(any(podclaims.claim_name(old, each) is not None or named(each) is not None for each in old.volumes))
 
     def _after_csi_node_change(self, _pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
-        """Wake the pod if a CSI driver took over on a node, which has no limit here then."""
+        """Queue if a CSI driver took over on a node, which has no limit here then."""
         return QueueingHint.when(self.kind.provisioner in migrated_plugins(new) - migrated_plugins(old))
 
 

@@ -54,7 +54,6 @@ _REQUIRED_PATH: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgno
 #: Labels that assign a node to a domain: another value moves its pods to another domain.
 _TOPOLOGY_KEYS: Final = frozenset({"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 _NO_AFFINITY: Final = kube.NodeAffinity()
-REASON_CONFLICT: Final = "pod affinity terms conflict"
 
 
 class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -135,7 +134,7 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         state.write(NAME, demand)
         named = _named_nodes(pod)
         if named is not None and not named:
-            return PreFilterResult(unresolvable(REASON_CONFLICT))
+            return PreFilterResult(unresolvable("pod affinity terms conflict"))
         return PreFilterResult(nodes=named)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
@@ -150,7 +149,10 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         The reason names the pod's terms that do not parse. kube-scheduler does not report them.
         """
         enforced = self._enforced.column(cluster, rows)
-        groups = (((REASON_ENFORCED,), rows[~enforced]), ((REASON_POD, *_unreadable_terms(pod)), rows[enforced]))
+        groups = (
+            ((REASON_ENFORCED,), rows[~enforced]),
+            ((REASON_POD, *_unreadable_terms(pod)), rows[enforced]),
+        )
         return [Rejection(unresolvable(*reasons), group) for reasons, group in groups if len(group)]
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
@@ -299,7 +301,14 @@ def _required_terms(affinity: kube.NodeAffinity) -> tuple[NodeTerm, ...] | None:
 
 def _unreadable_terms(pod: PodInfo) -> list[str]:
     required = affinity_of(pod).required_during_scheduling_ignored_during_execution
-    return [f"{_REQUIRED_PATH}.{problem}" for problem in node_selector_problems(required)] if required is not None else []
+    return (
+        [
+            f"{'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution'}.{problem}"
+            for problem in node_selector_problems(required)
+        ]
+        if required is not None
+        else []
+    )
 
 
 def _terms_by_path(affinity: kube.NodeAffinity) -> Iterator[tuple[str, NodeSelectorTerm]]:

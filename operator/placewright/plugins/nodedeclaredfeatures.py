@@ -19,12 +19,8 @@ from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.status import SKIP, unresolvable
 
-NAME: Final = "NodeDeclaredFeatures"
-REASON: Final = "node(s) didn't match Pod's required features"
-
 #: The end of a container may restart all containers of its pod.
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
-_RESTART_ALL_ACTION: Final = "RestartAllContainers"
 #: The pod has its own user namespace on the host's network.
 USER_NAMESPACE_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
@@ -34,9 +30,9 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
     """Rejects nodes that do not declare every feature that the pod needs."""
 
-    name = NAME
+    name = "NodeDeclaredFeatures"
     reads = Reads.NODE
-    rejection = unresolvable(REASON)
+    rejection = unresolvable("node(s) didn't match Pod's required features")
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Sign the pod by the features that it needs."""
@@ -72,7 +68,7 @@ def _restarts_all(spec: PodSpec) -> bool:
     for containers in (spec.containers, spec.init_containers):
         for container in containers or ():
             rules = container.restart_policy_rules
-            if rules and any(rule.action == _RESTART_ALL_ACTION for rule in rules):
+            if rules and any(rule.action == "RestartAllContainers" for rule in rules):
                 return True
     return False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final
 
 import numpy as np
 
@@ -14,15 +13,12 @@ from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.status import unresolvable
 
-NAME: Final = "NodeName"
-REASON: Final = "node(s) didn't match the requested node name"
-
 
 class NodeName(ConstantReasonFilter):
     """Rejects every node but the one in `spec.nodeName`."""
 
-    name = NAME
-    rejection = unresolvable(REASON)
+    name = "NodeName"
+    rejection = unresolvable("node(s) didn't match the requested node name")
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Sign the pod by the requested name."""

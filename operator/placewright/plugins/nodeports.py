@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import ANY_ADDRESS, HostPort, PodInfo
@@ -14,16 +13,13 @@ from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlu
 from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, RemedyPlugin, keys, pods_in_words
 from placewright.framework.status import SKIP, unschedulable
 
-NAME: Final = "NodePorts"
-REASON: Final = "node(s) didn't have free ports for the requested pod ports"
-
 
 class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
     """Rejects nodes where a requested host port is taken."""
 
-    name = NAME
+    name = "NodePorts"
     reads = Reads.NODE_AND_ITS_PODS
-    rejection = unschedulable(REASON)
+    rejection = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Sign the pod by the requested host ports."""

@@ -1,6 +1,6 @@
 """NodeStartRate: limits how many pods start at the same time on a node, rack or zone. Implements Filter.
 
-A node that gets fifty pods at once pulls fifty images and runs fifty probes, and all of them are late. The plugin counts pods of the
+A node that gets fifty pods at once pulls fifty images and runs fifty probes. All of them are late. The plugin counts pods of the
 profile that are bound and not Ready yet (`plugins/startingpods.py`). If there are `maxStarting`, the next one goes elsewhere or waits. It
 waits until one of them becomes Ready, leaves, or has been bound for `startSeconds`. Evicting pods cannot help, because it starts no pod
 sooner.
@@ -125,7 +125,7 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
         return first_broken(self._limits.domains(pod.scheduler_name, cluster), rows)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
-        """Judge rows with the starting pods that are on them at call time, and those of other rows as they are now."""
+        """Judge rows with their starting pods at call time. Starting pods of other rows are counted now."""
         starting, name = self._starting, pod.scheduler_name
         before = starting.on_rows(name).copy()
 
@@ -156,7 +156,7 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
 
 
 class StartLimit:
-    """The limit of pods that start at the same time on nodes with one value of a label, or on each node.
+    """The limit of pods that start at the same time in each domain of a label, or on each node.
 
     Args:
         topology_key: label; empty for each node by itself.
@@ -207,7 +207,7 @@ class _Domains(NamedTuple):
 
     @property
     def missing(self) -> Status:
-        """Rejection of nodes without the label, which is never used."""
+        """Rejection as in `denied`, because nodes without the label are never rejected."""
         return self.limit.status
 
     def allows(self, rows: Rows) -> BoolColumn:

@@ -18,8 +18,6 @@ from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import unresolvable
 
-NAME: Final = "NodeUnschedulable"
-REASON: Final = "node(s) were unschedulable"
 #: The taint that a cordoned node counts as.
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
@@ -27,8 +25,8 @@ UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effec
 class NodeUnschedulable(ConstantReasonFilter, RemedyPlugin):
     """Rejects nodes with `spec.unschedulable`."""
 
-    name = NAME
-    rejection = unresolvable(REASON)
+    name = "NodeUnschedulable"
+    rejection = unresolvable("node(s) were unschedulable")
     settles = frozenset({RemedyKind.UNCORDON})
     remedies_are_cheap = True
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import QueueSortPlugin, Seconds
-
-NAME: Final = "PrioritySort"
 
 
 class PrioritySort(QueueSortPlugin):
     """Orders the active queue."""
 
-    name = NAME
+    name = "PrioritySort"
 
     def sort_key(self, pod: PodInfo, timestamp: Seconds) -> tuple[int, float]:
         """Return the negated priority, then the time at which the pod entered the queue, in ascending order."""

@@ -1,7 +1,8 @@
-"""Pods that were put on a node a short while ago and are not Ready yet, counted by row for each schedulerName.
+"""Pods that were placed a short while ago and are not Ready yet, counted by row for each schedulerName.
 
-A pod counts from its assumption until it is Ready, is terminating, has left, or `seconds` have passed since its Binding. A pod that never
-becomes Ready must not count for ever. If a pod was bound before this process knew it, its condition `PodScheduled` has the time.
+A pod counts from its assumption until it is Ready, is terminating, or has left. It also stops counting `seconds` after its Binding, because
+a pod that never becomes Ready must not count for ever. If a pod was bound before this process knew it, its condition `PodScheduled` has the
+time.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from placewright.cluster.resources import grown
 _FIRST_ROOM: Final = 64
 #: Most changes that are kept. A reader reads them at each attempt, and few pods start or become Ready in between.
 _KEPT_CHANGES: Final = 1024
-#: Ends of pods that are Ready by now stay in the heap until it has this many times as many as starting pods.
+#: Most ends in the heap for each starting pod. Beyond that, ends of pods that stopped counting are removed.
 _STALE: Final = 2
 
 
 class StartingPods(PodFollower):
     """The starting pods of a cluster.
 
-    Invariant: the count of a row is the number of its pods in `_since` with that schedulerName, plus the changes of dry runs.
+    Invariant: a row counts its pods in `_since` with that schedulerName, and the changes of dry runs.
 
     Args:
         cluster: cluster to follow from now on.

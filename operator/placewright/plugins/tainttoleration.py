@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
 
 from placewright.api.objects import Node, Taint
 from placewright.api.pods import PodInfo
@@ -18,15 +17,12 @@ from placewright.framework.remedies import NeededToleration, Remedy, RemedyKind,
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.nodeunschedulable import UNSCHEDULABLE_TAINT
 
-NAME: Final = "TaintToleration"
-REASON: Final = "node(s) had untolerated taint(s)"
-
 
 class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNormalised):
     """Rejects nodes with an untolerated NoSchedule or NoExecute taint; prefers nodes with fewer untolerated PreferNoSchedule taints."""
 
-    name = NAME
-    rejection = unresolvable(REASON)
+    name = "TaintToleration"
+    rejection = unresolvable("node(s) had untolerated taint(s)")
     remedies_are_cheap = True
     reverse = True
     default_weight = 3

@@ -170,7 +170,7 @@ def record_of(cluster: Cluster) -> TurnedAwayPods:
     return cluster.extension(TurnedAwayPods, TurnedAwayPods)
 
 
-#: The watch of pods on nodes ends with a pod's last state before it failed, so failed pods have a watch of their own.
+#: Failed pods have a watch of their own, because the watch of pods on nodes does not show failures.
 FAILED_PODS: Final = ObjectSource(
     FailedPod, "", "pods", ("v1",), namespaced=True, field_selector="spec.nodeName!=,status.phase=Failed", follower=record_of
 )

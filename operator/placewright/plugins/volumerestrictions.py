@@ -32,10 +32,9 @@ from placewright.framework.status import SKIP, unresolvable, unschedulable
 from placewright.plugins.shared import podclaims
 
 NAME: Final = "VolumeRestrictions"
-REASON_DISK: Final = "node(s) had no available disk"
-REASON_ONE_POD: Final = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 
-_DISK: Final = unschedulable(REASON_DISK)
+_DISK: Final = unschedulable("node(s) had no available disk")
+REASON_ONE_POD: Final = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 _ONE_POD: Final = unschedulable(REASON_ONE_POD)
 _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 

@@ -24,7 +24,6 @@ from placewright.framework.status import SKIP, unresolvable
 from placewright.plugins.shared import podclaims
 
 NAME: Final = "VolumeZone"
-REASON: Final = "node(s) had no available volume zone"
 
 #: The labels, each with the label that a node may have instead: stable names replaced beta names.
 TOPOLOGY_LABELS: Final = {
@@ -60,7 +59,7 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
 
     name = NAME
     reads = Reads.CLUSTER
-    rejection = unresolvable(REASON)
+    rejection = unresolvable("node(s) had no available volume zone")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Collect the labels of the pod's volumes; skip if there are none. A missing claim or volume rejects the pod."""

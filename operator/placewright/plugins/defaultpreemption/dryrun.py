@@ -1,7 +1,7 @@
 """Dry runs of preemption: which pods must leave a node so that the preemptor fits, until there are enough candidates.
 
 On every node all evictable pods are removed. If the preemptor then fits, they come back one by one while it still fits. Nodes are tried in
-step, with one check of the columns, as far as such a check can decide (see `RowTrials`). Others are tried one after another, once a joint
+step, if one check of the columns can decide about all of them (see `RowTrials`). Other nodes are tried one after another, after a joint
 check has dropped the hopeless ones. Both ways have the same outcomes. Nodes with members of groups that leave as a whole have a
 `BoundTrial`. They are tried in step only if no filter reads other nodes.
 """
@@ -310,7 +310,7 @@ class CandidateSearch:
 
 
 def _from_anywhere(cluster: Cluster, rows: Rows, rng: random.Random) -> Iterator[tuple[int, NodeName]]:
-    """Iterate over each row and its node's name, from a random place on, so that preemption disturbs different nodes each time."""
+    """Iterate over rows and their nodes' names from a random row on, so that preemption disturbs different nodes each time."""
     for row in np.roll(rows, -rng.randrange(len(rows))).tolist() if len(rows) else ():
         name = cluster.names[row]
         if name is not None:

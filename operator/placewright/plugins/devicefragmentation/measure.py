@@ -1,21 +1,20 @@
 """The fragmentation measure on columns.
 
 Source: Q. Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023,
-section 3. A node n has R_g free on its device g. A class m of pods asks for D_m devices, less than one or a whole number, and has the share
-p_m of the workload M. What class m cannot use of node n is
+section 3. A node n has R_g free on its device g. A class m of pods asks for D_m devices, which is less than one or a whole number. The
+class has the share p_m of the workload M. It cannot use this amount of node n:
 
-    F_n(m) = sum over g of R_g                                where a pod of the class cannot run on the node: its devices, CPU, memory or
-                                                              labels do not suffice (quadrants I, II and IV of the paper's figure),
-    F_n(m) = sum over g of R_g where R_g < min(D_m, 1), else 0    where it can (quadrant III),
+    F_n(m) = sum over g of R_g                                    if a pod of the class cannot run on the node
+    F_n(m) = sum over g of R_g where R_g < min(D_m, 1), else 0    if it can (quadrant III of the paper's figure)
 
-the node's fragmentation F_n(M) = sum over m of p_m F_n(m), and a pod goes where F_n(M) grows least.
+A pod cannot run if the node's devices, CPU, memory or labels do not suffice (quadrants I, II and IV). The node's fragmentation F_n(M) is
+the sum over m of p_m F_n(m). A pod goes where it grows least.
 
 This module computes the complement, the amount that class m can use: U_n(m) = sum over g of R_g − F_n(m). It is 0 where the class cannot
 run, and otherwise the sum of the R_g that are large enough. For shares that is a sum over devices. For several whole devices it depends on
-the number of free ones. Sizes of requests are few and sorted, so both are looked up in sums over the classes that fit by CPU, memory and
-labels.
+the number of free ones. Sizes of requests are few and sorted, so both are looked up in sums over the classes that fit.
 
-Popularities are counts, and amounts are the resource's own units, so all results are whole numbers: the paper's F is this one over `total`.
+Popularities are counts, and amounts have the resource's units, so all results are whole numbers. Divide by `total` for the paper's F.
 Pods that request no device are left out of M. They can use no device, before or after, so they add the same on every node.
 """
 
@@ -175,9 +174,9 @@ def _whole(devices: IntTable, units: int) -> IntColumn:
 
 
 def choose(workload: FragmentationMeasure, node: Nodes, ask: Ask, units: int) -> tuple[int, ...]:
-    """Choose devices for a pod that fits on the one row of `node`, which does not count it, and return their indices.
+    """Return the indices of devices for a pod that fits on `node`, one row that does not count the pod.
 
-    A share gets the best device; of equally good ones the fullest, then the first. Whole devices are the first free ones.
+    A share gets the best device. Among equally good devices it gets the fullest, then the first. Whole devices are the first free ones.
     """
     free = node.devices[0]
     if ask.units > units:

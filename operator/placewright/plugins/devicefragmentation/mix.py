@@ -4,7 +4,7 @@ A class is the part of a pod that decides where the pod could go. A pod counts o
 come after it. At a start the record begins with the pods on nodes, in order of creation. Waiting pods are added as the queue takes them in.
 So a restart changes the mix little, as long as arriving pods resemble the running ones.
 
-The mix is computed again when a quarter of the record has changed, not with each pod, because kept columns depend on it.
+Kept columns depend on the mix, so it is computed again only when a quarter of the record has changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from placewright.plugins.nodeaffinity import RequiredNodeAffinity, affinity_of
 
 #: The selection of pods that may run on any node.
 ANY_NODE: Final = b""
-#: Most bytes of a selection. A pod with a longer one is almost surely a class of its own, and does not count, which bounds memory.
+#: Most bytes of a selection, which bounds memory. A pod with a longer one is almost surely a class of its own, and does not count.
 LONGEST_SELECTION: Final = 2048
 
 

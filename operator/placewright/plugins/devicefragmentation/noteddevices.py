@@ -1,12 +1,12 @@
 """The devices that each pod has on its node, as the scheduler noted them in the annotation `api.annotations.DEVICES`.
 
-The annotation rides on the Binding and outlives every replica. But each user with the right to write the pod may write the annotation,
-before the pod is placed and at any time after. So the note of a pod is believed once:
+The annotation rides on the Binding and outlives every replica. But each user with the right to write the pod may write the annotation at
+any time. So the note of a pod is believed once:
 
 - A note that the pod brought before devices were chosen for it is ignored.
 - The devices that were chosen stay, whichever note the API server shows later.
-- A pod that is first seen on its node, as after a restart, has the devices that its note says then.
-- A pod of ours that was bound without the note, as an extender binds, has no devices.
+- A pod may be first seen on its node, as after a restart. It has the devices that its note says then.
+- A pod of ours that was bound without the note has no devices. An extender binds so.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The limits that a pod states itself, in the annotation `placewright.dev/domain-limits`.
 
-Its text is a JSON list of limits with the fields of the profile's, except for `namespaces`, because a pod counts pods of its own namespace.
+Its text is a JSON list of limits with the fields of the profile's limits. `namespaces` is missing, because a pod counts pods of its own
+namespace.
 The usual case has a short form:
 
     2 per kubernetes.io/hostname of app

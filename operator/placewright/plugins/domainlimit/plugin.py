@@ -1,8 +1,8 @@
 """DomainLimit: at most so many pods in each domain of a node label. Implements PreFilter, Filter, PreScore, Score.
 
 Required limits reject nodes in full domains. Preferred limits favour the domains that they are exceeded least in. A limit of the profile
-holds for the pods that its selector picks, a limit of the annotation for the pod that carries it. Both count every pod that they pick, with
-or without a limit of its own. Decision 48 says why.
+holds for the pods that its selector picks. A limit of the annotation holds for the pod that carries it. Both count every pod that they
+pick, with or without a limit of its own. Decision 48 says why.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ NAME: Final = "DomainLimit"
 _EXCESS: Final = f"{NAME}/excess"
 _NO_LIMITS: Final = PreFilterResult(SKIP)
 _LOOK: Final = PreFilterResult()
-#: The fingerprint of a column that allows all rows.
-_ALL_HAVE_ROOM: Final = ()
 
 
 class _Required(NamedTuple):
@@ -121,7 +119,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
             return None
         required: _Required = state.data[NAME]
         if not required.rules:
-            return _ALL_HAVE_ROOM
+            return ()
         return fingerprint(required.rules, required.keys, cluster)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:

@@ -1,5 +1,1 @@
 """DynamicResources: devices for pods that claim them."""
-
-from placewright.plugins.dynamicresources.plugin import DynamicResources
-
-__all__ = ["DynamicResources"]

@@ -299,7 +299,7 @@ class DeviceSearch:
         return True
 
     def _amounts(self, demand: DeviceDemand, offer: PoolDevice, taking: Amounts) -> dict[str, Amount] | None:
-        """Return the capacities that the demand would take, beside amounts that this search is `taking`; None if they do not suffice."""
+        """Return the capacities that the demand would take; None if they do not suffice. This search is `taking` others."""
         if offer.plain and not demand.capacity:
             return {}
         self._effort.spend(AMOUNT * (1 + len(offer.capacities)))

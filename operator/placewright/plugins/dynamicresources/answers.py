@@ -237,9 +237,8 @@ class RowAnswers:
 
 
 # --- devices of nominated pods ---------------------------------------------------------------------------------------------------
-# Preemption made room for such a pod, and its claims get their devices with its Binding. Until then pods of no higher priority see these
-# devices as taken. Otherwise a waiting pod would take a device while the victims end, and the victims would have left in vain.
-# kube-scheduler keeps no devices for nominated pods.
+# Preemption made room for such a pod. Its claims get their devices with its Binding. Until then pods of no higher priority see these
+# devices as taken. Otherwise a waiting pod would take them, and the victims would have left in vain. kube-scheduler keeps none for them.
 
 
 #: Most nominated pods whose devices are kept, by importance: each costs a search on one node whenever anything changes.

@@ -268,7 +268,7 @@ def claims_of(pod: PodInfo, table: ClaimTable) -> list[ResourceClaim]:
 
 
 def each_claim(pod: PodInfo, table: ClaimTable) -> Iterator[tuple[str, ResourceClaim | None, str]]:
-    """Yield the pod's name for each claim, the claim or None, and why it cannot be used, in the pod's order."""
+    """Yield the pod's name for each claim, the claim or None, and why it cannot be used."""
     made = _made_claims(pod)
     for entry in pod.pod.spec.resource_claims or ():
         try:

@@ -25,7 +25,7 @@ _MOST_VALUES: Final = 64
 
 @dataclass(slots=True)
 class AttributeConstraint(ABC):
-    """A condition on an attribute of the devices that were added and not taken back, in the order of a stack.
+    """A condition on an attribute of the added devices. The last device is taken back first, as with a stack.
 
     Adding more devices never makes a broken constraint whole, so a search may turn back at the first refusal.
     """

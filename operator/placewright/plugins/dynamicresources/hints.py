@@ -43,7 +43,7 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWith
 
 
 def after_claim_change(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, table: ClaimTable) -> QueueingHint:
-    """Queue any pod for devices that became free, otherwise only for changes of its own claims once all of them exist."""
+    """Queue any pod if devices became free. Queue a pod whose claims all exist if one of them changed."""
     if not isinstance(new, ResourceClaim):
         return QueueingHint.when(isinstance(old, ResourceClaim) and _frees(old, pod))
     try:
@@ -59,7 +59,7 @@ def after_claim_change(pod: PodInfo, old: ResourceClaim | None, new: ResourceCla
 
 
 def keys_of_pod(pod: PodInfo) -> Iterator[str]:
-    """Yield keys of the pod's claims that it names so far, and of the pod itself, for claims of its extended resources."""
+    """Yield keys of the claims that the pod names so far. Claims of its extended resources have the key of the pod."""
     yield pod.uid
     yield from (f"{pod.namespace}/{name}" for name in named_claims(pod))
 

@@ -1,7 +1,7 @@
-"""All devices of the cluster and their use, kept up to date with the tables, and the part that each row sees.
+"""All devices of the cluster, their use, and the part that each row sees. They follow the cluster's tables.
 
-Devices are in use by the allocations of claims, written and assumed. A changed claim costs the rows that reach its devices, a changed slice
-its pool, and a changed node its row.
+Devices are in use by the allocations of claims, written and assumed. A changed claim costs the rows that reach its devices. A changed slice
+costs its pool, and a changed node its row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DynamicResources: devices for pods that claim them. Its arguments are those of KubeSchedulerConfiguration v1.
 
-Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, PreBind. `devices` finds what a claim can get on a node,
-`claims` the claims of a pod, and `binding` writes them once a node is chosen.
+Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, PreBind. `claims` finds the claims of a pod, and
+`devices` the devices that they can get on a node. `binding` writes the claims after a node is chosen.
 """
 
 from __future__ import annotations
@@ -43,23 +43,8 @@ from placewright.framework.interface import (
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from placewright.plugins.dynamicresources import binding
 from placewright.plugins.dynamicresources.answers import NOTHING_KEPT, ClaimReach, KeptClaims, RowAnswers, devices_kept, has_preferences
-from placewright.plugins.dynamicresources.binding import (
-    DeviceFailed,
-    ReservedClaims,
-    deallocate,
-    drivers_awaited,
-    give_back,
-    join,
-    must_wait,
-    ready,
-    remove,
-    settle,
-    take,
-    timestamp,
-    too_late,
-    write,
-)
 from placewright.plugins.dynamicresources.claims import (
     NOTHING_CLAIMED,
     Extension,
@@ -90,11 +75,6 @@ class DynamicResourcesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
     binding_timeout: Annotated[str, _DURATION] = "600s"
 
     @property
-    def filter_seconds(self) -> float:
-        """`filter_timeout` in seconds."""
-        return seconds(self.filter_timeout) or 0.0
-
-    @property
     def binding_seconds(self) -> float:
         """`binding_timeout` in seconds."""
         return seconds(self.binding_timeout) or 0.0
@@ -107,15 +87,12 @@ class DynamicResourcesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
 
 NAME: Final = "DynamicResources"
 _RESERVED: Final = f"{NAME}/reserved"
-NOTHING_TO_DEALLOCATE: Final = "no new claims to deallocate"
 DELETED: Final = "deletion of ResourceClaim completed"
-STALE: Final = "cannot schedule extended resource claim"
 DEALLOCATED: Final = "deallocation of ResourceClaim completed"
 STILL_NOT: Final = "still not schedulable"
 NOT_FOUND: Final = "not found"
 IN_USE: Final = "resourceclaim in use"
 NOT_AVAILABLE: Final = "resourceclaim not available on the node"
-PENDING_CONDITIONS: Final = "BindingConditionsPending"
 TIMED_OUT: Final = "device binding timeout: context deadline exceeded"
 
 
@@ -213,10 +190,10 @@ class DynamicResources(
 
     def _broken(self, allocated: Iterable[ResourceClaim]) -> Iterable[str]:
         for claim in allocated:
-            if not must_wait(claim) or self._table.pending(claim) is not None:
+            if not binding.must_wait(claim) or self._table.pending(claim) is not None:
                 continue
             try:
-                late = not ready(claim) and too_late(claim, self.handle.claims.now(), self.args.binding_seconds)
+                late = not binding.ready(claim) and binding.too_late(claim, self.handle.claims.now(), self.args.binding_seconds)
             except ClaimError:
                 late = True
             if late:
@@ -259,8 +236,8 @@ class DynamicResources(
     def failure(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Status:
         """End the attempt, as upstream, if a selector has no answer on any node that other plugins allow.
 
-        A search that ran out of steps before it found a node ends it, too, as upstream's does on a timeout. The pod is then tried again
-        after its backoff, without waiting for an event.
+        If a search ran out of steps before it found a node, the attempt ends as upstream on a timeout. The pod is then tried again after
+        its backoff.
         """
         demand, search = state.read(NAME, PodDeviceClaims), self._all_devices(cluster)
         search.devices.inventory.keep(demand.kept)
@@ -282,7 +259,7 @@ class DynamicResources(
 
     def _reason(self, demand: PodDeviceClaims, cluster: Cluster, row: int) -> str:
         if demand.extension is not None and demand.extension.stale is not None:
-            return STALE
+            return "cannot schedule extended resource claim"
         claims, signature = demand.asked(self._code(demand, cluster, row))
         if claims:
             answer = self._searching(cluster, demand).answer(claims, signature, row)
@@ -374,19 +351,19 @@ class DynamicResources(
         except KeyError:
             return PostFilterResult(error(NOT_FOUND))
         if demand.empty:
-            return PostFilterResult(unschedulable(NOTHING_TO_DEALLOCATE))
+            return PostFilterResult(unschedulable("no new claims to deallocate"))
         rows = cluster.rows()
         for claim in demand.allocated:
             kept = self._table.pending(claim) is not None or self._table.releasing(claim)
             elsewhere = claim.metadata.uid in demand.broken or not self._places.reaching(claim, cluster)[rows].all()
             if elsewhere and not kept and unused_but_by(claim, pod):
                 self._table.begin_release(claim)
-                self.handle.claims.beside(deallocate(claim, pod, self._table, self.handle.claims))
+                self.handle.claims.beside(binding.deallocate(claim, pod, self._table, self.handle.claims))
                 return PostFilterResult(unschedulable(DEALLOCATED))
         stale = demand.extension.stale if demand.extension is not None else None
         if stale is not None:
             self._table.begin_release(stale)
-            self.handle.claims.beside(remove(stale, self._table, self.handle.claims))
+            self.handle.claims.beside(binding.remove(stale, self._table, self.handle.claims))
             return PostFilterResult(unschedulable(DELETED))
         return PostFilterResult(unschedulable(STILL_NOT))
 
@@ -408,7 +385,7 @@ class DynamicResources(
         row = cluster.row(node)
         if row is None or not isinstance(demand, PodDeviceClaims) or demand.empty:
             return SUCCESS
-        reserved, code = ReservedClaims(), self._code(demand, cluster, row)
+        reserved, code = binding.ReservedClaims(), self._code(demand, cluster, row)
         claims, signature = demand.asked(code)
         if claims:
             answer = self._searching(cluster, demand).answer(claims, signature, row)
@@ -420,50 +397,50 @@ class DynamicResources(
                     self._table.wait_for(claim)
                     return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
             found = zip(claims, answer.allocations, strict=True)
-            reserved.shares += [take(claim, allocation, pod, self._table) for claim, allocation in found]
+            reserved.shares += [binding.take(claim, allocation, pod, self._table) for claim, allocation in found]
             if code and demand.extension is not None:
                 reserved.shares[-1].variant = demand.extension.variant(code)
-        reserved.shares += [join(claim, pod, self._table) for claim in demand.allocated]
+        reserved.shares += [binding.join(claim, pod, self._table) for claim in demand.allocated]
         state.write(_RESERVED, reserved)
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Undo reservations that were not written at once, and written ones in the background."""
         reserved = state.data.pop(_RESERVED, None)
-        if isinstance(reserved, ReservedClaims):
-            give_back(reserved, pod, self._table, self.handle.claims)
+        if isinstance(reserved, binding.ReservedClaims):
+            binding.give_back(reserved, pod, self._table, self.handle.claims)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Skip pods without a reservation."""
-        return SUCCESS if isinstance(state.data.get(_RESERVED), ReservedClaims) else SKIP
+        return SUCCESS if isinstance(state.data.get(_RESERVED), binding.ReservedClaims) else SKIP
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Write the claims, and wait until every device is ready."""
         reserved = state.data.get(_RESERVED)
-        if not isinstance(reserved, ReservedClaims):
+        if not isinstance(reserved, binding.ReservedClaims):
             return SUCCESS
         try:
             for share in reserved.shares:
                 allocation = share.allocation
                 if allocation is not None:
-                    allocation = replace(allocation, allocation_timestamp=timestamp(self.handle.claims.now()))
-                await write(share, pod, self._table, self.handle.claims, allocation)
+                    allocation = replace(allocation, allocation_timestamp=binding.timestamp(self.handle.claims.now()))
+                await binding.write(share, pod, self._table, self.handle.claims, allocation)
             await self._devices_ready(state, reserved, pod, node)
         except ClaimError as problem:
             return error(str(problem))
-        settle(reserved, pod, self._table)
+        binding.settle(reserved, pod, self._table)
         return SUCCESS
 
-    async def _devices_ready(self, state: CycleState, reserved: ReservedClaims, pod: PodInfo, node: NodeName) -> None:
+    async def _devices_ready(self, state: CycleState, reserved: binding.ReservedClaims, pod: PodInfo, node: NodeName) -> None:
         """Wait until all devices are ready, and report the outcome and its duration."""
-        drivers = drivers_awaited(reserved.claims)
+        drivers = binding.drivers_awaited(reserved.claims)
         if not drivers:
             return
         began, outcome = self.handle.claims.now(), "error"
         try:
             ended = await self._made_ready(state, reserved, pod, node)
             outcome = "success" if ended else "timeout"
-        except DeviceFailed:
+        except binding.DeviceFailed:
             outcome = "failure"
             raise
         finally:
@@ -472,13 +449,13 @@ class DynamicResources(
         if not ended:
             raise ClaimError(TIMED_OUT)
 
-    async def _made_ready(self, state: CycleState, reserved: ReservedClaims, pod: PodInfo, node: NodeName) -> bool:
-        self.handle.announce(pod, PENDING_CONDITIONS, "Scheduling", f"waiting for binding conditions for device on node {node}")
+    async def _made_ready(self, state: CycleState, reserved: binding.ReservedClaims, pod: PodInfo, node: NodeName) -> bool:
+        self.handle.announce(pod, "BindingConditionsPending", "Scheduling", f"waiting for binding conditions for device on node {node}")
 
         def all_ready() -> bool:
             if state.abandoned:
                 raise ClaimError("pod does not exist any more")
-            return all(ready(self._now(claim)) for claim in reserved.claims)
+            return all(binding.ready(self._now(claim)) for claim in reserved.claims)
 
         return await self.handle.claims.until(all_ready, self.args.binding_seconds)
 

@@ -282,7 +282,7 @@ class Pool:
             self.binding.add(offer.slice)
 
 
-#: Problem of a pool whose devices take CPU or memory of the node in addition to what pods request (alpha in 1.36).
+#: Problem of a pool whose devices take CPU or memory of the node beyond pods' requests (alpha in 1.36).
 NOT_COUNTED: Final = "pool has devices that take resources of nodes, which are not counted here (DRANodeAllocatableResources)"
 
 

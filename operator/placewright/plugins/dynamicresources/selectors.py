@@ -30,7 +30,7 @@ MOST_STEPS: Final = 20_000
 _DEVICE_SIZES: Final = ValueSizes(entries=48, characters=96, maps=frozenset({"attributes", "capacity"}))
 _LONGEST_SHOWN: Final = 160
 _MOST_EXPRESSIONS: Final = 1024
-#: Bytes of a compiled expression for each of its characters, as measured, and of all that are kept, at 256 Ki characters.
+#: Measured bytes of a compiled expression for each of its characters, and most bytes of all, for 256 Ki characters.
 _BYTES_A_CHARACTER: Final = 60
 _MOST_COMPILED_BYTES: Final = _BYTES_A_CHARACTER * 256 * 1024
 #: Most verdicts that are kept of one shape of devices, and of all together. Each takes 50 bytes. Drivers decide how many shapes there are,

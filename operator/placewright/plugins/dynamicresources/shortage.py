@@ -1,4 +1,4 @@
-"""How many more devices a node needs to serve claims, confirmed by a search that finds them with that many more.
+"""Number of further devices that a node needs to serve claims. A search with that many more confirms the number.
 
 An added device is a copy of an existing one: of the node's, free if possible, or of any other node's. If more copies would not help, as
 with a constraint that equal devices break, there is no answer.

@@ -32,8 +32,8 @@ class AffinityHints:
     def after_pod_change(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         """Queue if a wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
 
-        A wanted pod that goes may help, too. If no other is left, a pod that its own terms select may be the first, on any node with the
-        labels. kube-scheduler lets such pods wait for its timeout.
+        A wanted pod that goes may help, too. If it was the last one, a pod that selects itself may be the first anywhere.
+        kube-scheduler lets such pods wait for its timeout.
         """
         if isinstance(new, PodInfo) and new.uid == pod.uid:
             return QueueingHint.QUEUE

@@ -1,7 +1,7 @@
 """Matches of terms: the pods that an incoming pod's terms select, and the existing pods' terms that select the incoming pod.
 
-Both are computed once per kind of pod and kept. A pod's own terms hold until namespaces change, the facing terms until a term that its
-labels meet comes or goes. The results are selections to be counted. Each cycle counts them anew.
+Both are computed once per kind of pod and kept. A pod's own terms hold until namespaces change. The facing terms
+hold until a term that its labels meet comes or goes. The results are selections to be counted. Each cycle counts them anew.
 """
 
 from __future__ import annotations

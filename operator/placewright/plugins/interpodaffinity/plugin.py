@@ -67,13 +67,10 @@ class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
 
 
 NAME: Final = "InterPodAffinity"
-REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
-REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
-REASON_EXISTING: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 
-_UNMATCHED: Final = unresolvable(REASON_AFFINITY)
-_UNWANTED: Final = unschedulable(REASON_ANTI_AFFINITY)
-_BANNED: Final = unschedulable(REASON_EXISTING)
+_UNMATCHED: Final = unresolvable("node(s) didn't match pod affinity rules")
+_UNWANTED: Final = unschedulable("node(s) didn't match pod anti-affinity rules")
+_BANNED: Final = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 

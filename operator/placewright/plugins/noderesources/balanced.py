@@ -32,7 +32,6 @@ from placewright.plugins.noderesources.args import BalancedAllocationArgs
 from placewright.plugins.noderesources.loads import FEW_ROWS
 from placewright.plugins.shared.rowtable import RowTable
 
-NAME: Final = "NodeResourcesBalancedAllocation"
 Fractions = NDArray[np.float64]
 _HALF: Final = MAX_NODE_SCORE // 2
 _A_PAIR: Final = 2
@@ -41,7 +40,7 @@ _A_PAIR: Final = 2
 class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], ScorePlugin):
     """Scores how evenly CPU, memory and other configured resources are used."""
 
-    name = NAME
+    name = "NodeResourcesBalancedAllocation"
     reads = Reads.NODE_AND_ITS_PODS
 
     @classmethod
@@ -169,8 +168,6 @@ def evenness(fractions: Sequence[Fractions], counted: Sequence[BoolColumn]) -> I
     Fractions are summed resource by resource, in order, as kube-scheduler does, because another order could round differently. Rows with
     fewer than two counted fractions get 100. All shapes are (rows,), the result is int64.
     """
-    if len(fractions) == 2 and bool((counted[0] & counted[1]).all()):
-        return ((1 - np.abs((fractions[0] - fractions[1]) / 2)) * MAX_NODE_SCORE).astype(np.int64)
     number = np.sum(counted, axis=0)
     divisor = np.maximum(number, 1)
     used = [np.where(c, f, 0.0) for f, c in zip(fractions, counted, strict=True)]

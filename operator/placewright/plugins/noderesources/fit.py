@@ -47,7 +47,6 @@ from placewright.plugins.noderesources.args import NodeResourcesFitArgs, Resourc
 from placewright.plugins.noderesources.loads import FEW_ROWS, Load, LoadTable
 from placewright.plugins.noderesources.strategies import score_of_row, strategy_score
 
-NAME: Final = "NodeResourcesFit"
 TOO_MANY_PODS: Final = "Too many pods"
 _SHORT: Final = "Insufficient "
 _DEVICES: Final = "DynamicResources"
@@ -62,7 +61,7 @@ _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreScorePlugin, ScorePlugin):
     """Rejects nodes without room; prefers emptier or fuller ones, as the profile says."""
 
-    name = NAME
+    name = "NodeResourcesFit"
     reads = Reads.NODE_AND_ITS_PODS
 
     @classmethod

@@ -2,8 +2,8 @@
 
 Division of int64 columns is slow in numpy (about 15 ns a row). Floats are divided several rows an instruction. The result is exact if it is
 rounded down or up afterwards. Let a, b be integers with 0 <= a < 2^53 and 0 < b. If a/b is no integer, it is at least 1/b away from the
-next integer k. Rounding a/b to a float could reach k only from within k·2^-53, and k·2^-53 < 1/b because k·b <= a + b, which is below 2^53
-for amounts of a node (`exact`). So floor and ceil of the rounded quotient are those of a/b.
+next integer k. Rounding a/b to a float could reach k only from within k·2^-53. For amounts of a node k·b <= a + b < 2^53 holds (`exact`),
+and so k·2^-53 < 1/b. So floor and ceil of the rounded quotient are those of a/b.
 """
 
 from __future__ import annotations

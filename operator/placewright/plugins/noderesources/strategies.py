@@ -96,7 +96,7 @@ def broken_linear(shape: Sequence[ShapePoint], percent: IntColumn) -> IntColumn:
     """
     scores = [point.score * (MAX_NODE_SCORE // 10) for point in shape]
     result = np.full_like(percent, scores[-1])
-    # The loop runs from the last segment to the first, so that each row ends with the first segment that reaches it.
+    # The loop ends with the first segment, because the first segment that reaches a row decides.
     for i in range(len(shape) - 1, 0, -1):
         x0, x1 = shape[i - 1].utilization, shape[i].utilization
         rise = (scores[i] - scores[i - 1]) * (percent - x0)

@@ -37,6 +37,8 @@ CLAIM: Final = "claim"
 VOLUME: Final = "volume"
 CLASS: Final = "class"
 ATTACHMENT: Final = "attachment"
+#: Kinds of objects that the count of a row reads, in the order of `AttachedVolumes._logs`.
+KINDS: Final = (CLAIM, VOLUME, CLASS, ATTACHMENT)
 
 
 class NoSuchClaimError(LookupError):

@@ -21,19 +21,8 @@ from placewright.cluster.journal import Log
 from placewright.cluster.resources import grown
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
 from placewright.framework.memory import Memory
-from placewright.plugins.nodevolumelimits.attachable import (
-    ATTACHMENT,
-    CLAIM,
-    CLASS,
-    VOLUME,
-    Attachable,
-    Lookup,
-    Resolver,
-    nobody,
-)
+from placewright.plugins.nodevolumelimits.attachable import ATTACHMENT, KINDS, Attachable, Lookup, Resolver, nobody
 
-#: Kinds of objects that the count of a row reads, in the order of `AttachedVolumes._logs`.
-_KINDS: Final = (CLAIM, VOLUME, CLASS, ATTACHMENT)
 #: Most pods whose volumes are kept; a pod has one volume or two.
 _MAX_PODS: Final = 65_536
 _NO_LIMIT: Final = np.iinfo(np.int64).max
@@ -148,7 +137,7 @@ class AttachedVolumes:
         rows = {*of_nodes, *filter(self._has_other_pods, set(of_pods)), *self._rows_named(csi_nodes)}
         if any(objects):
             self._of_pods.forget()
-        for kind, keys in zip(_KINDS, objects, strict=True):
+        for kind, keys in zip(KINDS, objects, strict=True):
             for key in keys:
                 rows |= self._rows_concerned(kind, key)
         return rows

@@ -50,9 +50,7 @@ class CountingJudge(RowVerdict):
         return [Rejection(self._rejection, rows)]
 
 
-REASON: Final = "node(s) exceed max volume count"
-
-_FULL: Final = unschedulable(REASON)
+_FULL: Final = unschedulable("node(s) exceed max volume count")
 _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 

@@ -36,7 +36,7 @@ def after_pod_deletion(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None)
 
 
 def brings_a_volume(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> bool:
-    """Return whether a pod came to a node with a volume of the rejected pod, which then needs no further attachment there."""
+    """Return whether a pod came to a node with a volume of the rejected pod, which is then attached there."""
     return isinstance(new, PodInfo) and bool(new.node_name) and not set(_shareable(pod)).isdisjoint(_shareable(new))
 
 
@@ -78,9 +78,6 @@ def after_detachment(pod: PodInfo, old: VolumeAttachment | None, _new: VolumeAtt
     return QueueingHint.when(old.spec.attacher in {disk.driver for disk in _own_disks(pod)})
 
 
-NAME: Final = "NodeVolumeLimits"
-
-
 class NodeVolumeLimits(VolumeCountLimit):
     """Rejects nodes where the pod's volumes would exceed a limit that the node's CSINode states.
 
@@ -88,7 +85,7 @@ class NodeVolumeLimits(VolumeCountLimit):
     on the node already uses does not count again.
     """
 
-    name = NAME
+    name = "NodeVolumeLimits"
     free_riders = True
 
     def resolver(self, cluster: Cluster, noted: Callable[[Lookup], None]) -> CsiResolver:

@@ -28,7 +28,7 @@ def involved(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
 
 
 def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    """Queue if a matching pod came or went, a pod began or ceased to match, or the pod gained a relevant toleration."""
+    """Queue if a matching pod came or went, a pod began or ceased to match, or the pod's tolerations changed."""
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
         return QueueingHint.when(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
     changed = old if new is None else new
@@ -45,7 +45,7 @@ def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: 
 
 
 def after_selector_change(pod: PodInfo, old: SelectingObject | None, new: SelectingObject | None) -> QueueingHint:
-    """Queue a pod with default constraints if the object is its owner, or a Service that selects it before or after."""
+    """Queue a pod with default constraints if the object is its owner, or a Service that selects or selected it."""
     known = [each for each in (old, new) if each is not None and each.metadata.namespace == pod.namespace]
     if pod.pod.spec.topology_spread_constraints or not known:
         return QueueingHint.SKIP

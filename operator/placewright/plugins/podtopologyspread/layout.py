@@ -88,7 +88,7 @@ class Layout:
 
 
 def placement_wishes(pod: PodInfo) -> bytes:
-    """Encode the part of the pod that decides whether a node counts, as text or a digest, for use as a key."""
+    """Encode the part of the pod that decides whether a node counts. The result is a key: text or a digest."""
     spec = pod.pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     if not (spec.node_selector or affinity or spec.tolerations):

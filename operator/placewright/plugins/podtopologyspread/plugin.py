@@ -286,9 +286,9 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
     # --- events --------------------------------------------------------------------------------------------------------------
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Declare pods that constraints count, nodes that are or become part of a domain, and objects that select pods for defaults.
+        """Declare pods that constraints count, nodes that are or become part of a domain, and objects whose selectors defaults use.
 
-        kube-scheduler ignores the latter. It reacts to terminating pods only when they are gone, although they stop counting before.
+        kube-scheduler ignores these objects. It reacts to terminating pods only when they are gone, although they stop counting before.
         """
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_TERMINATING
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT

@@ -16,9 +16,8 @@ from placewright.plugins.podtopologyspread.constraints import Constraint
 from placewright.plugins.podtopologyspread.layout import Field
 
 REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
-REASON_MISSING: Final = f"{REASON_SKEW} (missing required label)"
 SKEWED: Final = unschedulable(REASON_SKEW)
-MISSING_LABEL: Final = unresolvable(REASON_MISSING)
+MISSING_LABEL: Final = unresolvable(f"{REASON_SKEW} (missing required label)")
 _UNLIMITED: Final = np.iinfo(np.int64).max
 
 

@@ -1,5 +1,1 @@
 """VolumeBinding: a pod's claims must be bound to volumes that its node reaches, or must be able to be."""
-
-from placewright.plugins.volumebinding.plugin import VolumeBinding
-
-__all__ = ["VolumeBinding"]

@@ -20,7 +20,6 @@ from placewright.framework.status import Status, error, unresolvable
 from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
 
-UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 STORAGE: Final = "storage"
 
 
@@ -78,7 +77,7 @@ def claims_of(pod: PodInfo, storage: StorageObjects) -> PodVolumeClaims | Status
         _require_few_requirements(unbound)
         waiting = [_waits_for_consumer(claim, storage) for claim in unbound]
         if not all(waiting):
-            return unresolvable(UNBOUND_IMMEDIATE)
+            return unresolvable("pod has unbound immediate PersistentVolumeClaims")
         bound = tuple(claim for claim in found if fully_bound(claim))
         _require_known_to_drivers(bound, storage)
         return PodVolumeClaims(bound, tuple(_demand(claim, storage) for claim in unbound))

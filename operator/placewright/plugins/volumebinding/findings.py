@@ -1,9 +1,9 @@
 """A pod's claims on all nodes: faults of each node, volumes that would be taken, and the use of storage.
 
 Source of the rules and their order: kube-scheduler `volumebinding/binder.go`, `FindPodVolumes`, and `volumebinding/scorer.go`.
-The volume of a claim on a node is one that is pre-bound to the claim or, if there is none, the smallest that fits. Source:
-component-helpers `storage/volume/pv_helpers.go`, `FindMatchingVolume`. Of volumes of equal size the first by name is taken; upstream takes
-the first of a map.
+On each node a claim gets a volume that is pre-bound to it. If there is none, it gets the smallest that fits. Source: component-helpers
+`storage/volume/pv_helpers.go`, `FindMatchingVolume`. Of volumes of equal size the first by name is taken. Upstream takes the first of a
+map.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from placewright.plugins.volumebinding.claims import STORAGE, VolumeDemand
 _Positions = NDArray[np.intp]
 
 _FILESYSTEM: Final = "Filesystem"
-_AVAILABLE: Final = "Available"
 _NONE: Final[_Positions] = np.zeros(0, np.intp)
 
 
@@ -73,7 +72,7 @@ class FreeVolumes:
                 continue
             if reference is not None:
                 self._prebound.setdefault((reference.namespace, reference.name), []).append((capacity, volume))
-            elif volume.status.phase == _AVAILABLE:
+            elif volume.status.phase == "Available":
                 free.append((capacity, volume.metadata.name, volume))
         free.sort(key=lambda each: each[:2])
         self._sizes = [size for size, *_ in free]

@@ -67,7 +67,7 @@ Problem = tuple[str, str, str]
 
 
 class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Timeout of a pod's wait for its volumes in seconds, and the shape that scores how full a node's storage gets.
+    """Seconds that a pod waits for its volumes at most, and the shape that scores the use of storage.
 
     Without a shape nodes are not scored, which is the default of kube-scheduler 1.36. There a shape needs the feature gate
     StorageCapacityScoring; here it needs none.
@@ -273,7 +273,7 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         return (*EVENTS, event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE, self._pod_left))
 
     def _pod_left(self, _pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-        """Queue if a claim of the deleted pod is unbound, because the volume that was reserved for it may be free."""
+        """Queue if a claim of the deleted pod is unbound, because the volume reserved for it may be free."""
         if not isinstance(old, PodInfo):
             return QueueingHint.SKIP
         claims = self.handle.cluster.objects.storage.claims

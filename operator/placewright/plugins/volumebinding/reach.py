@@ -144,7 +144,7 @@ class StorageReach:
     """Rows by selector, for one cluster.
 
     Local volumes have a selector each, which names one host. So values are looked up by their code. The rows of a selector are kept until a
-    node changes a label that some selector reads, not until any node changes.
+    node changes a label that some selector reads.
 
     Attributes:
         free: volumes that claims can get, by class.
