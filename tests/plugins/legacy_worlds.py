@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from pairwise_worlds import ZONE, Body, Dice, World
-
-from placewright.api.pods import PodInfo
-from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import CycleState, PreScorePlugin
 
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
@@ -48,18 +41,3 @@ def service_selectors(world: World, pod: Body) -> list[Body]:
         if body["metadata"]["namespace"] == meta["namespace"] and wanted and wanted.items() <= meta["labels"].items():
             found.append(wanted)
     return found
-
-
-def rows_of(cluster: Cluster, names: list[str]) -> Any:
-    return np.array([row for row in cluster.rows() if cluster.names[row] in names], np.intp)
-
-
-def final_scores(plugin: Any, cluster: Cluster, pod: PodInfo, feasible: list[str]) -> dict[str, int]:
-    """What the plugin gives each feasible node; nothing when it skips."""
-    state, rows = CycleState(), rows_of(cluster, feasible)
-    if isinstance(plugin, PreScorePlugin) and not plugin.pre_score(state, pod, cluster, rows).ok:
-        return {}
-    raw = plugin.score(state, pod, cluster, rows)
-    summary = plugin.summarise(state, raw)
-    final = raw if summary is None else plugin.normalise(state, raw, summary)
-    return {str(cluster.names[row]): int(score) for row, score in zip(rows, final, strict=True)}

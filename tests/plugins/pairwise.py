@@ -12,8 +12,8 @@ import numpy as np
 from placewright import testing as kit
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import CycleState
-from placewright.framework.status import Code, Status
+from placewright.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin
+from placewright.framework.status import SUCCESS, Code, Status
 from placewright.offline.world import world_from
 from placewright.plugins.domainlimit.plugin import DomainLimit
 from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
@@ -65,20 +65,28 @@ def verdicts(plugin: Pairwise, cluster: Cluster, pod: PodInfo) -> dict[str, Stat
         return {}
     if not status.ok:
         return {str(cluster.names[row]): status for row in rows}
+    return rejections(plugin, state, cluster, pod)
+
+
+def rejections(plugin: FilterPlugin, state: CycleState, cluster: Cluster, pod: PodInfo) -> dict[str, Status]:
+    """Why Filter rejects a node, by name. Holds Filter and explain together; PreFilter was asked before."""
+    rows = cluster.rows()
     rejected = rows[~plugin.filter(state, pod, cluster, rows)]
-    said = {str(cluster.names[row]): verdict for verdict, group in plugin.explain(state, pod, cluster, rejected) for row in group}
+    explained = plugin.explain(state, pod, cluster, rejected) if len(rejected) else ()
+    said = {str(cluster.names[row]): verdict for verdict, group in explained for row in group}
     assert set(said) == {cluster.names[row] for row in rejected}
     return said
 
 
-def scores(plugin: Pairwise, cluster: Cluster, pod: PodInfo, feasible: list[str]) -> dict[str, int]:
-    """Normalised scores of the feasible nodes by name; empty when the plugin skips."""
+def scores(plugin: ScorePlugin, cluster: Cluster, pod: PodInfo, feasible: list[str]) -> dict[str, int]:
+    """Final scores of the feasible nodes by name; empty when the plugin skips."""
     state = CycleState()
     rows = np.array([row for row in cluster.rows() if cluster.names[row] in set(feasible)], np.intp)
-    status = plugin.pre_score(state, pod, cluster, rows)
+    status = plugin.pre_score(state, pod, cluster, rows) if isinstance(plugin, PreScorePlugin) else SUCCESS
     if status.code is Code.SKIP:
         return {}
     assert status.ok, status
     raw = plugin.score(state, pod, cluster, rows)
-    normal = plugin.normalise(state, raw, plugin.summarise(state, raw))
-    return {str(cluster.names[row]): int(score) for row, score in zip(rows, normal, strict=True)}
+    summary = plugin.summarise(state, raw)
+    final = raw if summary is None else plugin.normalise(state, raw, summary)
+    return {str(cluster.names[row]): int(score) for row, score in zip(rows, final, strict=True)}

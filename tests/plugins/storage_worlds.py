@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from pairwise import build
+from pairwise import build, rejections
 from pairwise_worlds import Body, Dice, World, info
 
 from placewright.api.pods import PodInfo
@@ -192,10 +192,7 @@ def said(plugin: Any, cluster: Cluster, pod: PodInfo) -> Said:
     status = plugin.pre_filter(state, pod, cluster).status
     if not status.ok:
         return status, {}
-    rejected = rows[~plugin.filter(state, pod, cluster, rows)]
-    explained = plugin.explain(state, pod, cluster, rejected) if len(rejected) else []
-    by_node = {str(cluster.names[row]): verdict for verdict, group in explained for row in group}
-    assert set(by_node) == {cluster.names[row] for row in rejected}
+    by_node = rejections(plugin, state, cluster, pod)
     for row in rows:  # alone, a row is answered as it is among the others
         [alone] = plugin.filter(state, pod, cluster, np.array([row], np.intp))
         assert alone != (str(cluster.names[row]) in by_node)

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from legacy_worlds import OLD_ZONE, REGION, OldDice, final_scores, service_selectors, zone_of
-from pairwise import a_node, a_pod, build, load
+from legacy_worlds import OLD_ZONE, REGION, OldDice, service_selectors, zone_of
+from pairwise import a_node, a_pod, build, load, scores
 from pairwise_worlds import ZONE, Body, Dice, World, happen, info, matches, populate
 
 from placewright.framework.interface import CycleState
@@ -78,7 +78,7 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
         for new in incoming:
             feasible = [name for name in world.nodes if dice.maybe(0.8)]
             if feasible:
-                assert final_scores(plugin, world.cluster, info(new), feasible) == scalar(world, new, feasible)
+                assert scores(plugin, world.cluster, info(new), feasible) == scalar(world, new, feasible)
         happen(world, dice, lambda _: {})
 
 
@@ -90,7 +90,7 @@ WEB = service("web").namespace("home").selects(app="web")
 def scored(*objects: ObjectMaker[Any]) -> dict[str, int]:
     cluster = load(objects)
     nodes = [str(name) for name in cluster.names if name]
-    return final_scores(build(SelectorSpread, cluster), cluster, a_pod("new").build(), nodes)
+    return scores(build(SelectorSpread, cluster), cluster, a_pod("new").build(), nodes)
 
 
 def test_without_zones_the_emptiest_node_gets_all_and_the_fullest_nothing() -> None:
@@ -122,7 +122,7 @@ def test_pods_that_nothing_selects_score_the_same_everywhere() -> None:
 def test_pods_on_nodes_that_are_not_feasible_count_for_no_zone() -> None:
     cluster = load([a_node("a", **{ZONE: "1"}), a_node("b", **{ZONE: "1"}), a_node("c", **{ZONE: "2"}), WEB, a_pod("p", "a")])
     plugin = build(SelectorSpread, cluster)
-    assert final_scores(plugin, cluster, a_pod("new").build(), ["b", "c"]) == {"b": 100, "c": 100}
+    assert scores(plugin, cluster, a_pod("new").build(), ["b", "c"]) == {"b": 100, "c": 100}
 
 
 def test_it_rejects_no_pod_and_so_waits_for_no_event() -> None:

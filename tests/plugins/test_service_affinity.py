@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from legacy_worlds import OldDice, final_scores, labels_of, service_selectors, zone_of
-from pairwise import a_node, a_pod, build, load, verdicts
+from legacy_worlds import OldDice, labels_of, service_selectors, zone_of
+from pairwise import a_node, a_pod, build, load, scores, verdicts
 from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, populate
 
 from framework.makers import Scene
@@ -97,7 +97,7 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
         for new in incoming:
             _compare(world, plugin, new, together)
             feasible = [name for name in world.nodes if dice.maybe(0.8)]
-            assert final_scores(plugin, world.cluster, info(new), feasible) == spread(world, new, apart, feasible)
+            assert scores(plugin, world.cluster, info(new), feasible) == spread(world, new, apart, feasible)
         name = dice.choice(NODES)
         if name in world.nodes:
             with world.without_pods_of(name):
@@ -161,7 +161,7 @@ def test_spreading_counts_only_the_first_of_several_services_by_name() -> None:
     both = a_pod("p", "n1").labels(tier="x")
     cluster = load([a_node("n1", hall="north"), a_node("s", hall="south"), WEB, other, both, a_pod("q", "s")])
     plugin = build(ServiceAffinity, cluster, {"antiAffinityLabelsPreference": ["hall"]})
-    assert final_scores(plugin, cluster, a_pod("new").labels(tier="x").build(), ["n1", "s"]) == {"n1": 0, "s": 100}
+    assert scores(plugin, cluster, a_pod("new").labels(tier="x").build(), ["n1", "s"]) == {"n1": 0, "s": 100}
 
 
 def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() -> None:
@@ -184,7 +184,7 @@ def test_a_label_may_be_called_as_what_the_plugin_remembers_by_itself() -> None:
     cluster = load([a_node("a", walk="1", zones="1"), a_node("b", walk="2", zones="1"), WEB, a_pod("p", "a")])
     plugin = build(ServiceAffinity, cluster, {"affinityLabels": ["walk"], "antiAffinityLabelsPreference": ["walk", "zones"]})
     assert set(verdicts(plugin, cluster, NEW)) == {"b"}
-    assert final_scores(plugin, cluster, NEW, ["a", "b"]) == {"a": 0, "b": 50}
+    assert scores(plugin, cluster, NEW, ["a", "b"]) == {"a": 0, "b": 50}
 
 
 # --- events -------------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.testing import node, persistent_volume, persistent_volume_claim, pod, storage_class
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
-from plugins.pairwise import build
+from plugins.pairwise import build, rejections
 from plugins.volume_worlds import AFFINITY, GONE, HOST, NO_VOLUME, Judge, gibi, world
 from randomcases import cases
 
@@ -51,13 +51,9 @@ def answers(plugin: VolumeBinding, cluster: Cluster, pod: PodInfo) -> dict[str, 
     refusal = plugin.pre_filter(state, pod, cluster).status
     if not refusal.ok:
         return refusal
-    rows = cluster.rows()
-    fits = plugin.filter(state, pod, cluster, rows)
-    found: dict[str, list[str]] = {str(cluster.names[row]): [] for row in rows[fits]}
-    for status, rejected in plugin.explain(state, pod, cluster, rows[~fits]):
-        assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        found |= {str(cluster.names[row]): list(status.reasons) for row in rejected}
-    return found
+    found = rejections(plugin, state, cluster, pod)
+    assert {status.code for status in found.values()} <= {Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
+    return {str(name): list(found[str(name)].reasons) if name in found else [] for name in cluster.names if name is not None}
 
 
 def judged(objects: Iterable[Shown]) -> dict[str, list[str]] | Status:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
-Body = dict[str, Any]
+from plugins.pairwise_worlds import Body, matches
+
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SELECTED, COMPLETED = "volume.kubernetes.io/selected-node", "pv.kubernetes.io/bind-completed"
 AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
@@ -107,16 +107,6 @@ def _requirement(dice: Random) -> Body:
     return {"key": dice.choice(["disk", "disk", "tier", "nobody-has-it"]), "operator": operator, **values}
 
 
-def selects(selector: Body, labels: Body) -> bool:
-    """The rules of a label selector."""
-    found = [labels.get(key) == value for key, value in selector.get("matchLabels", {}).items()]
-    for each in selector.get("matchExpressions", ()):
-        value = labels.get(each["key"])
-        there = value is not None if each["operator"] in ("Exists", "DoesNotExist") else value in each["values"]
-        found.append(there == (each["operator"] in ("In", "Exists")))
-    return all(found)
-
-
 # --- judging -----------------------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +172,7 @@ class Judge:
             if mine:
                 return volume if reaches(volume, labels) else None
             fits = volume["status"]["phase"] == "Available" and set(claim["spec"]["accessModes"]) <= set(spec["accessModes"])
-            fits = fits and selects(claim["spec"].get("selector", {}), volume["metadata"]["labels"]) and reaches(volume, labels)
+            fits = fits and matches(claim["spec"].get("selector", {}), volume["metadata"]["labels"]) and reaches(volume, labels)
             if fits and (best is None or gibi(spec["capacity"]["storage"]) < gibi(best["spec"]["capacity"]["storage"])):
                 best = volume
         return best

@@ -57,9 +57,6 @@ _MOST_DOUBLINGS: Final = 20
 _NAMED: Final = 8
 _SHORTEST: Final = 10
 
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
-
 
 class NodeRejectionsArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Arguments of NodeRejections: seconds for which a node is left out, the first time and at most."""
@@ -67,7 +64,7 @@ class NodeRejectionsArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
     initial_seconds: Annotated[int, within(_SHORTEST, int(QUIET_SECONDS))] = 30
     max_seconds: Annotated[int, within(_SHORTEST, int(QUIET_SECONDS))] = 900
 
-    def validate(self) -> list[Problem]:
+    def validate(self) -> list[tuple[str, str, str]]:
         """Refuse a bound below the first wait."""
         if self.max_seconds < self.initial_seconds:
             return [("maxSeconds", str(self.max_seconds), f"initialSeconds ({self.initial_seconds}) or more")]
@@ -111,15 +108,8 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """Allow rows whose node turned no pod of the owner away, or may be tried again."""
-        nodes = self._nodes_for(pod)
-        if not nodes:
-            return np.ones(len(rows), np.bool_)
-        passes = np.ones(cluster.size, np.bool_)
-        for name in nodes:
-            row = cluster.row(name)
-            if row is not None:
-                passes[row] = False
-        return passes[rows]
+        out = [row for name in self._nodes_for(pod) if (row := cluster.row(name)) is not None]
+        return ~np.isin(rows, out) if out else np.ones(len(rows), np.bool_)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Name each node with its pods, the kubelet's reason and the remaining seconds, if they are few."""

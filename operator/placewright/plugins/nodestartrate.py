@@ -51,9 +51,6 @@ TIME_PASSED: Final = ClusterEvent(NAME, Action.UPDATE, "NodeStartTimePassed")
 _MOST_STARTING: Final = 10_000
 _LONGEST_START: Final = 86_400
 
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
-
 
 class StartDomain(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A limit for all nodes that share a label's value."""
@@ -73,7 +70,7 @@ class NodeStartRateArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkn
     start_seconds: Annotated[int, within(1, _LONGEST_START)] = 300
     domains: tuple[StartDomain, ...] = ()
 
-    def validate(self) -> list[Problem]:
+    def validate(self) -> list[tuple[str, str, str]]:
         """Refuse two limits for one label."""
         keys = [domain.topology_key for domain in self.domains]
         return [

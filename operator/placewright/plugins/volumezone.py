@@ -7,7 +7,6 @@ may name several zones: `a__b`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -43,13 +42,6 @@ class Topology(NamedTuple):
     values: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The zones and regions of all volumes of the pod."""
-
-    topologies: tuple[Topology, ...]
-
-
 class _Refused(Exception):
     """A claim has no volume; the message is for users."""
 
@@ -71,13 +63,13 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
             return PreFilterResult(unresolvable(str(problem)))
         if not topologies:
             return _NOTHING_TO_CHECK
-        state.write(NAME, _Wanted(topologies))
+        state.write(NAME, topologies)
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """Allow rows where all labels match, and rows without any of them."""
         inside = np.ones(len(rows), np.bool_)
-        for topology in state.read(NAME, _Wanted).topologies:
+        for topology in state.read(NAME, tuple):
             inside &= _lies_in(topology, cluster, rows)
         anywhere = np.ones(len(rows), np.bool_)
         for key in TOPOLOGY_LABELS:

@@ -26,6 +26,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.queue.queued import SubQueue
 from plugins.fragmentation.history import ANNOTATION, RESOURCE, TYPICAL, UNITS, gpu_node, gpu_pod
 from plugins.fragmentation.scalar import Machine, Task, least_growth
+from plugins.pairwise import rejections
 from scheduler.makers import REFUSED, PodMaker, World
 
 ENABLED = {"multiPoint": {"enabled": [{"name": "DeviceFragmentation"}]}}
@@ -47,11 +48,8 @@ def free(cluster: Cluster) -> list[list[int]]:
 def verdicts(stage: Scene, units: int) -> dict[str, str]:
     """By node, why a pod that asks for so much is rejected; its profile's other plugins have no say."""
     plugin = DeviceFragmentation(DeviceFragmentationArgs(), stage.handle())
-    asked, state, rows = gpu_pod("asked", units).build(), CycleState(), np.arange(stage.cluster.size)
-    rejected = rows[~plugin.filter(state, asked, stage.cluster, rows)]
-    found = plugin.explain(state, asked, stage.cluster, rejected)
-    assert sorted(row for _, some in found for row in some) == sorted(rejected)
-    return {str(stage.cluster.names[row]): f"{status.code.name}: {status.message}" for status, some in found for row in some}
+    found = rejections(plugin, CycleState(), stage.cluster, gpu_pod("asked", units).build())
+    return {name: f"{status.code.name}: {status.message}" for name, status in found.items()}
 
 
 # --- where a pod may go ---------------------------------------------------------------------------------------------------------------

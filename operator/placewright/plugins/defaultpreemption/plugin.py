@@ -34,9 +34,6 @@ from placewright.framework.status import SUCCESS, Status, error, unresolvable, u
 from placewright.plugins.defaultpreemption.candidates import Candidate, pick
 from placewright.plugins.defaultpreemption.dryrun import CandidateSearch, DryRun
 
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
-
 
 class DefaultPreemptionArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Candidate nodes to collect before choosing: a percentage of the nodes where preemption may help, and a minimum."""
@@ -48,7 +45,7 @@ class DefaultPreemptionArgs(msgspec.Struct, frozen=True, rename="camel", forbid_
         """Return how many candidates to collect if preemption may help on this many nodes."""
         return min(nodes, max(nodes * self.min_candidate_nodes_percentage // 100, self.min_candidate_nodes_absolute))
 
-    def validate(self) -> list[Problem]:
+    def validate(self) -> list[tuple[str, str, str]]:
         """Refuse 0 for both, which would try no node at all."""
         if self.min_candidate_nodes_percentage == self.min_candidate_nodes_absolute == 0:
             return [("minCandidateNodesPercentage", "0, with minCandidateNodesAbsolute 0", "one of the two above 0")]

@@ -125,31 +125,36 @@ class CandidateDevice(NamedTuple):
     error: DemandError | None = None
 
 
+class SearchTask(NamedTuple):
+    """Some claims, and one node whose devices may serve them.
+
+    Attributes:
+        outlook: devices that the node reaches.
+        usage: use of all devices.
+        claims: claims to serve.
+        effort: step budget of the whole decision.
+    """
+
+    outlook: ReachableDevices
+    usage: Usage
+    claims: Sequence[ClaimDemand]
+    effort: StepBudget
+
+
 class DeviceSearch:
     """The search for devices for some claims on one node."""
 
-    def __init__(
-        self,
-        outlook: ReachableDevices,
-        usage: Usage,
-        claims: Sequence[ClaimDemand],
-        new_share_id: Callable[[], str],
-        steps: int,
-        effort: StepBudget,
-    ) -> None:
-        """Prepare a search of at most `steps` steps. `effort` is the step budget of the whole decision."""
-        self.picks: list[list[Pick]] = [[] for _ in claims]
+    def __init__(self, task: SearchTask, new_share_id: Callable[[], str], steps: int) -> None:
+        """Prepare a search of at most `steps` steps."""
+        self._outlook, self._usage, self._claims, self._effort = task
+        self.picks: list[list[Pick]] = [[] for _ in self._claims]
         self.steps = 0
-        self._outlook = outlook
-        self._usage = usage
-        self._claims = claims
         self._new_share_id = new_share_id
         self._limit = steps
-        self._effort = effort
         self._candidates: dict[DeviceDemand, list[CandidateDevice]] = {}
-        self._constraints = [constraints_of(each.claim.spec.devices.constraints) for each in claims]
+        self._constraints = [constraints_of(each.claim.spec.devices.constraints) for each in self._claims]
         self._try_steps = [TRY + CONSTRAIN * len(each) for each in self._constraints]
-        self._counters = Counters(usage, effort)
+        self._counters = Counters(self._usage, self._effort)
         #: Claims that have chosen each device for exclusive use.
         self._owners: dict[DeviceId, list[int]] = {}
         self._taking: dict[DeviceId, dict[str, int]] = {}

@@ -25,7 +25,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.framework.interface import BoolColumn, IntColumn
 from placewright.framework.status import SUCCESS, Status, error, unresolvable
-from placewright.plugins.dynamicresources.allocator import MOST_STEPS, DeviceSearch, GaveUp, Pick
+from placewright.plugins.dynamicresources.allocator import MOST_STEPS, DeviceSearch, GaveUp, Pick, SearchTask
 from placewright.plugins.dynamicresources.claims import SPECIAL_NAME
 from placewright.plugins.dynamicresources.demands import (
     ClaimDemand,
@@ -320,11 +320,8 @@ class ClusterDevices:
     def shortage(self, row: int, claims: Sequence[ResourceClaim]) -> Mapping[str, int] | None:
         """Return by class how many more devices the row's node needs for these claims; None if something else is lacking."""
         self._count_steps(claims)
-        inventory, left = self.inventory, MOST_STEPS_TO_TELL - self._spent
         try:
-            outlook = self._outlook(row)
-            effort = self._expressions.effort
-            shortage = DeviceShortage(outlook, inventory.usage, self._demands(claims), inventory.pools(), left, effort)
+            shortage = DeviceShortage(self._task(row, claims), self.inventory.pools(), MOST_STEPS_TO_TELL - self._spent)
             found = shortage.by_class()
         except (DemandError, OutOfSteps):
             return None
@@ -348,14 +345,15 @@ class ClusterDevices:
         """Find the first way in which the row's node serves all these claims. Raise `KeyError` for a row without a node."""
         self._count_steps(claims)
         try:
-            outlook, demands = self._outlook(row), self._demands(claims)
-            steps = min(MOST_STEPS, self._steps_in_all() - self._spent)
-            search = DeviceSearch(outlook, self.inventory.usage, demands, self._new_share_id, steps, self._expressions.effort)
-            return self._result(row, demands, search, outlook)
+            task, steps = self._task(row, claims), min(MOST_STEPS, self._steps_in_all() - self._spent)
+            return self._result(row, task, DeviceSearch(task, self._new_share_id, steps))
         except DemandError as wrong:
             return Refusal(str(wrong), error=True, ends_attempt=isinstance(wrong, SelectorFailed))
         except OutOfSteps as ended:
             return Refusal(str(ended), error=True, unfinished=True)
+
+    def _task(self, row: int, claims: Sequence[ResourceClaim]) -> SearchTask:
+        return SearchTask(self._outlook(row), self.inventory.usage, self._demands(claims), self._expressions.effort)
 
     def _outlook(self, row: int) -> ReachableDevices:
         """Return the devices in reach of a row's node. Raise `OutOfSteps`, or `KeyError` for a row without a node."""
@@ -365,7 +363,7 @@ class ClusterDevices:
     def _steps_in_all(self) -> int:
         return max(MOST_STEPS_IN_ALL, _STEPS_A_ROW * self._cluster.node_count)
 
-    def _result(self, row: int, demands: Sequence[ClaimDemand], search: DeviceSearch, outlook: ReachableDevices) -> Allocated | Refusal:
+    def _result(self, row: int, task: SearchTask, search: DeviceSearch) -> Allocated | Refusal:
         try:
             found = search.run()
         except GaveUp:
@@ -373,9 +371,9 @@ class ClusterDevices:
         finally:
             self._spent += search.steps
         if not found:
-            return Refusal(_why_not(outlook))
+            return Refusal(_why_not(task.outlook))
         node = str(self._cluster.names[row])
-        return Allocated(tuple(allocation_of(claim, picks, node) for claim, picks in zip(demands, search.picks, strict=True)))
+        return Allocated(tuple(allocation_of(claim, picks, node) for claim, picks in zip(task.claims, search.picks, strict=True)))
 
     def _gave_up(self, steps: int) -> Refusal:
         """Refuse this row only, until the rows together have taken too many steps."""

@@ -6,14 +6,12 @@ with a constraint that equal devices break, there is no answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from placewright.plugins.dynamicresources.allocator import DeviceSearch, GaveUp
-from placewright.plugins.dynamicresources.demands import ClaimDemand, DeviceDemand
-from placewright.plugins.dynamicresources.effort import StepBudget
-from placewright.plugins.dynamicresources.inventory import Usage
+from placewright.plugins.dynamicresources.allocator import DeviceSearch, GaveUp, SearchTask
+from placewright.plugins.dynamicresources.demands import DeviceDemand
 from placewright.plugins.dynamicresources.pools import DeviceId, Pool, PoolDevice, ReachableDevices
 
 #: The common part of demands for equal devices: their class, and the selectors within it.
@@ -29,18 +27,13 @@ class DeviceShortage:
         steps: number of steps taken.
     """
 
-    def __init__(
-        self, outlook: ReachableDevices, usage: Usage, claims: Sequence[ClaimDemand], pools: Iterable[Pool], steps: int, effort: StepBudget
-    ) -> None:
+    def __init__(self, task: SearchTask, pools: Iterable[Pool], steps: int) -> None:
         """Prepare. `pools` are all pools, for devices that the node lacks. All searches together take at most `steps`."""
-        self.steps = 0
-        self._limit = steps
-        self._effort = effort
-        self._outlook = outlook
-        self._usage = usage
-        self._claims = claims
+        self.steps = self._searches = 0
+        self._task = task
+        self._outlook, self._usage, self._claims, self._effort = task
         self._pools = pools
-        self._searches = 0
+        self._limit = steps
 
     def by_class(self) -> Mapping[str, int] | None:
         """Return by class how many more devices suffice, while one less would not; None if that cannot be told.
@@ -78,7 +71,7 @@ class DeviceShortage:
             return False
         added = [_another(*models[like], f"{place}-{number}") for place, like in enumerate(more) for number in range(more[like])]
         outlook = ReachableDevices((*self._outlook.offers, *added), self._outlook.unusable)
-        search = DeviceSearch(outlook, self._usage, self._claims, _nobody_s_share, self._limit - self.steps, self._effort)
+        search = DeviceSearch(self._task._replace(outlook=outlook), _nobody_s_share, self._limit - self.steps)
         try:
             return search.run()
         except GaveUp:

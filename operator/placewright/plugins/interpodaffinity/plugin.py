@@ -82,13 +82,6 @@ class _Rules:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pulls:
-    """The sum of all scoring terms: points of the domains of each label, at least one."""
-
-    fields: tuple[DomainPoints, ...]
-
-
 class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin, PreparingPlugin):
     """Attracts and repels pods by the labels of other pods."""
 
@@ -218,13 +211,13 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
                 fields[key] = field
         if not fields:
             return SKIP
-        state.write(f"{NAME}/pulls", _Pulls(tuple(fields.values())))
+        state.write(f"{NAME}/pulls", tuple(fields.values()))
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """Return the sum of the points of the node's domains, which may be negative."""
-        first, *more = state.read(f"{NAME}/pulls", _Pulls).fields
-        total = first.of(rows)
+        first, *more = state.read(f"{NAME}/pulls", tuple)
+        total: IntColumn = first.of(rows)
         for field in more:
             total = total + field.of(rows)
         return total
