@@ -177,7 +177,7 @@ class DeviceTallies:
 
     def _counted(self, pool: PoolId) -> dict[str, _Amounts]:
         slices = latest(self._tables.slices.where(str(pool)))
-        counters = _CountersLeft(slices, lambda name: self._usage.of(DeviceId(*pool, name)).any)
+        counters = _CountersLeft(slices, lambda name: self._usage.in_use(DeviceId(*pool, name)))
         found: dict[str, _Amounts] = {}
         names = set()
         for device, node in devices_at(slices):
@@ -201,7 +201,7 @@ class DeviceTallies:
                 share[0] += has // NANO
                 share[1] += -(-used // NANO)
                 used_up = used_up or 0 < has <= used
-        if not self._usage.of(id_).any:
+        if not self._usage.in_use(id_):
             used_up = used_up or not counters.suffice_for(device)
         whole[1] += self._usage.of(id_).owners > 0 or used_up
 

@@ -65,7 +65,7 @@ class Counters:
             self._effort.spend(DRAW * (len(pool.counters) + len(pool.offers)))
             left = self._left[pool.id] = dict(pool.counters)
             for offer in pool.offers.values():
-                if offer.counters and self._usage.of(offer.id).any:
+                if offer.counters and self._usage.in_use(offer.id):
                     self._draw(left, offer, 1)
         return left
 

@@ -6,7 +6,6 @@ a search that would try every order of equal devices.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -24,29 +23,37 @@ _MOST_VALUES: Final = 64
 
 
 @dataclass(slots=True)
-class AttributeConstraint(ABC):
+class AttributeConstraint:
     """A condition on an attribute of the added devices. The last device is taken back first, as with a stack.
+
+    All devices have the attribute. They have one value in common or, if `distinct`, each has values of its own. kube-scheduler compares
+    with the last device of each request only. Here a new device is compared with all, as the API describes it.
 
     Adding more devices never makes a broken constraint whole, so a search may turn back at the first refusal.
     """
 
     requests: frozenset[str]
     attribute: str
-    #: The result of `after` for each device.
+    distinct: bool
+    #: Values after each device: the values that all devices have in common, or if `distinct` the values of all together.
     _values: list[frozenset[Hashable]] = field(default_factory=list)
-
-    @abstractmethod
-    def after(self, values: frozenset[Hashable], before: frozenset[Hashable] | None) -> frozenset[Hashable]:
-        """Return what to remember with a device of these values added; empty if it breaks the constraint. None before the first device."""
 
     def add(self, offer: PoolDevice, names: frozenset[str]) -> bool:
         """Add a device for the request of these names. Return False, and add nothing, if that breaks the constraint."""
         if self.requests and not self.requests & names:
             return True
-        now = self.after(values_of(offer, self.attribute), self._values[-1] if self._values else None)
-        if now:
-            self._values.append(now)
-        return bool(now)
+        values = values_of(offer, self.attribute)
+        if self._values and values:
+            before = self._values[-1]
+            if not self.distinct:
+                values &= before
+            elif before.isdisjoint(values):
+                values |= before
+            else:
+                values = frozenset()
+        if values:
+            self._values.append(values)
+        return bool(values)
 
     def take_back(self, names: frozenset[str]) -> None:
         """Undo the last `add` for the request of these names that returned True."""
@@ -54,35 +61,10 @@ class AttributeConstraint(ABC):
             self._values.pop()
 
 
-class MatchAttribute(AttributeConstraint):
-    """All devices have this attribute, and one value in common."""
-
-    def after(self, values: frozenset[Hashable], before: frozenset[Hashable] | None) -> frozenset[Hashable]:
-        """Return the values that all devices have in common."""
-        return values if before is None else values & before
-
-
-class DistinctAttribute(AttributeConstraint):
-    """All devices have this attribute, each with values of its own.
-
-    kube-scheduler compares with the last device of each request only. Here the new device is compared with all, as the API describes it.
-    """
-
-    def after(self, values: frozenset[Hashable], before: frozenset[Hashable] | None) -> frozenset[Hashable]:
-        """Return the values of all devices together."""
-        if before is None:
-            return values
-        return values | before if values and before.isdisjoint(values) else frozenset()
-
-
 def constraints_of(specs: Sequence[DeviceConstraint] | None) -> list[AttributeConstraint]:
     """Create the constraints of these specs, without devices. Each spec is of a known kind."""
-    return [
-        DistinctAttribute(frozenset(spec.requests or ()), spec.distinct_attribute or "")
-        if spec.match_attribute is None
-        else MatchAttribute(frozenset(spec.requests or ()), spec.match_attribute)
-        for spec in specs or ()
-    ]
+    named = ((spec, spec.match_attribute or spec.distinct_attribute or "") for spec in specs or ())
+    return [AttributeConstraint(frozenset(spec.requests or ()), name, spec.match_attribute is None) for spec, name in named]
 
 
 def values_of(offer: PoolDevice, name: str) -> frozenset[Hashable]:

@@ -37,11 +37,6 @@ class Use:
     shares: int = 0
     taken: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def any(self) -> bool:
-        """Whether a claim has the device, or a share of it."""
-        return self.owners > 0 or self.shares > 0
-
 
 _UNUSED: Final = Use()
 
@@ -56,6 +51,10 @@ class Usage:
     def of(self, device: DeviceId) -> Use:
         """Return the use of a device; not to be written."""
         return self._uses.get(device, _UNUSED)
+
+    def in_use(self, device: DeviceId) -> bool:
+        """Return whether a claim has this device, or a share of it."""
+        return device in self._uses
 
     def prevents(self, offer: PoolDevice) -> bool:
         """Return whether no further claim may have this device: a claim has it exclusively, or it was shared and no longer is."""

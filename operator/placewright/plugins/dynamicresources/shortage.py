@@ -61,7 +61,7 @@ class DeviceShortage:
     def _model(self, demand: DeviceDemand) -> _Model | None:
         """Choose a device to copy."""
         near = [(pool, offer) for pool, offer in self._outlook.offers if self._could_be(demand, offer)]
-        free = next((each for each in near if not self._usage.of(each[1].id).any), None)
+        free = next((each for each in near if not self._usage.in_use(each[1].id)), None)
         far = ((pool, offer) for pool in self._pools if pool.usable for offer in pool.offers.values() if self._could_be(demand, offer))
         return free or next(iter(near), None) or next(far, None)
 
