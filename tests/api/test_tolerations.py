@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from placewright.api.objects import Taint, Toleration
 from placewright.api.tolerations import (
     HARD_EFFECTS,
+    TolerationSet,
     first_untolerated,
     integer,
-    intolerable_preferences,
     tolerated,
     tolerates,
 )
@@ -56,9 +56,9 @@ def test_soft_taints_are_covered_only_by_tolerations_of_soft_or_any_effect() -> 
     hard = Toleration(key="a", operator="Exists", effect="NoSchedule")
     anyway = Toleration(key="a", operator="Exists")
     soft = Toleration(key="b", operator="Exists", effect="PreferNoSchedule")
-    assert intolerable_preferences(taints, (hard,)) == 2
-    assert intolerable_preferences(taints, (anyway,)) == 1
-    assert intolerable_preferences(taints, (anyway, soft)) == 0
+    assert TolerationSet((hard,)).intolerable_preferences(taints) == 2
+    assert TolerationSet((anyway,)).intolerable_preferences(taints) == 1
+    assert TolerationSet((anyway, soft)).intolerable_preferences(taints) == 0
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_gt_and_lt_compare_whole_numbers_and_nothing_else(operator: str, says: s
 def test_a_comparison_that_holds_counts_for_hard_and_for_soft_taints() -> None:
     taints = (Taint(key="k", value="7", effect="NoSchedule"), Taint(key="k", value="7", effect="PreferNoSchedule"))
     above, below = (Toleration(key="k", operator=operator, value="5") for operator in ("Gt", "Lt"))
-    assert (first_untolerated(taints, (above,)), intolerable_preferences(taints, (above,))) == (None, 0)
-    assert (first_untolerated(taints, (below,)), intolerable_preferences(taints, (below,))) == (taints[0], 1)
+    assert (first_untolerated(taints, (above,)), TolerationSet((above,)).intolerable_preferences(taints)) == (None, 0)
+    assert (first_untolerated(taints, (below,)), TolerationSet((below,)).intolerable_preferences(taints)) == (taints[0], 1)
 
 
 # --- the rules written out again ---------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_whatever_repels_and_whatever_is_tolerated_the_rules_decide(taints: list
     assert [taint for taint in taints if not tolerated(taint, tolerations)] == repelled
     hard = [taint for taint in repelled if taint.effect != "PreferNoSchedule"]
     assert first_untolerated(taints, tolerations) == (hard[0] if hard else None)
-    assert intolerable_preferences(taints, tolerations) == len(repelled) - len(hard)
+    assert TolerationSet(tolerations).intolerable_preferences(taints) == len(repelled) - len(hard)
     assert all(tolerates(each, taint) is covers(each, taint) for each in tolerations for taint in taints)
 
 
@@ -138,13 +138,13 @@ def test_no_execute_and_no_schedule_keep_pods_off_and_other_effects_do_not() -> 
     assert frozenset({"NoSchedule", "NoExecute"}) == HARD_EFFECTS
     for effect in ("", "PreferNoSchedule", "Evict"):
         assert first_untolerated((Taint(key="k", effect=effect),), ()) is None
-    assert intolerable_preferences((Taint(key="k", effect=""), Taint(key="k", effect="Evict")), ()) == 0
+    assert TolerationSet(()).intolerable_preferences((Taint(key="k", effect=""), Taint(key="k", effect="Evict"))) == 0
 
 
 def test_the_same_soft_taint_twice_is_two() -> None:
     soft = Taint(key="k", effect="PreferNoSchedule")
-    assert intolerable_preferences((soft, soft), ()) == 2
-    assert intolerable_preferences((soft, soft), (Toleration(operator="Exists", effect="NoExecute"),)) == 2
+    assert TolerationSet(()).intolerable_preferences((soft, soft)) == 2
+    assert TolerationSet((Toleration(operator="Exists", effect="NoExecute"),)).intolerable_preferences((soft, soft)) == 2
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from placewright.api.devices import AllocationResult, DeviceClass, ResourceClaim
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster, PodOnNode
-from placewright.cluster.observedcluster import ObservedCluster
 from placewright.testing.nodes import OFFERS, NodeMaker
 from placewright.testing.pods import PodMaker
 
@@ -86,7 +85,7 @@ def device_class(name: str, *, serves: str | None = None, created: str = "") -> 
 class Mirror:
     """A listener that keeps a second cluster by what it hears alone."""
 
-    of: ObservedCluster
+    of: Cluster
     kept: Cluster = field(default_factory=Cluster)
     heard: list[tuple[str, str]] = field(default_factory=list)
 

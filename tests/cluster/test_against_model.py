@@ -11,7 +11,6 @@ from cluster.makers import NODES, Mirror, placed
 from cluster.model import ACTS, UIDS, VARIANTS, WHERE, Model, any_pod, view_of
 from placewright.api.podgroups import Form, GroupRef
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.observedcluster import ObservedCluster
 from randomcases import cases
 
 TRAIN = GroupRef(Form.COSCHEDULING, "default", "train")
@@ -101,7 +100,7 @@ def _try(cluster: Cluster, model: Model, trials: list[list[tuple[str, int, Any]]
 @settings(max_examples=cases(50))
 @given(ACTS)
 def test_who_hears_of_every_change_can_keep_the_same_columns(acts: list[Any]) -> None:
-    cluster, model = ObservedCluster(), Model()
+    cluster, model = Cluster(), Model()
     mirror = Mirror(cluster)
     cluster.report_to(mirror)
     for act in acts:

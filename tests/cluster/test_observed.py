@@ -8,14 +8,13 @@ import pytest
 
 from cluster.makers import NODES, Mirror, a_node, a_pod, filled
 from placewright.api.objects import NodeName
-from placewright.cluster.cluster import AssumeError
-from placewright.cluster.observedcluster import ObservedCluster
+from placewright.cluster.cluster import AssumeError, Cluster
 
 A, B, _ = NODES
 
 
-def observed(*nodes: str) -> tuple[ObservedCluster, Mirror]:
-    found = filled(ObservedCluster(), *nodes or ("a", "b"))
+def observed(*nodes: str) -> tuple[Cluster, Mirror]:
+    found = filled(Cluster(), *nodes or ("a", "b"))
     mirror = Mirror(found)
     found.report_to(mirror)
     for each in found.nodes():
@@ -108,7 +107,7 @@ def test_trials_annotations_and_words_to_leave_change_no_column_and_are_not_told
 
 
 def test_a_change_is_told_after_it_was_made() -> None:
-    found, seen = ObservedCluster(), list[tuple[str, int, int]]()
+    found, seen = Cluster(), list[tuple[str, int, int]]()
 
     class Looking(Mirror):
         """Looks at the cluster whenever it hears something."""
@@ -137,7 +136,7 @@ def test_a_change_is_told_after_it_was_made() -> None:
 
 
 def test_without_a_listener_it_is_a_cluster_like_any_other() -> None:
-    found = filled(ObservedCluster(), "a")
+    found = filled(Cluster(), "a")
     assert found._listener is None
     found.assume(a_pod("p").build(), A)
     found.set_pod(a_pod("p").requests(cpu="1").on("a").build())

@@ -18,7 +18,7 @@ from placewright.api.selectors import (
     node_selector_problems,
     parse_int64,
 )
-from placewright.api.tolerations import first_untolerated, intolerable_preferences, tolerates
+from placewright.api.tolerations import TolerationSet, first_untolerated, tolerates
 
 _KEYS = ("app", "example.com/tier", "zone", "-bad", "a/b/c", "", "x" * 64, "\x1b[2J", "caf\u00e9")
 _VALUES = ("web", "", "5", "-3", "+7", "007", "99999999999999999999", "bad value", "y" * 64, "-", "\u0665", "1e3")
@@ -190,4 +190,4 @@ def test_tolerations_cover_what_their_documentation_says(taints: tuple[Taint, ..
     bare = [taint for taint in taints if not any(covers(one, taint) for one in tolerations)]
     hard = [taint for taint in bare if taint.effect in ("NoSchedule", "NoExecute")]
     assert first_untolerated(taints, tolerations) == (hard[0] if hard else None)
-    assert intolerable_preferences(taints, tolerations) == sum(taint.effect == "PreferNoSchedule" for taint in bare)
+    assert TolerationSet(tolerations).intolerable_preferences(taints) == sum(taint.effect == "PreferNoSchedule" for taint in bare)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from placewright.api.decode import DECODE_ERRORS
+
+T = TypeVar("T")
 
 #: Annotation of every pod that Placewright bound. The Binding carries it, so that pod and decision are one write. JSON: `Decision`.
 DECISION: Final = "placewright.dev/decision"
@@ -46,13 +48,7 @@ def read_decision(annotations: dict[str, str] | None) -> Decision | None:
     Returns:
         The decision; None when there is none, or it cannot be read.
     """
-    text = (annotations or {}).get(DECISION)
-    if text is None:
-        return None
-    try:
-        return msgspec.json.decode(text, type=Decision)
-    except (*DECODE_ERRORS, UnicodeEncodeError):
-        return None
+    return _read((annotations or {}).get(DECISION), Decision)
 
 
 def write_devices(resource: str, devices: Sequence[int]) -> str:
@@ -67,9 +63,14 @@ def read_devices(annotations: Mapping[str, str] | None, resource: str) -> tuple[
         Indices on the node; None when the annotations do not tell.
     """
     text = (annotations or {}).get(DEVICES)
-    if text is None or len(text) > _LONGEST_DEVICES:
+    if text is not None and len(text) > _LONGEST_DEVICES:
         return None
+    devices = _read(text, dict[str, tuple[int, ...]])
+    return None if devices is None else devices.get(resource)
+
+
+def _read(text: str | None, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(text, type=dict[str, tuple[int, ...]]).get(resource)
+        return None if text is None else msgspec.json.decode(text, type=kind)
     except (*DECODE_ERRORS, UnicodeEncodeError):
         return None

@@ -104,12 +104,4 @@ def _written(body: Mapping[str, Any], kind: type[T]) -> bytes:
 @cache
 def _keeps_text(kind: Hashable) -> bool:
     """Return whether a kind keeps a part of its JSON as text, such as the configuration of devices."""
-    return _has_raw(msgspec.inspect.type_info(kind))
-
-
-def _has_raw(info: Any) -> bool:
-    if isinstance(info, msgspec.inspect.RawType):
-        return True
-    parts = [field.type for field in getattr(info, "fields", ())] + [*getattr(info, "types", ()), *getattr(info, "item_types", ())]
-    parts += [part for name in ("item_type", "value_type") if (part := getattr(info, name, None)) is not None]
-    return any(map(_has_raw, parts))
+    return "RawType(" in repr(msgspec.inspect.type_info(kind))

@@ -147,7 +147,8 @@ def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
     reports = {report.name: report for reports in (status.container_statuses, status.init_container_statuses) for report in reports or ()}
     wishes_count = not _is_infeasible(status)
     containers = tuple([_container_in_effect(one, reports.get(one.name), wishes_count) for one in spec.containers or ()])
-    init = tuple([_init_container_in_effect(one, reports.get(one.name), wishes_count) for one in spec.init_containers or ()])
+    sidecars = {one.name: reports.get(one.name) for one in spec.init_containers or () if one.restart_policy == "Always"}
+    init = tuple([_container_in_effect(one, sidecars.get(one.name), wishes_count) for one in spec.init_containers or ()])
     resources = _pod_level_in_effect(spec.resources, status, wishes_count)
     if containers == (spec.containers or ()) and init == (spec.init_containers or ()) and resources is spec.resources:
         return spec
@@ -179,10 +180,6 @@ def _container_in_effect(container: Container, report: ContainerStatus | None, w
         return container
     requests = _most(*((wished,) if wishes_count else ()), runs_with, allocated)
     return msgspec.structs.replace(container, resources=ResourceRequirements(requests=requests))
-
-
-def _init_container_in_effect(container: Container, report: ContainerStatus | None, wishes_count: bool) -> Container:
-    return _container_in_effect(container, report, wishes_count) if container.restart_policy == "Always" else container
 
 
 def _pod_level_in_effect(resources: ResourceRequirements | None, status: PodStatus, wishes_count: bool) -> ResourceRequirements | None:

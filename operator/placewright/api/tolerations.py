@@ -139,8 +139,3 @@ def first_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]
         The taint; None when all are covered.
     """
     return TolerationSet(tolerations).first_untolerated(taints)
-
-
-def intolerable_preferences(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
-    """Count the PreferNoSchedule taints that no toleration covers: the raw score of TaintToleration."""
-    return TolerationSet(tolerations).intolerable_preferences(taints)

@@ -21,6 +21,7 @@ from placewright.api.objects import Node, NodeName, PodKey
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
 from placewright.api.requests import canonical
+from placewright.cluster.clusterlistener import ClusterListener
 from placewright.cluster.dryrun import DryRunCluster, net_of
 from placewright.cluster.hostports import HostPorts
 from placewright.cluster.journal import Journal
@@ -98,6 +99,7 @@ class Cluster(NodeRows):
         #: Uids of pods that preemption told to leave, until the API server shows them as being deleted.
         self._told_to_leave: set[str] = set()
         self._dry_runs: list[DryRunCluster] = []
+        self._listener: ClusterListener | None = None
 
     # --- reading ---------------------------------------------------------------------------------------------------------
 
@@ -209,6 +211,10 @@ class Cluster(NodeRows):
             self.extensions[key] = factory()
         return cast("T", self.extensions[key])
 
+    def report_to(self, listener: ClusterListener | None) -> None:
+        """Call `listener` after each change from now on, and no other; None calls none."""
+        self._listener = listener
+
     # --- nodes -----------------------------------------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> Node | None:
@@ -232,6 +238,8 @@ class Cluster(NodeRows):
                 self._count(pod, row, 1)
             self.pod_followers.tell(PodFollower.row_appears, row, self.pods_on(name))
         self.node_journal.append(row)
+        if self._listener is not None:
+            self._listener.node_set(node)
         return old
 
     def remove_node(self, name: NodeName) -> Node | None:
@@ -244,6 +252,8 @@ class Cluster(NodeRows):
             The node; None when it was unknown.
         """
         row = self._row_of.pop(name, None)
+        if self._listener is not None:
+            self._listener.node_removed(name)
         if row is None:
             return None
         for pod in self.pods_on(name):
@@ -417,6 +427,8 @@ class Cluster(NodeRows):
             self.pod_journal.append(row)
         if self.pod_followers.known:
             self.pod_followers.tell(PodFollower.pod_enters, pod, row)
+        if self._listener is not None:
+            self._listener.pod_stands(pod, node)
 
     def _leave(self, placement: PodOnNode) -> None:
         pod, node, assumed = placement
@@ -435,6 +447,8 @@ class Cluster(NodeRows):
             self.pod_journal.append(row)
         if self.pod_followers.known:
             self.pod_followers.tell(PodFollower.pod_leaves, pod, row)
+        if self._listener is not None:
+            self._listener.pod_left(pod.uid)
 
     def _recount(self, known: PodOnNode, pod: PodInfo) -> None:
         """Replace the counts of a pod on its row by those of its new version."""
@@ -444,6 +458,8 @@ class Cluster(NodeRows):
             self._count(pod, row, 1)
             self.pod_journal.append(row)
         self.pod_followers.tell(PodFollower.pod_changes, known.pod, pod, row)
+        if self._listener is not None:
+            self._listener.pod_stands(pod, known.node)
 
     def _replace(self, known: PodOnNode, pod: PodInfo) -> None:
         """Keep a pod's new version; columns are not touched."""

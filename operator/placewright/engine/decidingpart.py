@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.observedcluster import ObservedCluster
 from placewright.engine.children import Children, every, while_leading
 from placewright.engine.companions import Listeners, ReplicaInfo
 from placewright.engine.decisionmarks import MarkKeeper
@@ -117,11 +116,10 @@ class DecidingPart:
         client, events, status, leads = writing.client, writing.events, writing.status, takeover.may_write
         self._writing, self._reading = writing, reading
         self.replica, self.now = info.replica.identity, SteadyClock()
-        observed = ObservedCluster()
-        self.cluster: Cluster = observed
+        self.cluster = Cluster()
         self.column_budget = ColumnBudget(column_bytes())
         PLUGIN_BYTES.limit = plugin_bytes()
-        self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
+        self.shadows = Shadows(self.cluster, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
         self.plugin_watch = PluginWatch(untouched=options.check_plugins)
         observers = Observers((*heard.attempts, self.plugin_watch), (self.shadows.decided,), heard.groups, (self.shadows,))
         self.queue = SchedulingQueue(

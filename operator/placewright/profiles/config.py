@@ -198,11 +198,8 @@ def configured_profiles(config: KubeSchedulerConfiguration) -> Iterator[Scheduli
 
 def _backoff(config: KubeSchedulerConfiguration) -> Backoff:
     initial, maximum = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
-    default = Backoff()
-    return Backoff(
-        initial_seconds=default.initial_seconds if initial is None else initial,
-        max_seconds=default.max_seconds if maximum is None else maximum,
-    )
+    stated = {"initial_seconds": initial, "max_seconds": maximum}
+    return Backoff(**{name: seconds for name, seconds in stated.items() if seconds is not None})
 
 
 def placing(profiles: Sequence[SchedulingProfile]) -> list[SchedulingProfile]:

@@ -110,18 +110,13 @@ class LiveProfiles(Generic[R]):
         on_swap: Callable[[Swap[R]], None] = lambda _swap: None,
         on_shadows: Callable[[Mapping[str, Active[R]]], None] = lambda _shadows: None,
     ) -> None:
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._build = build
         self._on_swap = on_swap
         self._on_shadows = on_shadows
         self._entries: dict[str, _Entry[R]] = {}
         self._active: Mapping[str, Active[R]] = MappingProxyType({})
         self._shadows: Mapping[str, Active[R]] = MappingProxyType({})
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The plugins that exist here."""
-        return self._catalogue
 
     @property
     def active(self) -> Mapping[str, Active[R]]:
@@ -199,7 +194,7 @@ class LiveProfiles(Generic[R]):
         if held := held_because(profile):
             return replace(entry, reason=Reason.PLUGIN_HANGING, complaint=held, good=None, active=None)
         try:
-            resolved = resolve(profile, self._catalogue)
+            resolved = resolve(profile, self.catalogue)
             _refuse_another_place(resolved, fresh.good)
         except ProfileError as error:
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint="; ".join(str(error).splitlines()))

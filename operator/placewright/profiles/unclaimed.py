@@ -15,6 +15,7 @@ from typing import Final
 
 from placewright.api.annotations import DECISION
 from placewright.api.objects import Condition, Pod
+from placewright.api.podstart import MIRROR
 from placewright.profiles.problem import closest_name
 
 #: Reason of the event on the pods.
@@ -28,7 +29,6 @@ OTHER_SCHEDULERS: Final = frozenset(
 )  # fmt: skip
 _POD_SCHEDULED: Final = "PodScheduled"
 _GATED: Final = "SchedulingGated"
-_MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 class Why(enum.StrEnum):
@@ -116,7 +116,7 @@ def placed_by_others(pod: Pod) -> bool:
         True when another scheduler placed it.
     """
     noted = pod.metadata.annotations or {}
-    return bool(pod.spec.node_name) and DECISION not in noted and _MIRROR not in noted
+    return bool(pod.spec.node_name) and DECISION not in noted and MIRROR not in noted
 
 
 def looked_at_by_others(conditions: Iterable[Condition] | None) -> bool:

@@ -10,8 +10,8 @@ from typing import Final
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import ShadowStatus
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
-from placewright.cluster.observedcluster import ObservedCluster
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.eventhandlers import ClusterEventObserver
@@ -38,7 +38,7 @@ class Shadows(ClusterEventObserver):
 
     def __init__(
         self,
-        live: ObservedCluster,
+        live: Cluster,
         build: Build,
         clock: Clock,
         now: Callable[[], datetime],

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
-from placewright.cluster.observedcluster import ObservedCluster
 from placewright.framework.interface import Extender, Plugin
 from placewright.framework.runtime.calllimit import CALL_SECONDS, limited_calls
 from placewright.framework.runtime.evaluation import Evaluator
@@ -129,7 +129,7 @@ class World:
         for each in plugins:
             require_plugin(each)
         self.time = VirtualTime()
-        self.cluster = ObservedCluster()
+        self.cluster = Cluster()
         self._call_seconds = call_seconds if plugins else None
         self._watches = watches
         self._plugins = plugins

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,7 +57,6 @@ def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
     try:
         read = [_read(document, catalogue, findings) for document in _documents(parse_documents(text))]
         profiles = _with_object_names(profile for some, _ in read for profile in some)
-        _refuse_nothing(profiles)
         refuse_repeated_names(profiles)
         for profile in profiles:
             _check(profile, catalogue)
@@ -85,11 +84,6 @@ def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
                 yield from _documents(parse_documents(str(spec["rawConfig"])))
         else:
             yield document
-
-
-def _refuse_nothing(profiles: Sequence[SchedulingProfile]) -> None:
-    if not profiles:
-        raise ProfileError([Problem("", "nothing that says how pods are placed", f"an object of kind {_KINDS}")])
 
 
 def _refuse_endless(document: Any) -> None:
@@ -123,7 +117,7 @@ def _with_scheduler_name(profile: SchedulingProfile, findings: ConversionFinding
 
 
 def _with_object_names(profiles: Iterable[SchedulingProfile]) -> list[SchedulingProfile]:
-    """Turn the names in files, which need not be names of objects, into such names."""
+    """Turn the names in files, which need not be names of objects, into such names; refuse a file without profiles."""
     named: dict[str, SchedulingProfile] = {}
     for profile in profiles:
         wanted = object_name(profile.metadata.name)
@@ -132,6 +126,8 @@ def _with_object_names(profiles: Iterable[SchedulingProfile]) -> list[Scheduling
             name, number = f"{wanted}-{number}", number + 1
         metadata = msgspec.structs.replace(profile.metadata, name=name)
         named[name] = msgspec.structs.replace(profile, metadata=metadata)
+    if not named:
+        raise ProfileError([Problem("", "nothing that says how pods are placed", f"an object of kind {_KINDS}")])
     return list(named.values())
 
 
