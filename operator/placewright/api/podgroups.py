@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final, NamedTuple
 
 from placewright.api.bad_input import shown
-from placewright.api.objects import LONGEST_NAME, Condition, KubeObject, Labels, ObjectMeta, Pod, ResourceList, TenantObject
+from placewright.api.objects import LONGEST_NAME, Condition, KubeObject, Labels, Pod, ResourceList, TenantObject
 from placewright.api.writers import Writer
 
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
@@ -289,9 +289,9 @@ def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
         The group; None when a Workload has no group of that name.
     """
     meta = item.metadata
-    key, mode = _annotated_topology(meta)
+    annotations = meta.annotations or _NOTHING
     plain = PodGroup(
-        ref, meta.uid, topology_key=key, topology_required=mode != PREFERRED,
+        ref, meta.uid, topology_key=annotations.get(TOPOLOGY_KEY, ""), topology_required=annotations.get(TOPOLOGY_MODE) != PREFERRED,
         created=meta.creation_timestamp or "", resource_version=meta.resource_version,
     )  # fmt: skip
     match item:
@@ -306,11 +306,6 @@ def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
             name = ref.name.split("/")[1:2]
             policies = [group.policy for group in spec.pod_groups or () if [group.name] == name]
             return _by_policy(plain, policies[0]) if policies else None
-
-
-def _annotated_topology(meta: ObjectMeta) -> tuple[str, str]:
-    annotations = meta.annotations or _NOTHING
-    return annotations.get(TOPOLOGY_KEY, ""), annotations.get(TOPOLOGY_MODE, REQUIRED)
 
 
 def _by_policy(pod_group: PodGroup, policy: GroupPolicy) -> PodGroup:

@@ -99,20 +99,15 @@ class PodInfo:
         self.node_name = NodeName(spec.node_name)
         self.scheduler_name = spec.scheduler_name
         self.priority = spec.priority or 0
-        self.requests: dict[str, int]
-        self.scoring_cpu: int
-        self.scoring_memory: int
-        self.host_ports: tuple[HostPort, ...]
-        self.volumes: tuple[Volume, ...]
-        if like is not None and _asks_alike(pod, like.pod):
-            self.requests, self.scoring_cpu, self.scoring_memory = like.requests, like.scoring_cpu, like.scoring_memory
-            self.host_ports, self.volumes = like.host_ports, like.volumes
-        else:
+        if like is None or not _asks_alike(pod, like.pod):
             in_effect = spec_in_effect(spec, pod.status) if spec.node_name else spec
             self.requests = pod_requests(in_effect)
             self.scoring_cpu, self.scoring_memory = scoring_requests(in_effect)
             self.host_ports = _host_ports(pod)
             self.volumes = tuple([volume for volume in spec.volumes or () if _comes_from_storage(volume)])
+        else:
+            self.requests, self.scoring_cpu, self.scoring_memory = like.requests, like.scoring_cpu, like.scoring_memory
+            self.host_ports, self.volumes = like.host_ports, like.volumes
         self.pairwise_key = PairwiseKey(
             meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
         )

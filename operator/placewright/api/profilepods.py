@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+import msgspec
+
 from placewright.api.fieldmeanings import ATOMIC, between, means
-from placewright.api.objects import KubeObject, LabelSelector, Requirement
+from placewright.api.objects import KubeObject, LabelSelector
 from placewright.api.profilelimits import MAX_ITEMS
 from placewright.api.selectors import CompiledRequirement
 
@@ -67,11 +69,7 @@ class ProfileLabelSelector(KubeObject, frozen=True):
 
     def as_label_selector(self) -> LabelSelector:
         """Convert to the selector that `api.selectors` compiles."""
-        expressions = (
-            Requirement(key=each.key, operator=each.operator, values=None if each.values is None else tuple(each.values))
-            for each in self.match_expressions or ()
-        )
-        return LabelSelector(match_labels=self.match_labels, match_expressions=tuple(expressions))
+        return msgspec.convert(msgspec.to_builtins(self), LabelSelector)
 
 
 class ProfilePods(KubeObject, frozen=True):

@@ -45,7 +45,11 @@ def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
         return f"{ref.object_in_words}: {item.metadata.excess}"
     if pod_group is None:
         return _missing(pod_groups, ref)
-    return _count_complaint(pod_group) or _timeout_complaint(pod_group) or _topology_complaint(pod_groups, pod_group)
+    return (
+        _below(ref, count_field(ref), pod_group.min_member, 1)
+        or _below(ref, "spec.scheduleTimeoutSeconds", pod_group.timeout_seconds, 0)
+        or _topology_complaint(pod_groups, pod_group)
+    )
 
 
 def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
@@ -98,16 +102,8 @@ def _group_in_workload(ref: GroupRef) -> str:
     return "".join(ref.name.split("/")[1:2])
 
 
-def _count_complaint(pod_group: PodGroup) -> str:
-    if pod_group.min_member >= 1:
-        return ""
-    return f"{pod_group.ref}: {count_field(pod_group.ref)} is {pod_group.min_member}, at least 1 is allowed"
-
-
-def _timeout_complaint(pod_group: PodGroup) -> str:
-    if pod_group.timeout_seconds is None or pod_group.timeout_seconds >= 0:
-        return ""
-    return f"{pod_group.ref}: spec.scheduleTimeoutSeconds is {pod_group.timeout_seconds}, at least 0 is allowed"
+def _below(ref: GroupRef, field: str, value: int | None, least: int) -> str:
+    return "" if value is None or value >= least else f"{ref}: {field} is {value}, at least {least} is allowed"
 
 
 def _topology_complaint(pod_groups: PodGroups, pod_group: PodGroup) -> str:

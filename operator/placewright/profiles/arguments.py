@@ -92,7 +92,8 @@ def read_args(plugin: type[Plugin], raw: Mapping[str, Any]) -> object:
     try:
         args: object = decode_strict(fields, plugin.Args)
         wrong = {problem.path: problem for problem in first_problems(broken_constraints(args))}
-        for triple in islice(_validate(args), MOST_PROBLEMS):
+        validate = getattr(args, "validate", tuple)  # a plugin without a check of its own finds no problems
+        for triple in islice(validate(), MOST_PROBLEMS):
             wrong.setdefault(triple[0], Problem(*triple))
     except ValueError as error:
         wrong = {"": Problem("", in_json(dict(fields)), f"something else: {error}")}
@@ -110,12 +111,6 @@ def _without_type_meta(name: str, raw: Mapping[str, Any]) -> tuple[dict[str, Any
     if isinstance(version, str) and version != CONFIG_API_VERSION and version.startswith(CONFIG_GROUP):
         return fields, Problem("apiVersion", in_json(version), f"{CONFIG_API_VERSION} (placewright convert translates older versions)")
     return fields, None
-
-
-def _validate(args: object) -> Iterable[tuple[str, str, str]]:
-    """Return the problems that the plugin's own check finds, if it has one."""
-    validate = getattr(args, "validate", None)
-    return validate() if validate is not None else ()
 
 
 Schema = dict[str, Any]

@@ -11,6 +11,7 @@ import yaml
 from placewright.api.bad_input import printable
 from placewright.api.profile import KIND, Backoff, Plugins, ProfileSpec, SchedulingProfile
 from placewright.profiles.config import API_VERSION
+from placewright.profiles.effective import plain
 
 Document = dict[str, Any]
 
@@ -53,16 +54,9 @@ def manifest(profile: SchedulingProfile) -> Document:
 def stated_spec(spec: ProfileSpec) -> Document:
     """Write `spec` without the fields that have their default; the schedulerName comes first."""
     document: Document = {"schedulerName": spec.scheduler_name} if spec.scheduler_name else {}
-    for name, value in msgspec.to_builtins(spec).items():
-        if name == "plugins":
-            value = stated_plugins(spec.plugins)  # noqa: PLW2901 - the same field, pruned
-        if name == "backoff" and spec.backoff == Backoff():
-            continue
-        if name == "backoff":
-            value = {key: int(number) if number == int(number) else number for key, number in value.items()}  # noqa: PLW2901
-        if value not in (None, {}, []):
-            document[name] = value
-    return document
+    stated = msgspec.to_builtins(spec) | {"plugins": stated_plugins(spec.plugins)}
+    stated["backoff"] = None if spec.backoff == Backoff() else plain(spec.backoff)
+    return document | {name: value for name, value in stated.items() if value not in (None, {}, [])}
 
 
 def stated_plugins(plugins: Plugins) -> Document:
