@@ -37,7 +37,7 @@ def distinct_weights(number: int) -> dict[str, int]:
 
 @cache
 def _primes() -> tuple[int, ...]:
-    """Primes that may be weights and are above the highest score, ascending."""
+    """Return the primes that may be weights and are above the highest score, ascending."""
     sieve = bytearray([1]) * (MAX_WEIGHT + 1)
     for number in range(2, math.isqrt(MAX_WEIGHT) + 1):
         if sieve[number]:

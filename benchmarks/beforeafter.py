@@ -18,7 +18,7 @@ from benchmarks.checkouts import Checkout, ChildFailed, WordsRefused
 #: Fewest ratios whose median has an interval at `CONFIDENCE`.
 FEWEST_ROUNDS: Final = 6
 CONFIDENCE: Final = 0.95
-#: Fields that distinguish the measurements of one benchmark, where a row of its JSON has them.
+#: Fields that distinguish the measurements of one benchmark, if a row of its JSON has them.
 _IDENTITY: Final = ("workload", "claims", "event", "waiting", "deployments", "nodes", "running", "assigned", "groups", "members", "pods")
 
 
@@ -58,7 +58,7 @@ class BeforeAfter:
 
     @property
     def ratios(self) -> list[float]:
-        """Seconds after by seconds before, round by round: above 1 is slower."""
+        """Seconds after by seconds before, round by round. Above 1 is slower."""
         return [after.seconds / before.seconds for before, after in zip(self.before, self.after, strict=True)]
 
     @property
@@ -68,12 +68,12 @@ class BeforeAfter:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the true median lies, with at least `CONFIDENCE`."""
+        """The interval that has the true median, with at least `CONFIDENCE`."""
         return median_interval(self.ratios)
 
     @property
     def tendency(self) -> Tendency:
-        """Slower or faster where the whole interval says so."""
+        """Slower or faster if the whole interval says so."""
         low, high = self.interval
         if low > 1:
             return Tendency.SLOWER
@@ -81,7 +81,7 @@ class BeforeAfter:
 
     @property
     def same_work(self) -> bool:
-        """Whether as many pods got a node on both sides; where not, the ratio compares different work."""
+        """Whether equally many pods got a node on both sides. Otherwise the ratio compares different work."""
         return {turn.placed for turn in self.before} == {turn.placed for turn in self.after}
 
     def lost(self, tolerance: float) -> bool:
@@ -90,7 +90,7 @@ class BeforeAfter:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Two of the values that enclose the median of their distribution with a confidence of at least `CONFIDENCE`.
+    """Return two of the values that enclose the median of their distribution with a confidence of at least `CONFIDENCE`.
 
     Each value is as likely below that median as above, so the count of those below is binomial. Too few values leave it anywhere.
     """

@@ -49,7 +49,7 @@ class Checkout:
 
     Attributes:
         name: the folder, or the commit as it was asked for.
-        commit: its hash, with "+" where files were changed since; "" where git knows nothing of it.
+        commit: its hash, with "+" if files were changed since; "" if git knows nothing of it.
         source: folder of links to the packages.
         scratch: a folder that is there as long as this is needed.
     """
@@ -75,7 +75,7 @@ class Checkout:
             raise ChildFailed("printed no JSON") from None
 
     def check(self) -> None:
-        """Raise `InputError` where a child would run other code than this checkout's."""
+        """Raise `InputError` if a child would run other code than this checkout's."""
         done = self._child([sys.executable, "-P", "-c", _WHERE], 0)
         files = [Path(line) for line in done.stdout.splitlines()]
         if done.returncode or not all(file.is_relative_to(self.source.resolve()) for file in files):

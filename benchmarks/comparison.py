@@ -40,7 +40,7 @@ def add_before_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Exit code 1 for a loss, and where nothing could be compared."""
+    """Exit code 1 for a loss, and if nothing could be compared."""
     here = Path(placewright.__file__).resolve().parent
     with TemporaryDirectory(prefix="placewright-bench-") as folder:
         scratch = Path(folder)

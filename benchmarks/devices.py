@@ -41,7 +41,7 @@ class DeviceMeasurement:
 
     Attributes:
         claims: the claims of each pod, in words.
-        wanted: decisions a second; None where nothing was set.
+        wanted: decisions a second; None if nothing was set.
         seconds: processor time of each run.
     """
 
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> Sequence[ResultTable]:
 
 
 def measure_devices(nodes: int = NODES, pods: int = PODS) -> list[DeviceMeasurement]:
-    """Each case on a fresh cluster, `RUNS` times, in turns; no more pods than the devices are sure to be enough for."""
+    """Measure each case on a fresh cluster, `RUNS` times, in turns. The devices suffice for all pods."""
     profile = resolve(default_profile(), in_tree())
     seconds: dict[str, list[float]] = {case.claims: [] for case in _CASES}
     counts: dict[str, tuple[int, int]] = {}

@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> Sequence[ResultTable]:
 def measure_groups(nodes: int = NODES, groups: int | None = None, members: int = MEMBERS) -> Groups:
     """Decide groups of pods in the openb proportions on nodes like openb's, `RUNS` times on a fresh cluster each.
 
-    Raises `RuntimeError` where a decision breaks.
+    Raises `RuntimeError` if a decision breaks.
     """
     groups = max(PODS // members, 1) if groups is None else groups
     warm_up = max(_WARM_UP_PODS // members, 1)
@@ -155,7 +155,7 @@ def offline_scheduler(world: OfflineCluster, clock: Callable[[], float] = time.m
 
 
 def _groups(groups: int, members: int) -> list[Manifest]:
-    """PodGroups and their pods; the pods of each are copies of one of the mix."""
+    """Make PodGroups and their pods. The pods of each are copies of one of the mix."""
     made: list[Manifest] = []
     for index, shape in enumerate(openb_mix(groups)):
         name = f"job-{index:05d}"
@@ -170,7 +170,7 @@ def _groups(groups: int, members: int) -> list[Manifest]:
 
 
 def _run(manifests: Sequence[Manifest], groups: int, warm_up: int) -> _Run:
-    """All times after the warm-up; the arrivals are of all."""
+    """Measure one run after the warm-up; the arrivals include it."""
     world = world_from(manifests, "benchmark")
     scheduler = offline_scheduler(world)
     start = time.process_time()

@@ -18,7 +18,7 @@ class LoopProbe:
     """
 
     def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
-        """`clock`: the processor's time, so that a machine's other work does not count."""
+        """Measure nothing yet. `clock` is the processor's time, so that a machine's other work does not count."""
         self.longest = 0.0
         self.turns = 0
         self._clock = clock

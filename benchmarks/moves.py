@@ -47,7 +47,7 @@ _COLUMNS: Final = {
     "held ms": "{held:,.1f}",
     "wanted": f"≤ {HOLD_WANTED_MS}",
 }
-#: Events of a kind where a single one concerns all pods.
+#: Number of events of a kind, if each concerns all pods.
 _FEW: Final = 5
 _NODE: Final = "node-00000"
 
@@ -84,7 +84,7 @@ class Stage:
         return counting
 
     def arrive(self) -> None:
-        """All pods come."""
+        """Add all pods."""
         for pod in self.pods:
             self.event_handlers.unscheduled_pod(pod)
 
@@ -175,7 +175,7 @@ async def _measured(event: str, stage: Stage, news: Sequence[News]) -> Moves:
 
 
 def _rejected(waiting: int) -> Iterator[Moves]:
-    """Pods that NodeResourcesFit rejected: there is one node, and it is full."""
+    """Measure events while pods wait that NodeResourcesFit rejected, because the only node is full."""
     base = [_node(_NODE), _running("running", _NODE), *(_pod(f"p-{i:06d}") for i in range(waiting))]
     kinds: dict[str, Callable[[Stage], list[News]]] = {
         "a node that holds any of them is added": lambda stage: [lambda: stage.event_handlers.node(_made(_node("another")))],

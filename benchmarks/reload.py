@@ -126,7 +126,7 @@ class BoundPods:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of bound pods."""
         return len(self._nodes)
 
     def changed(self, old: Pod | None, new: Pod) -> None:
@@ -142,13 +142,13 @@ class BoundPods:
         self._news.set()
 
     def deleted(self, old: Pod) -> None:
-        """Ignored: the benchmark deletes no pod."""
+        """Do nothing, because the benchmark deletes no pod."""
 
     def synced(self) -> None:
         """Do nothing, because pods tell their own state."""
 
     async def first_under(self, generation: int) -> float:
-        """When the first decision under this generation, or a later one, was seen; waits for it. Seconds, monotonic."""
+        """Wait for the first decision under this generation or a later one, and return when it was seen. Seconds, monotonic."""
         while not (times := [when for known, when in self._first_seen.items() if known >= generation]):
             await self._next()
         return min(times)

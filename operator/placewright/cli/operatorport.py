@@ -152,7 +152,7 @@ def token_for(access: ClusterAccess, token: str | None, server: str | None = Non
     Args:
         access: credentials of the kubeconfig.
         token: that a person named; None for the kubeconfig's.
-        server: URL of the operator that a person named; None where kubectl forwards a port.
+        server: URL of the operator that a person named; None if kubectl forwards a port.
 
     Raises:
         CannotAsk: there is none, or it may not be sent there.

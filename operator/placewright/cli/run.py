@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
     for finding in settings.unused:
         sys.stderr.write(f"placewright: {printable(f'{args.config}: {finding.path} has no effect: {finding.text}')}\n")
     options = EngineOptions(
-        leader_elect=settings.process.leader_elect is not False,  # elect where neither flag nor file decides, as kube-scheduler does
+        leader_elect=settings.process.leader_elect is not False,  # elect if neither flag nor file decides, as kube-scheduler does
         peering_lifetime=args.leader_elect_lease_duration,
         profiles=settings.profiles,
         qps=settings.qps,
@@ -82,7 +82,7 @@ def _companions(args: argparse.Namespace) -> MakeCompanions:
 
 
 def _write_configuration(path: Path, settings: RunSettings, registry: Registry) -> int:
-    """Write the file as a configuration of today; defaults of its version are written out where today's differ."""
+    """Write the file as a configuration of today, with the defaults of its version that differ from today's."""
     document, lost = to_configuration(settings.profiles or (), registry)
     lines = [str(finding) for finding in lost]
     try:

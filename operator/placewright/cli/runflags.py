@@ -50,7 +50,7 @@ class RunSettings:
 
     @property
     def qps(self) -> float:
-        """Requests a second; 0: no limit."""
+        """Requests a second; 0 for no limit."""
         return max(self.process.qps or 0.0, 0.0)
 
     @property

@@ -40,7 +40,7 @@ class ClaimFact(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
     Attributes:
         entry: the pod's name for it; empty for the claim that serves its extended resources.
-        claim: `namespace/name`; empty where there is no object yet.
+        claim: `namespace/name`; empty if there is no object yet.
         asks: its requests, in words.
         devices: allocated to it.
         writing: its devices are chosen, and the API server does not show them yet.
@@ -76,7 +76,7 @@ class FreeGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class FreeDevices(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The nodes with devices for the pod's claims. `device_class` and `wanted` are set where the claims want one class only."""
+    """The nodes with devices for the pod's claims. `device_class` and `wanted` are set if the claims want one class only."""
 
     groups: tuple[FreeGroup, ...]
     device_class: str = ""
@@ -98,7 +98,7 @@ def claim_fact(entry: str, claim: ResourceClaim | None, problem: str, table: Cla
 
     Args:
         entry: a pod's name for it; empty for none.
-        claim: None where there is no object.
+        claim: None if there is no object.
         problem: the reason why the pod cannot use it; empty for none.
         table: table of all claims.
     """

@@ -121,9 +121,9 @@ class CurrentVerdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
         best: the best few feasible nodes.
         ties: number of feasible nodes with the highest total.
         refusals: the number of nodes that each plugin rejects; with `feasible` they add up to all nodes.
-        misses: the changes that would help, the smallest first; only where no node can hold the pod.
+        misses: the changes that would help, the smallest first; only if no node can hold the pod.
         gated: the reason why the pod would not be tried.
-        devices: the nodes with devices for its claims; only where no node can hold it.
+        devices: the nodes with devices for its claims; only if no node can hold it.
         message: the text that its event would have.
         error: message of a plugin that failed.
         unasked: names of extenders that a decision would ask.

@@ -25,7 +25,7 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
     Attributes:
         object: the object that declares it, or would have to.
-        needed: members that are placed at once, or none is; 0 where no object declares the group.
+        needed: members that must be placed at once; 0 if no object declares the group.
         singly: whether its object says that its members do not wait for each other.
         placed: members on nodes, bound or assumed.
         waiting: members without a node.

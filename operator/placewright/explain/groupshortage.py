@@ -55,7 +55,7 @@ class Shortage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         total: amount on all these nodes, in words.
         fit: members that this resource alone leaves room for.
         members: members that must be placed.
-        short: the missing amount; empty where there is enough, in pieces that are too small.
+        short: the missing amount; empty if enough is free, but in pieces that are too small.
         holders: the pods and groups with the most of it.
         others: the number of further holders.
     """
@@ -83,7 +83,7 @@ def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiti
         waiting: its members without a node.
 
     Returns:
-        The resources, the scarcest first; none where another reason keeps the group from being placed.
+        The resources, the scarcest first; none if another reason keeps the group from being placed.
     """
     members = sorted((pod for pod in waiting if cluster.placement(pod.uid) is None), key=lambda pod: -pod.priority)
     needed = pod_group.min_member - len(cluster.pod_groups.placed(pod_group.ref))

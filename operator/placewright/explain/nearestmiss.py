@@ -69,7 +69,7 @@ def nearest_misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluatio
     """Find the nearest misses of a pod.
 
     Returns:
-        The misses, the nearest first; none where a node can hold the pod, or where it was rejected before any node was examined.
+        The misses, the nearest first; none if a node can hold the pod, or if it was rejected before any node was examined.
     """
     if evaluation.count or evaluation.refusal is not None:
         return ()
@@ -144,7 +144,7 @@ class _Search:
         return [miss for miss in misses if miss is not None]
 
     def _nearest_first(self, filters: Iterable[FilterPlugin], rows: Rows) -> Rows | None:
-        """Return the rows in the order of the first filter that has an order; None where no filter has."""
+        """Return the rows in the order of the first filter that has an order; None if no filter has."""
         state, pod, cluster = self._evaluation.state, self._pod, self._cluster
         asked = (each.nearest_first(state, pod, cluster, rows) for each in filters if isinstance(each, RemedyPlugin))
         return next((ordered for ordered in asked if ordered is not None), None)
@@ -158,10 +158,10 @@ class _Search:
         reasons = "; ".join(rejection.status.message for rejection in plugin.explain(*asked, np.array([row], np.intp)))
         return [Remedy(plugin.name, RemedyKind.TOLD, cut(reasons))]
 
-    # --- whether it is true --------------------------------------------------------------------------------------------------
+    # --- whether a miss is true --------------------------------------------------------------------------------------------------
 
     def _tried(self, changes: tuple[Remedy, ...], rows: list[int], *, at_least: bool) -> Miss | None:
-        """Return the miss of these changes; None where trying them out shows that they do not help."""
+        """Return the miss of these changes; None if a trial shows that they do not help."""
         row = rows[0]
         miss = Miss(str(self._cluster.names[row]), len(rows), changes, at_least)
         if miss.told_only or not self._trials:
@@ -234,7 +234,7 @@ def changed_pod(pod: PodInfo, changes: Iterable[Remedy]) -> PodInfo:
         changes: changes of other objects are passed over.
 
     Returns:
-        The changed pod, or the same where no change concerns it.
+        The changed pod, or the same if no change concerns it.
     """
     spec = pod.pod.spec
     for change in changes:

@@ -49,7 +49,7 @@ def with_decision(about: Explanation, pod: PodInfo) -> Explanation:
         pod: pod on a node.
 
     Returns:
-        The explanation, with a note where the pod has no such annotation.
+        The explanation, with a note if the pod has no such annotation.
     """
     decision = read_decision(pod.pod.metadata.annotations)
     if decision is None:
@@ -138,7 +138,7 @@ def oldest_of(profiles: list[SchedulingProfile], scheduler_name: str) -> Schedul
         scheduler_name: schedulerName of a pod.
 
     Returns:
-        None where no profile has that schedulerName.
+        None if no profile has that schedulerName.
     """
     claiming = [each for each in profiles if each.spec.scheduler_name == scheduler_name]
     return min(claiming, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name), default=None)

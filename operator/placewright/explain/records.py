@@ -104,7 +104,7 @@ _Shelf = OrderedDict[str, tuple[AttemptRecord, ...]]
 
 
 class Records:
-    """An observer that keeps the last attempts. They have more detail where `DecisionDetail` is on."""
+    """An observer that keeps the last attempts. They have more detail if `DecisionDetail` is on."""
 
     def __init__(self, clock: Callable[[], float], *, per_pod: int = PER_POD, overall: int = OVERALL) -> None:
         """Keep no records yet.
@@ -186,7 +186,7 @@ class Records:
         return found[::-1]
 
     def last_failed(self, uid: str) -> AttemptRecord | None:
-        """Return the last attempt of a pod that has no node; None where it is not kept, or the pod has a node. O(1)."""
+        """Return the last attempt of a pod that has no node; None if it is not kept, or the pod has a node. O(1)."""
         kept = self._pending.get(uid)
         return kept[-1] if kept else None
 

@@ -49,7 +49,7 @@ def beyond_line(misses: Iterable[Miss]) -> str:
     """Say what the pod asks for that no node offers, however many pods left it.
 
     Returns:
-        One line; empty where some node is large enough.
+        One line; empty if some node is large enough.
     """
     beyond = dict.fromkeys(change.beyond for miss in misses for change in miss.changes if change.beyond)
     return f"it asks for {'; and for '.join(beyond)}" if beyond else ""
@@ -142,7 +142,7 @@ def _group_does_not_fit(found: Explanation) -> bool:
 
 
 def _shortage(short: Shortage) -> Iterable[str]:
-    """How much of a resource is there for the group, and which pods hold the rest."""
+    """Say how much of a resource is there for the group, and which pods hold the rest."""
     free = f"{short.free} of {short.total} are free, "
     free += f"{short.short} too few" if short.short else f"in pieces that hold {short.fit} of the {short.members}"
     yield f"  {short.members} member{'' if short.members == 1 else 's'} want {short.wanted} of {short.resource}: {free}"
@@ -199,7 +199,7 @@ def _turn(turn: TurnFacts) -> str:
 
 
 def _next_attempt(queue: Queued) -> Iterator[str]:
-    """When the pod may be tried again, as far as time says it."""
+    """Say when the pod may be tried again, as far as time says it."""
     if queue.backoff_seconds:
         yield f"backs off for another {time_span(queue.backoff_seconds)}"
     if queue.given_up_seconds is not None:

@@ -25,7 +25,7 @@ SLOW_BINDING_SECONDS: Final = 1.0
 _WAITS: Final = (WAIT_ON_PERMIT, PRE_BIND)
 #: The steps after the choice of a node.
 _BINDING: Final = (RESERVE, PERMIT, WAIT_ON_PERMIT, PRE_BIND, BIND, POST_BIND)
-#: Named as the slowest step where the time between the steps is longer than every step.
+#: Named as the slowest step if the time between the steps is longer than every step.
 BETWEEN: Final = "between the steps"
 _MILLI: Final = 1000.0
 
@@ -41,7 +41,7 @@ class DecisionLog:
         self._active = active
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Log an attempt that has ended, with a warning where it was slow."""
+        """Log an attempt that has ended, with a warning if it was slow."""
         if attempt.result is Result.SCHEDULED:
             _say(logging.INFO, "pod placed", _placed(attempt), None)
         else:
@@ -119,7 +119,7 @@ def _pod(attempt: Attempt) -> dict[str, Any]:
 
 
 def _times(attempt: Attempt) -> dict[str, float]:
-    """Milliseconds in the queue, to the choice of a node, and to the end of the attempt."""
+    """Return the milliseconds in the queue, to the choice of a node, and to the end of the attempt."""
     return {
         "queue_ms": (attempt.started - attempt.queued_at) * _MILLI,
         "decision_ms": _decision_seconds(attempt) * _MILLI,
@@ -135,7 +135,7 @@ def _decision_seconds(attempt: Attempt) -> float:
 
 
 def _binding_seconds(attempt: Attempt) -> float:
-    """Seconds of the binding, without Permit and PreBind where those make it long."""
+    """Return the seconds of the binding, without Permit and PreBind if these make it long."""
     if attempt.decided is None or attempt.ended is None:
         return 0.0
     whole = attempt.ended - attempt.decided

@@ -105,7 +105,7 @@ class HangMark:
             return await store.open(marked(queued.pod, heavy=heavy_work(queued.pod) > 0), self._info.replica.identity)
 
     async def _mark(self, call: PluginInCall, said: str) -> bool:
-        """Write a profile's status. Returns False, without a write, where the profile has another generation by now."""
+        """Write a profile's status. If the profile has another generation by now, return False without a write."""
         access = replace(self._info.access, reload=None)  # a reload of credentials may take longer than `_SECONDS`
         async with asyncio.timeout(_SECONDS), ApiClient(access, timeout=_SECONDS) as client:
             page = Wire(SchedulingProfile).page(await client.get(PROFILES_PATH, {"fieldSelector": f"metadata.name={call.profile}"}))

@@ -63,7 +63,7 @@ def message_of(record: logging.LogRecord) -> str:
 
 
 def exception_of(record: logging.LogRecord) -> str:
-    """Return the record's traceback and stack, cut; empty where it has neither."""
+    """Return the record's traceback and stack, cut; empty if it has neither."""
     said = record.exc_text or ""
     if not said and record.exc_info and record.exc_info[1] is not None:
         said = _traceback_of(record.exc_info[1])

@@ -117,7 +117,7 @@ class Repeats(logging.Filter):
         return True
 
     def _settle(self, key: Hashable, now: float) -> logging.LogRecord | None:
-        """Make the summary of a kind, and forget the kind where it was quiet."""
+        """Make the summary of a kind, and forget the kind if it was quiet."""
         kind = self._kinds[key]
         summary = _summary(kind)
         kind.left_out, kind.summary = 0, None

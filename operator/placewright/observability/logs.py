@@ -273,7 +273,7 @@ def _formatter(form: LogFormat, descriptor: int) -> logging.Formatter:
 
 
 def _stderr() -> int:
-    """Return the file descriptor of standard error, also where another object stands in for `sys.stderr`."""
+    """Return the file descriptor of standard error, also if `sys.stderr` is another object."""
     try:
         return sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):

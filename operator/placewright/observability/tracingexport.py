@@ -35,7 +35,7 @@ from placewright.scheduler.attempts import Attempt
 
 _log = logging.getLogger(__name__)
 
-#: Attempts that may wait to become spans, and spans in one request, where the environment does not say.
+#: Attempts that may wait to become spans, and spans in one request. The environment may say otherwise.
 MOST_WAITING: Final = 4096
 _SPANS_IN_REQUEST: Final = 512
 #: Attempts that wake OpenTelemetry's thread before its time: about as many as make one request.
@@ -264,7 +264,7 @@ def quiet(heard: Callable[[str], None]) -> Iterator[None]:
 
 
 def _target() -> str:
-    """Scheme, host and port of the collector, without the rest of its address, which may hold a password."""
+    """Return scheme, host and port of the collector, without the rest of its address, which may hold a password."""
     url = next((found for each in _ENDPOINTS if (found := os.environ.get(each))), _DEFAULT_ENDPOINT)
     try:
         parts = urlsplit(url)
@@ -274,6 +274,6 @@ def _target() -> str:
 
 
 def _number(variable: str, default: int) -> int:
-    """Return the number in an environment variable; the default where it is no number above 0."""
+    """Return the number in an environment variable, or the default if it is no number above 0."""
     text = os.environ.get(variable, "").strip()
     return (int(text) if text.isascii() and text.isdigit() else 0) or default

@@ -60,7 +60,7 @@ def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: 
     The members stay placed, so the cluster cannot be used for another question afterwards.
 
     Returns:
-        The shortage in words; empty where enough members fit, or where the group is not decided in one go or must fit one domain.
+        The shortage in words. It is empty if enough members fit, are decided one by one, or must fit one domain.
     """
     pod_group = cluster.pod_groups.get(ref)
     if pod_group is None or pod_group.basic or cluster.pod_groups.placed(ref) or (pod_group.topology_key and pod_group.topology_required):

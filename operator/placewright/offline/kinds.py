@@ -115,13 +115,13 @@ def _declared(api_version: str, kind: str) -> Kind | None:
 
 
 def kind_and_group(manifest: Mapping[str, Any]) -> str:
-    """`Pod`, `PodGroup.scheduling.k8s.io`: distinguishes kinds of one name."""
+    """Return the kind, such as `Pod`, with its group if there are several of that name, such as `PodGroup.scheduling.k8s.io`."""
     group = group_in(str(manifest.get("apiVersion") or ""))
     return f"{manifest['kind']}.{group}" if manifest["kind"] == POD_GROUP else str(manifest["kind"])
 
 
 def create_rank(manifest: dict[str, object]) -> int:
-    """Position of a manifest in the create order."""
+    """Return the position of a manifest in the create order."""
     return next((i for i, k in enumerate(KINDS) if k.kind == manifest.get("kind")), len(KINDS))
 
 

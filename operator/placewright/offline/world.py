@@ -164,7 +164,7 @@ class LatestBinding:
         self._found: float | None = None
 
     def __call__(self) -> float:
-        """Return seconds since 1970, found at the first call; 0 where no pod tells."""
+        """Return seconds since 1970, found at the first call; 0 if no pod tells."""
         if self._found is None:
             self._found = max((bound_at(each.pod) or 0.0 for each in self._cluster.placements()), default=0.0)
         return self._found

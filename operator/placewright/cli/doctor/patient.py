@@ -82,7 +82,7 @@ class Patient:
         now: this machine's clock.
         ahead: time by which that clock is ahead of the API server's; zero until it is known.
         minor: minor version of Kubernetes 1; None if the server does not tell it.
-        deployment: the operator's; None where there is none, or it may not be read.
+        deployment: the operator's; None if there is none, or it may not be read.
         profiles: profiles of the API server; the check of profiles fills it.
     """
 
@@ -103,7 +103,7 @@ class Patient:
         """Read an object or a list.
 
         Returns:
-            The object; None where there is none.
+            The object; None if there is none.
 
         Raises:
             RequestError: the server refused or did not answer.

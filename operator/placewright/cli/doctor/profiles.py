@@ -61,7 +61,7 @@ async def _problems(profile: Object, histories: HistoryStore) -> list[CheckResul
 
 
 async def _was_good(name: str, histories: HistoryStore) -> bool:
-    """Whether the history has a generation of the profile that took effect; False also where it cannot be read."""
+    """Whether the history has a generation of the profile that took effect; False also if it cannot be read."""
     with contextlib.suppress(RequestError):
         return any(took(each) for each in await histories.revisions(name))
     return False

@@ -101,7 +101,7 @@ def _account(patient: Patient) -> str:
 
 
 async def _allowed(patient: Patient, account: str, asked: list[_Right]) -> list[bool] | None:
-    """Whether the account has each right; None where we may not ask."""
+    """Whether the account has each right; None if we may not ask."""
     turn = asyncio.Semaphore(_AT_ONCE)
     # Rights may be bound to the groups that the API server gives every service account.
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{patient.namespace}", "system:authenticated"]
@@ -118,7 +118,7 @@ async def _allowed(patient: Patient, account: str, asked: list[_Right]) -> list[
         return bool((answer.get("status") or {}).get("allowed"))
 
     try:
-        first = await one(asked[0])  # alone, so that one refusal is enough where we may not ask
+        first = await one(asked[0])  # alone, so that one refusal is enough if we may not ask
     except ApiError as problem:
         if problem.status == FORBIDDEN:
             return None

@@ -200,7 +200,7 @@ async def in_effect(history: HistoryStore, body: Object) -> NamedProfile | None:
     """Find the generation that decisions use in the history.
 
     Returns:
-        The profile; None where the history does not have it, or may not be read.
+        The profile; None if the history does not have it, or may not be read.
     """
     try:
         revisions = await history.revisions(body["metadata"]["name"])

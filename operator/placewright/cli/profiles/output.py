@@ -1,4 +1,4 @@
-"""Prints tables and text that fit a terminal of any width, and plain lines where there is no terminal."""
+"""Prints tables and text that fit a terminal of any width, and plain lines if there is no terminal."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Entry:
 
     Attributes:
         revision: the recorded revision.
-        changes: empty for the first, for a refused one, and where nothing changed in effect.
+        changes: differences; empty for the first, for a refused one, and if nothing changed in effect.
         note: reason why there are no changes.
         in_effect: decisions use it now.
     """

@@ -91,7 +91,7 @@ def state(profile: Object) -> tuple[str, str, str]:
     """Read the condition Ready.
 
     Returns:
-        (reason, status, message); `Unknown` where no operator has judged this generation.
+        (reason, status, message); `Unknown` if no operator has judged this generation.
     """
     found, observed = condition(profile, "Ready"), (profile.get("status") or {}).get("observedGeneration")
     if not found or int(observed or 0) < int(profile["metadata"].get("generation") or 0):

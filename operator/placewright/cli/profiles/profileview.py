@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the profile; where the newest generation was refused, the one that is in effect."""
+    """Print the profile. If its newest generation was refused, print the generation that is in effect."""
     plugins = catalogue()
     note = ""
     if names_file(args.profile):

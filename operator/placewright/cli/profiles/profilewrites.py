@@ -194,7 +194,7 @@ async def _choose(client: ApiClient, change: ProfileChange, apply: ProfileWrite)
     merge = ProfileWrite({"spec": merge_patch(change.current.get("spec") or {}, change.wanted)}, merge=True, force=True)
     merged = await merge.send(client, change, dry_run=True)
     left = _in_text(applied.get("spec"), merged.get("spec"))
-    # Apply where it suffices: it takes over no field of another manager.
+    # Apply is preferred, because it takes over no field of another manager.
     if not left:
         return apply
     if not (apply.force or _of_people(change.current)):
@@ -278,7 +278,7 @@ def _part(before: Any, ours: Any, wanted: Any) -> Any:
 
 
 def _by_name(items: Any) -> dict[str, Any] | None:
-    """Items of a list that server-side apply merges by name; None for any other value."""
+    """Return the items of a list that server-side apply merges by name; None for any other value."""
     if isinstance(items, list) and all(isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in items):
         return {item["name"]: item for item in items}
     return None
@@ -288,7 +288,7 @@ def _by_name(items: Any) -> dict[str, Any] | None:
 
 
 def _told(change: ProfileChange) -> list[str]:
-    """Return the differences in effect; in text, where this placewright cannot resolve one of both."""
+    """Return the differences in effect. If this placewright cannot resolve one side, return the differences in text."""
     plugins, specs = catalogue(), (change.current.get("spec") or {}, change.wanted)
     try:
         before, after = (resolve(profile_of({**change.current, "spec": spec}), plugins) for spec in specs)

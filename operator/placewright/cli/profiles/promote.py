@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _forced(args: argparse.Namespace) -> argparse.Namespace:
-    """Options with force.
+    """Return the options with force.
 
     The manager that applied the shadow owns its `paused`, because the API server wrote the default in its name.
     """

@@ -11,7 +11,7 @@ def in_short(status: ShadowStatus | None) -> str:
     """Write the agreement in a clause.
 
     Returns:
-        The clause; empty where nothing was decided.
+        The clause; empty if nothing was decided.
     """
     if status is None or status.agreement_percent is None:
         return ""

@@ -47,7 +47,7 @@ async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history:
 
 
 def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
-    """SchedulerNames in effect, or not judged by an operator yet; and those of refused profiles."""
+    """Return the schedulerNames that are in effect or not judged yet, and the schedulerNames of refused profiles."""
     live: set[str] = set()
     refused: dict[str, str] = {}
     for profile in profiles:

@@ -132,7 +132,7 @@ def _subjects(content: Any, namespace: str, file: str) -> Iterator[_Subject]:
 
 
 def _template(content: Mapping[str, Any]) -> Any:
-    """Return the template of a workload's pods; None where it has none."""
+    """Return the template of a workload's pods; None if it has none."""
     spec = content.get("spec")
     while isinstance(spec, Mapping):
         if isinstance(spec.get("template"), Mapping):

@@ -20,6 +20,6 @@ def declared() -> tuple[tuple[MetricFamily, ...], tuple[MetricFamily, ...]]:
 
 
 def families() -> tuple[MetricFamily, ...]:
-    """Every metric that we declare, kube-scheduler's first; those of the process and of Python are the Prometheus library's."""
+    """Return the metrics that we declare, kube-scheduler's first. The Prometheus library adds those of the process and of Python."""
     kube_schedulers, ours = declared()
     return kube_schedulers + ours

@@ -23,7 +23,7 @@ from placewright.scheduler.attempts import Attempt, Result
 #: Upstream's label of pods that took more attempts than it counts one by one.
 _MANY: Final = "15+"
 _COUNTED_SINGLY: Final = 14
-#: Steps of ours begin so where extenders are asked; upstream has no such extension point.
+#: Prefix of steps in which extenders are asked. Upstream has no such extension point.
 _EXTENDER: Final = "Extender"
 
 #: Placements of one shape that are noted before they are counted, at most, and shapes that are remembered.
@@ -61,7 +61,7 @@ class AttemptSeries:
     """All series of attempts. It is the scheduler's `Observer`, called at the end of each attempt.
 
     Attributes:
-        tally: reads the counts, too; None where there is no reader.
+        tally: reads the counts, too; None if there is no reader.
     """
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class AttemptSeries:
             profile.settle()
 
     def shares(self) -> dict[tuple[str, str], float]:
-        """By profile object's name and plugin, the plugin's part in the scores of chosen nodes."""
+        """Return the part of each plugin in the scores of chosen nodes, by the profile object's name and plugin."""
         return {(one.profile.name, plugin): share for one in self._profiles.values() for plugin, share in one.shares()}
 
     def series(self) -> Iterable[Series]:
@@ -220,7 +220,7 @@ class ProfileSeries:
             self._count(attempt)
 
     def _note(self, attempt: Attempt) -> bool:
-        """Note a placement; False where not all of its steps were successes."""
+        """Note a placement; False if not all of its steps were successes."""
         ended, decided, result, steps = attempt.ended, attempt.decided, attempt.schedule_result, attempt.steps
         assert ended is not None and decided is not None and result is not None
         row = [attempt.number, ended - attempt.started, decided - attempt.started, ended - attempt.first_tried]

@@ -71,7 +71,7 @@ class EngineMetrics(Collector):
         await self._object_sizes.refresh()
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
-        """All metrics as text, and its content type: OpenMetrics where the Accept header asks for it, else Prometheus' own format."""
+        """Return all metrics as text, and its content type: OpenMetrics if the Accept header asks for it, else Prometheus' own format."""
         self._series.attempts.keep_only({name: active.profile for name, active in self._engine.deciding.live.active.items()})
         self._series.groups.keep_only(self._engine.deciding.live.active)
         encode, content_type = choose_encoder(accept)

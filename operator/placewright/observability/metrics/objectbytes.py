@@ -59,7 +59,7 @@ class ObjectSizes:
         return found
 
     def _samples(self) -> Iterator[tuple[str, list[tuple[Any, float]], int]]:
-        """For each resource the values to count, and the bytes of all that is derived from its objects."""
+        """Yield each resource, the values to count, and the bytes that are derived from its objects."""
         for reflector in tuple(self._reading.running):  # they may come and go meanwhile
             if reflector.source.kind is not Pod:
                 yield reflector.source.resource, sample(list(reflector.store.values())), 0

@@ -87,7 +87,7 @@ def _queue(deciding: DecidingPart) -> Iterator[Metric]:
 
 
 def _given_up(deciding: DecidingPart) -> Iterator[Metric]:
-    """Each profile that states giveUpAfterSeconds has its 0, so that the first pod shows as an increase."""
+    """Read given up pods. A profile that states giveUpAfterSeconds has a 0, so that the first pod shows as an increase."""
     limits = ((deciding.live.by_scheduler_name(queue.name), queue.wait_limit) for queue in deciding.queue.profile_queues())
     given_up = {active.profile.name: len(limit.given_up) for active, limit in limits if active is not None and limit is not None}
     yield counted(own.GIVEN_UP, _by_name(given_up))
