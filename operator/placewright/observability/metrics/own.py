@@ -15,7 +15,7 @@ PROFILE_RELOADS: Final = counter(
 )  # fmt: skip
 PROFILE_ACTIVE: Final = gauge(
     "placewright_profile_active_generation",
-    "The generation of a profile that decides; 0 where none does.",
+    "The generation of a profile that decides; 0 if none does.",
     "profile", "scheduler_name",
 )  # fmt: skip
 PROFILE_WANTED: Final = gauge(
@@ -25,7 +25,7 @@ PROFILE_WANTED: Final = gauge(
 )  # fmt: skip
 PROFILE_READY: Final = gauge(
     "placewright_profile_ready",
-    "1 where the newest generation of a profile is in effect (its Ready condition is True); the reason is the condition's.",
+    "1 if the newest generation of a profile is in effect (its Ready condition is True); the reason is the condition's.",
     "profile", "scheduler_name", "reason",
 )  # fmt: skip
 SCORE_SHARE: Final = gauge(
@@ -36,7 +36,7 @@ SCORE_SHARE: Final = gauge(
 
 PLUGIN_FAILURES: Final = counter(
     "placewright_plugin_failures_total",
-    "What a profile's plugins raised, answered wrongly, or told as errors, by plugin and extension point.",
+    "Exceptions, invalid answers and errors of a profile's plugins, by plugin and extension point.",
     "profile", "plugin", "extension_point",
 )  # fmt: skip
 PODS_WITHOUT_PROFILE: Final = gauge(
@@ -60,7 +60,7 @@ GROUPS: Final = gauge(
     "state",
 )
 GROUPS_OLDEST: Final = gauge(
-    "placewright_pod_groups_oldest_waiting_seconds", "Since when the first pod of the oldest waiting group waits; 0 where none does."
+    "placewright_pod_groups_oldest_waiting_seconds", "Seconds that the first pod of the oldest waiting group has waited; 0 if none waits."
 )
 
 # --- shadows -------------------------------------------------------------------------------------------------------------------
@@ -90,25 +90,25 @@ SHADOW_ALLOCATION: Final = gauge(
     "profile", "resource", "placements", "statistic",
 )  # fmt: skip
 SHADOW_EMPTY_NODES: Final = gauge(
-    "placewright_shadow_empty_nodes", "Nodes without a pod other than those of DaemonSets, likewise.", "profile", "placements"
+    "placewright_shadow_empty_nodes", "Nodes without a pod other than those of DaemonSets, by the same placements.", "profile", "placements"
 )
 SHADOW_PENDING: Final = gauge("placewright_shadow_pending_pods", "Pods on nodes for which the shadow has none now.", "profile")
-SHADOW_BACKLOG: Final = gauge("placewright_shadow_backlog", "News and decisions that are still before the shadow.", "profile")
-SHADOW_SECONDS: Final = counter("placewright_shadow_seconds_total", "Seconds that went into the shadow.", "profile")
-SHADOW_ERRORS: Final = counter("placewright_shadow_errors_total", "Errors of the shadow, which stay in it.", "profile")
-SHADOW_RESTARTS: Final = counter("placewright_shadow_restarts_total", "How often it fell too far behind and began anew.", "profile")
+SHADOW_BACKLOG: Final = gauge("placewright_shadow_backlog", "Events and decisions that the shadow has not handled yet.", "profile")
+SHADOW_SECONDS: Final = counter("placewright_shadow_seconds_total", "Seconds of processing that the shadow took.", "profile")
+SHADOW_ERRORS: Final = counter("placewright_shadow_errors_total", "Errors of the shadow, without effect on the live profile.", "profile")
+SHADOW_RESTARTS: Final = counter("placewright_shadow_restarts_total", "Times that it fell too far behind and began anew.", "profile")
 
 # --- the replica ---------------------------------------------------------------------------------------------------------------
 
-LEADER: Final = gauge("placewright_leader", "1 where this replica decides and binds, 0 where it stands by.", "identity")
-LEADER_TERMS: Final = counter("placewright_leader_terms_total", "How often this replica took the lead.")
+LEADER: Final = gauge("placewright_leader", "1 if this replica decides and binds, 0 if it stands by.", "identity")
+LEADER_TERMS: Final = counter("placewright_leader_terms_total", "Times that this replica took the lead.")
 TAKEOVER_SECONDS: Final = gauge(
-    "placewright_takeover_seconds", "For how long this replica has led without having begun to decide; 0 where it decides or stands by."
+    "placewright_takeover_seconds", "Seconds for which this replica has led without deciding; 0 if it decides or stands by."
 )
-COLUMN_BYTES: Final = gauge("placewright_column_bytes", "Memory that is taken by what is kept of nodes for pods that look alike, in bytes.")
-COLUMN_BYTES_LIMIT: Final = gauge("placewright_column_bytes_limit", "How much of it may be taken, in bytes: a quarter of the memory limit.")
+COLUMN_BYTES: Final = gauge("placewright_column_bytes", "Bytes of columns that are cached for pods of equal shape.")
+COLUMN_BYTES_LIMIT: Final = gauge("placewright_column_bytes_limit", "Most bytes of cached columns: a quarter of the memory limit.")
 KEPT_BYTES: Final = gauge(
-    "placewright_kept_bytes", "Memory that caches (the columns too), records, queues of writes and events to be told take, in bytes."
+    "placewright_kept_bytes", "Bytes of caches, including columns, of records, of queued writes, and of events that are not written yet."
 )
 OBJECT_BYTES: Final = gauge(
     "placewright_object_bytes",
@@ -139,7 +139,7 @@ UNDER_WAY: Final = gauge(
 )  # fmt: skip
 TENANT_WAIT: Final = counter(
     "placewright_tenant_wait_seconds_total",
-    "Seconds that active pods waited for their tenant's turn, where a profile has fairness; '(other)': tenants beyond the 50 by name.",
+    "Seconds that active pods waited for their tenant's turn, if a profile has fairness; '(other)': tenants beyond the 50 by name.",
     "scheduler_name", "tenant",
 )  # fmt: skip
 TENANT_PODS: Final = counter(
@@ -149,7 +149,7 @@ TENANT_PODS: Final = counter(
 )  # fmt: skip
 TENANTS_WAITING: Final = gauge(
     "placewright_tenants_waiting",
-    "Tenants that have an active pod, where a profile has fairness, counted at each priority.",
+    "Tenants that have an active pod, if a profile has fairness, counted at each priority.",
     "scheduler_name",
 )
 BINDINGS_UNRESOLVED: Final = gauge(
@@ -167,17 +167,17 @@ STATUS_WRITES: Final = counter(
 )
 GROUP_STATUS_WRITES: Final = counter(
     "placewright_group_status_writes_total",
-    "The same of groups of pods; 'dropped' is what a replica that no longer leads would have said, too.",
+    "Conditions of groups of pods, by the same outcomes; 'dropped' includes those of a replica that no longer leads.",
     "outcome",
 )
 WRITER_RESTARTS: Final = counter(
     "placewright_writer_restarts_total",
-    "How often what writes 'events', 'status' or 'group status' began anew after an error of its own.",
+    "Times that the writer of 'events', 'status' or 'group status' began anew after an error of its own.",
     "writer",
 )
 REPAIRS: Final = counter(
     "placewright_reconciler_repairs_total",
-    "What was believed of the cluster, turned out wrong, and was put right; docs/reconciler.md has the kinds.",
+    "Beliefs about the cluster that were wrong and were corrected; docs/reconciler.md has the kinds.",
     "kind",
 )
 FORGOTTEN: Final = counter(
@@ -186,12 +186,12 @@ FORGOTTEN: Final = counter(
     "plugin",
 )
 REDECIDED: Final = counter(
-    "placewright_waiting_pods_decided_afresh_total", "Waiting pods that were looked at for that; so many would have been found."
+    "placewright_waiting_pods_decided_afresh_total", "Waiting pods that were evaluated again to find forgotten ones."
 )
 WATCHES: Final = counter("placewright_watch_starts_total", "Watches that were begun; each ends by itself after minutes.", "resource")
 LISTS: Final = counter(
     "placewright_watch_lists_total",
-    "Complete lists; more than one where the server forgot, or sent an object that cannot be read.",
+    "Complete lists; more than one if the server forgot, or sent an object that cannot be read.",
     "resource",
 )
 WATCH_EVENTS: Final = counter("placewright_watch_events_total", "Events that watches brought.", "resource")
@@ -201,9 +201,9 @@ WATCH_PROBLEMS: Final = counter(
     "resource", "problem",
 )  # fmt: skip
 AWAY: Final = gauge("placewright_api_server_away", "1 while the API server gives no answer, or only those of a failing one.")
-AWAY_SECONDS: Final = gauge("placewright_api_server_away_seconds", "For how long it has been away; 0 while it answers.")
+AWAY_SECONDS: Final = gauge("placewright_api_server_away_seconds", "Seconds for which the API server has been away; 0 while it answers.")
 EXTENDER_DURATION: Final = histogram(
     "placewright_extender_duration_seconds",
-    "How long all extenders of a profile took together in seconds, for one pod; `profile` is the schedulerName.",
+    "Seconds that all extenders of a profile took together for one pod; `profile` is the schedulerName.",
     exponential(0.001, 2, 15), "verb", "status", "profile",
 )  # fmt: skip

@@ -19,7 +19,7 @@ _REQUEST: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0,
 
 SCHEDULE_ATTEMPTS: Final = counter(
     "scheduler_schedule_attempts_total",
-    "Attempts to place a pod, by outcome: 'unschedulable' where no node was right, 'error' where something broke.",
+    "Attempts to place a pod, by outcome: 'unschedulable' if no node could hold the pod, 'error' if the attempt failed.",
     "result", "profile",
 )  # fmt: skip
 ATTEMPT_DURATION: Final = histogram(
@@ -28,7 +28,7 @@ ATTEMPT_DURATION: Final = histogram(
     _ATTEMPT, "result", "profile",
 )  # fmt: skip
 ALGORITHM_DURATION: Final = histogram(
-    "scheduler_scheduling_algorithm_duration_seconds", "How long it took to choose a node in seconds, where one was found.", _ATTEMPT
+    "scheduler_scheduling_algorithm_duration_seconds", "Seconds in which a node was chosen, if one was found.", _ATTEMPT
 )
 SLI_DURATION: Final = histogram(
     "scheduler_pod_scheduling_sli_duration_seconds",
@@ -42,32 +42,30 @@ AFTER_FLUSH: Final = counter(
 )
 EXTENSION_POINT_DURATION: Final = histogram(
     "scheduler_framework_extension_point_duration_seconds",
-    "How long all plugins of an extension point took together in seconds, for one pod.",
+    "Seconds that all plugins of an extension point took together for one pod.",
     _STEP, "extension_point", "status", "profile",
 )  # fmt: skip
 PLUGIN_DURATION: Final = histogram(
     "scheduler_plugin_execution_duration_seconds",
-    "How long one call of a plugin took in seconds, in one attempt of ten.",
+    "Seconds that one call of a plugin took, measured in one attempt of ten.",
     _PLUGIN, "plugin", "extension_point", "status",
 )  # fmt: skip
 PLUGIN_EVALUATIONS: Final = counter(
     "scheduler_plugin_evaluation_total",
-    "Attempts that a plugin had a say in; PreFilter, Filter, PreScore and Score alone.",
+    "Attempts in which a plugin ran at PreFilter, Filter, PreScore or Score.",
     "plugin", "extension_point", "profile",
 )  # fmt: skip
 PERMIT_WAIT: Final = histogram(
-    "scheduler_permit_wait_duration_seconds", "How long a pod waited to be permitted in seconds, by the verdict.", _ATTEMPT, "result"
+    "scheduler_permit_wait_duration_seconds", "Seconds that a pod waited at Permit, by the verdict.", _ATTEMPT, "result"
 )
 PREEMPTION_ATTEMPTS: Final = counter("scheduler_preemption_attempts_total", "Attempts to make room for a pod by preemption.")
-PREEMPTION_VICTIMS: Final = histogram(
-    "scheduler_preemption_victims", "Pods that have to leave for one that takes their place.", exponential(1, 2, 7)
-)
+PREEMPTION_VICTIMS: Final = histogram("scheduler_preemption_victims", "Victims of one preemption.", exponential(1, 2, 7))
 
 # --- groups and claims -----------------------------------------------------------------------------------------------------------
 
 GROUP_ATTEMPTS: Final = counter(
     "scheduler_podgroup_schedule_attempts_total",
-    "Attempts to place a group of pods, by outcome: 'waiting_on_preemption' where pods have to leave for it first.",
+    "Attempts to place a group of pods, by outcome: 'waiting_on_preemption' if pods have to leave for it first.",
     "result", "profile",
 )  # fmt: skip
 GROUP_ATTEMPT_DURATION: Final = histogram(
@@ -77,7 +75,7 @@ GROUP_ATTEMPT_DURATION: Final = histogram(
 )  # fmt: skip
 GROUP_ALGORITHM_DURATION: Final = histogram(
     "scheduler_podgroup_scheduling_algorithm_duration_seconds",
-    "How long it took to find nodes for all members of a group in seconds, or that there are too few.",
+    "Seconds in which nodes were found for all members of a group, or too few nodes.",
     _ATTEMPT,
 )  # fmt: skip
 CLAIM_CREATES: Final = counter(
@@ -90,7 +88,7 @@ BINDING_CONDITIONS: Final = counter(
 )  # fmt: skip
 BINDING_CONDITIONS_WAIT: Final = histogram(
     "scheduler_dra_bindingconditions_wait_duration_seconds",
-    "How long they waited in seconds.",
+    "Seconds that pods waited for devices with binding conditions, by their drivers.",
     exponential(0.1, 2, 14), "profile", "driver", "status",
 )  # fmt: skip
 
@@ -114,30 +112,30 @@ INFLIGHT_EVENTS: Final = gauge(
 )
 EVENT_DURATION: Final = histogram(
     "scheduler_event_handling_duration_seconds",
-    "How long it took to take in what a watch showed in seconds, waiting pods included that it brought back.",
+    "Seconds in which an event of a watch was handled, with the waiting pods that it brought back.",
     _STEP, "event",
 )  # fmt: skip
 HINT_DURATION: Final = histogram(
     "scheduler_queueing_hint_execution_duration_seconds",
-    "How long a plugin took to say whether an event helps a pod in seconds, one question of ten.",
+    "Seconds in which a plugin said whether an event helps a pod, measured for one question of ten.",
     _PLUGIN, "plugin", "event", "hint",
 )  # fmt: skip
-CACHE_SIZE: Final = gauge("scheduler_cache_size", "What is known of the cluster: nodes, pods on them, and pods assumed there.", "type")
-GOROUTINES: Final = gauge("scheduler_goroutines", "What is under way at once; here tasks, and bindings alone.", "operation")
+CACHE_SIZE: Final = gauge("scheduler_cache_size", "Objects in the cache: nodes, pods on them, and pods assumed there.", "type")
+GOROUTINES: Final = gauge("scheduler_goroutines", "Tasks that run at once; only bindings are counted.", "operation")
 
 # --- the process -------------------------------------------------------------------------------------------------------------------
 
 REQUESTS: Final = counter(
     "rest_client_requests_total",
-    "Requests to the API server, by the code of the answer; '<error>' where none came.",
+    "Requests to the API server, by the code of the answer; '<error>' without an answer.",
     "code", "method", "host",
 )  # fmt: skip
 REQUEST_DURATION: Final = histogram(
-    "rest_client_request_duration_seconds", "How long a request took in seconds; watches are left out.", _REQUEST, "verb", "host"
+    "rest_client_request_duration_seconds", "Seconds that a request took; watches are not counted.", _REQUEST, "verb", "host"
 )
 RATE_LIMITER_DURATION: Final = histogram(
     "rest_client_rate_limiter_duration_seconds",
-    "How long a request waited for its turn in seconds: for --kube-api-qps, and after the server asked for patience.",
+    "Seconds that a request waited for its turn: for --kube-api-qps, and after the server asked it to wait.",
     _REQUEST, "verb", "host",
 )  # fmt: skip
-LEADER_ELECTION: Final = gauge("leader_election_master_status", "1 where this replica leads, 0 where it stands by.", "name")
+LEADER_ELECTION: Final = gauge("leader_election_master_status", "1 if this replica leads, 0 if it stands by.", "name")
