@@ -20,7 +20,6 @@ from placewright.explain.groupshortage import or_logged
 from placewright.explain.nearestmiss import Miss, nearest_misses
 from placewright.explain.records import AttemptFacts, AttemptRecord
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.interface import Rows
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.runtime.guard import why
 from placewright.framework.steps import Step
@@ -230,7 +229,8 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, t
     found = CurrentVerdict(evaluation.count, diagnosis.node_count, best, ties, rejected, message=message)
     if briefly:
         return found
-    misses = or_logged(lambda: nearest_misses(evaluator, cluster, evaluation), (), "the nearest misses of pod %s cannot be told", pod.key)
+    unknown = "the nearest misses of pod %s cannot be told"
+    misses = or_logged(lambda: nearest_misses(evaluator, cluster, evaluation), tuple[Miss, ...](), unknown, pod.key)
     devices = None
     if not evaluation.count:
         unknown = "the devices that pod %s could have cannot be told"
@@ -246,7 +246,7 @@ def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: 
     runner_up = int(order[1]) if evaluation.count > 1 else None
     rows = best_rows(totals, Choice(int(order[0]), int(totals[order[0]]), 1, runner_up), most)
     ties = int(np.count_nonzero(totals == totals[order[0]]))
-    return _ranked(_names(cluster, rows), evaluator.breakdown(evaluation, rows)), ties
+    return _ranked([str(cluster.names[row]) for row in rows.tolist()], evaluator.breakdown(evaluation, rows)), ties
 
 
 def _added_up(steps: Iterable[Step]) -> dict[str, float]:
@@ -255,10 +255,6 @@ def _added_up(steps: Iterable[Step]) -> dict[str, float]:
     for step in steps:
         seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds
     return seconds
-
-
-def _names(cluster: Cluster, rows: Rows) -> list[str]:
-    return [str(cluster.names[row]) for row in rows.tolist()]
 
 
 def _ranked(nodes: Iterable[str], parts: dict[str, list[PluginScore]]) -> tuple[RankedNode, ...]:

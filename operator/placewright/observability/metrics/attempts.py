@@ -7,7 +7,7 @@ scrape waits.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Resolv
 from placewright.framework.status import Code
 from placewright.framework.steps import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, WAIT_ON_PERMIT
 from placewright.observability.metrics import own, upstream
-from placewright.observability.metrics.series import CounterSeries, Floats, Histogram, Histograms, Series
+from placewright.observability.metrics.series import CounterSeries, Floats, Histogram, Histograms, Series, SeriesOfEvents
 from placewright.scheduler.attempts import Attempt, Result
 
 #: Upstream's label of pods that took more attempts than it counts one by one.
@@ -57,7 +57,7 @@ class CountReader(Protocol):
         """Count an attempt that bound nothing."""
 
 
-class AttemptSeries:
+class AttemptSeries(SeriesOfEvents):
     """All series of attempts. It is the scheduler's `Observer`, called at the end of each attempt.
 
     Attributes:
@@ -172,13 +172,10 @@ class AttemptSeries:
         """Return the part of each plugin in the scores of chosen nodes, by the profile object's name and plugin."""
         return {(one.profile.name, plugin): share for one in self._profiles.values() for plugin, share in one.shares()}
 
-    def series(self) -> Iterable[Series]:
+    def series(self) -> Sequence[Series]:
         """List the series, for export."""
         self.settle()
-        return (
-            self.attempts, self.durations, self._algorithm, self._sli, self._tries, self._flushed, self.steps, self._plugins,
-            self.evaluations, self._permit, self._preemptions, self._victims, self._incoming, self.extenders,
-        )  # fmt: skip
+        return super().series()
 
 
 #: Facts that placements share if they are counted in the same series. First come the names of the steps, which all succeeded. Then come

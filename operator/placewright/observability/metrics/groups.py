@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from prometheus_client.core import Metric
 
@@ -11,11 +11,11 @@ from placewright.api.podgroups import GroupRef
 from placewright.cluster.cluster import Cluster
 from placewright.engine.decidingpart import DecidingPart
 from placewright.observability.metrics import own, upstream
-from placewright.observability.metrics.series import CounterSeries, Histograms, Series, counted, single
+from placewright.observability.metrics.series import CounterSeries, Histograms, SeriesOfEvents, counted, single
 from placewright.scheduler.attempts import GroupAttempt
 
 
-class GroupSeries:
+class GroupSeries(SeriesOfEvents):
     """The series of attempts to decide groups, called at the end of each."""
 
     def __init__(self) -> None:
@@ -37,12 +37,8 @@ class GroupSeries:
         self._attempts.forget(lambda labels: labels[1] not in profiles)
         self._durations.forget(lambda labels: labels[1] not in profiles)
 
-    def series(self) -> Iterable[Series]:
-        """List the series, for export."""
-        return (self._attempts, self._durations, self._algorithm)
 
-
-class ClaimSeries:
+class ClaimSeries(SeriesOfEvents):
     """The series of writes for claims, and of waits for their devices. It is the claim writer's `ClaimListener`."""
 
     def __init__(self) -> None:
@@ -66,10 +62,6 @@ class ClaimSeries:
         for driver in drivers:
             self._readied.at(profile, driver, status).value += 1
             self._waits.at(profile, driver, status).observe(seconds)
-
-    def series(self) -> Iterable[Series]:
-        """List the series, for export."""
-        return (self._created, self._readied, self._waits)
 
 
 def standing(deciding: DecidingPart) -> Iterator[Metric]:

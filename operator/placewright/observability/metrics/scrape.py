@@ -30,6 +30,11 @@ from placewright.queue.queue import SchedulingQueue
 _POD_POPPED: Final = "PodPopped"
 #: An outcome whose field has another name.
 _EVENT_WORDS: Final = {"repeats": "repeated"}
+#: Problems of a watch: the label, and the field of the counts.
+_PROBLEMS: Final = (
+    ("failed", "failures"), ("expired", "expired"), ("malformed", "malformed"),
+    ("bad_object", "bad_objects"), ("sink_error", "sink_errors"),
+)  # fmt: skip
 
 
 def gauges(engine: Engine) -> Iterator[Metric]:
@@ -157,14 +162,7 @@ def _watches(reading: ReadingPart) -> Iterator[Metric]:
     yield counted(own.WATCHES, {(source,): count.watches for source, count in counts})
     yield counted(own.LISTS, {(source,): count.lists for source, count in counts})
     yield counted(own.WATCH_EVENTS, {(source,): count.events for source, count in counts})
-    problems: dict[Labels, float] = {}
-    for source, count in counts:
-        problems[source, "failed"] = count.failures
-        problems[source, "expired"] = count.expired
-        problems[source, "malformed"] = count.malformed
-        problems[source, "bad_object"] = count.bad_objects
-        problems[source, "sink_error"] = count.sink_errors
-    yield counted(own.WATCH_PROBLEMS, problems)
+    yield counted(own.WATCH_PROBLEMS, {(source, label): getattr(count, name) for source, count in counts for label, name in _PROBLEMS})
 
 
 def _by_name(counts: Mapping[str, float]) -> dict[Labels, float]:

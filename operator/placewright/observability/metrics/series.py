@@ -7,7 +7,7 @@ All calls here come from one thread, so an addition is enough.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, Generic, TypeVar
 
@@ -124,6 +124,14 @@ class Histograms(_SeriesOf[Histogram]):
 
 #: A metric that keeps its own values.
 Series = CounterSeries | Histograms
+
+
+class SeriesOfEvents:
+    """Series that are counted as events happen: attributes of an object."""
+
+    def series(self) -> Sequence[Series]:
+        """List the series, for export."""
+        return [each for each in vars(self).values() if isinstance(each, CounterSeries | Histograms)]
 
 
 def counted(family: MetricFamily, values: Mapping[SomeLabels, float]) -> Metric:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from yarl import URL
@@ -11,7 +11,7 @@ from yarl import URL
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
 from placewright.observability.metrics import upstream
-from placewright.observability.metrics.series import CounterSeries, Histograms, Series
+from placewright.observability.metrics.series import CounterSeries, Histograms, SeriesOfEvents
 from placewright.scheduler.eventhandlers import Stopwatch
 
 #: One call of a hint in so many is timed: a hint is called for thousands of pods in a row.
@@ -21,7 +21,7 @@ _NO_ANSWER: Final = "<error>"
 _BROKEN: Final = "Error"
 
 
-class EventTimes(Stopwatch):
+class EventTimes(Stopwatch, SeriesOfEvents):
     """The times of handling events of watches. It is the `Stopwatch` of the event handlers."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -38,12 +38,8 @@ class EventTimes(Stopwatch):
         """Count the time since `begin` for an event."""
         self._events.at(event).observe(self._clock() - self._began)
 
-    def series(self) -> Iterable[Series]:
-        """List the series, for export."""
-        return (self._events,)
 
-
-class HintTimes:
+class HintTimes(SeriesOfEvents):
     """The times of queueing hints. The queue calls it with each hint that it is about to use."""
 
     def __init__(self) -> None:
@@ -69,12 +65,8 @@ class HintTimes:
 
         return timed
 
-    def series(self) -> Iterable[Series]:
-        """List the series, for export."""
-        return (self._hints,)
 
-
-class RequestTimes:
+class RequestTimes(SeriesOfEvents):
     """The series of requests to the API server. It is the API client's `RequestListener`; Kopf's requests are not counted."""
 
     def __init__(self, server: str) -> None:
@@ -102,7 +94,3 @@ class RequestTimes:
         """
         self._waits.at(method, self._host).observe(waited)
         self._durations.at(method, self._host).observe(took)
-
-    def series(self) -> Iterable[Series]:
-        """List the series, for export."""
-        return (self._requests, self._durations, self._waits)
