@@ -114,7 +114,7 @@ async def _selectors_refused(client: ApiClient, source: Source[Any]) -> str:
 
 async def _may_list(client: ApiClient, path: str) -> bool:
     try:
-        # One object tells as much about the right as all of them.
+        # One object shows the right, and costs less than all.
         await client.get(path, {"limit": "1"})
     except ApiError as error:
         if error.status == FORBIDDEN:

@@ -29,8 +29,8 @@ def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("explain", help="explain why a pod is on its node, or on none, and which changes would help")
     parser.add_argument("pod", metavar="POD", help="name, or NAMESPACE/NAME")
-    parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's (default: the kubeconfig context's)")
-    parser.add_argument("--uid", default="", help="of the pod, where several had the name one after the other")
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="namespace of the pod (default: the kubeconfig context's)")
+    parser.add_argument("--uid", default="", help="uid of the pod, if several had the name one after the other")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     add_cluster_options(parser)
     group = add_operator_port_options(parser)
@@ -87,7 +87,7 @@ async def _looked_up(client: ApiClient, pod: Subject, found: Explanation) -> Exp
 
 def _explained_at(args: argparse.Namespace, pod: Subject) -> Explanation:
     try:
-        operator_url(args.server)  # what is no URL is told before the kubeconfig is read
+        operator_url(args.server)  # refuse a wrong URL before the kubeconfig is read
         token = args.token or token_for(load_config(args.kubeconfig, args.context), None, args.server)
         found = asyncio.run(ask_at(args.server, pod, token))
     except CannotAsk as problem:

@@ -98,7 +98,7 @@ async def ask_at(server: str, pod: Subject, token: str) -> Explanation | None:
     try:
         return msgspec.json.decode(body, type=Explanation)
     except DECODE_ERRORS as problem:
-        raise CannotAsk(f"{server} answers what is no explanation: {problem}") from None
+        raise CannotAsk(f"{server} answers with something other than an explanation: {problem}") from None
 
 
 def current_namespace(kubeconfig: str | None, context: str | None) -> str:

@@ -42,7 +42,7 @@ class Entry:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("name", metavar="NAME", help="of the profile; one that was deleted has its history still")
+    parser.add_argument("name", metavar="NAME", help="name of the profile; a deleted one still has its history")
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
     add_operator_options(parser)
 

@@ -45,7 +45,7 @@ _UNLIKE: Final = frozenset({"schedulerName", "paused", "mode", "shadows", "shado
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("name", metavar="NAME", help="of the shadow; the live profile is the one that it names")
+    parser.add_argument("name", metavar="NAME", help="name of the shadow, which names the live profile")
     parser.add_argument("-o", "--output", choices=("yaml", "json"), help="write nothing, and print both profiles as they would be: for Git")
     add_change_options(parser)
     add_operator_options(parser)

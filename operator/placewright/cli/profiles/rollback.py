@@ -17,7 +17,7 @@ from placewright.kube.profileapi import Object
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("name", metavar="NAME", help="of the profile")
+    parser.add_argument("name", metavar="NAME", help="name of the profile")
     parser.add_argument(
         "--to-revision", type=whole_number(0, 2**53), default=0, metavar="N", help="default: the last revision that took effect and differs"
     )

@@ -22,7 +22,7 @@ _ALLOWED: Final = f"PLUGIN=WEIGHT with a weight from 0 (does not score) to {MAX_
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("name", metavar="NAME", help="of the profile")
+    parser.add_argument("name", metavar="NAME", help="name of the profile")
     parser.add_argument("changes", nargs="+", metavar="PLUGIN=WEIGHT", help="0: the plugin does not score; PLUGIN- takes the weight back")
     add_change_options(parser)
     add_operator_options(parser)

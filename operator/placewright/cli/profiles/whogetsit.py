@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("pod", metavar="POD", help="NAMESPACE/NAME of a pod in the cluster, a file of manifests, or - for standard input")
     parser.add_argument(
-        "--pod-namespace", default=_DEFAULT_NAMESPACE, metavar="NAME", help="of manifests that name none (default: %(default)s)"
+        "--pod-namespace", default=_DEFAULT_NAMESPACE, metavar="NAME", help="namespace of manifests that name none (default: %(default)s)"
     )
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
     add_operator_options(parser)
