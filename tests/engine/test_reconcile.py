@@ -52,7 +52,8 @@ class Loop(ReconcileLoop):
     """Notes that it compares, and waits without a clock; ends with its first comparison."""
 
     def __init__(self, world: World, lead: Lead | AlwaysLead) -> None:
-        super().__init__(cast(Any, None), world.reconciler, 3600.0, lead, cast(Any, None), sleep=self._pause)
+        super().__init__(cast(Any, self), 3600.0, lead, cast(Any, None), sleep=self._pause)
+        self.reconciler = world.reconciler
         self.did: list[str] = []
         self.compared = asyncio.Event()
 

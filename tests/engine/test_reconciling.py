@@ -27,7 +27,7 @@ _AT_ONCE = DeleteOptions(grace=0)
 
 
 def comparer(engine: Engine, *, patience: float = SOON, page: int = 2) -> Comparer:
-    return Comparer(engine.writing.client, engine.reading.reconcile_loop.reconciler, patience=patience, page=page)
+    return Comparer(engine.writing.client, engine.reading.reconcile_loop.comparer.reconciler, patience=patience, page=page)
 
 
 def made_up(name: str, *, node: str = "") -> PodInfo:
@@ -261,9 +261,7 @@ async def test_a_comparison_that_is_refused_waits_for_as_long_as_it_was_asked_to
     async with operator(stage) as running:
         await settled(stage, running)
         engine = running.engine
-        lister = ReconcileLoop(
-            engine.writing.client, engine.reading.reconcile_loop.reconciler, 0.05, AlwaysLead(), engine.deciding.profiles, SOON, sleep
-        )
+        lister = ReconcileLoop(comparer(engine), 0.05, AlwaysLead(), engine.deciding.profiles, sleep)
         refused = stage.sandbox.faults.add(Rule(method="GET", path="/api/v1/nodes", watch=False, code=429, retry_after=3, times=1))
         task = asyncio.create_task(lister.run())
         await stage.until(lambda: slept)

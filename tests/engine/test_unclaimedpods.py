@@ -19,34 +19,14 @@ from placewright.engine.unclaimedpods import (
     SETTLE_SECONDS,
     UnclaimedPods,
 )
-from placewright.framework.events import ClusterEventWithHint
-from placewright.framework.status import SUCCESS, Status
 from placewright.kube.errors import Unreachable
 from placewright.profiles.profilestate import ProfileStanding, Reason
-from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.testing import World
 
 DECISION = "placewright.dev/decision"
-
-
-class Policy:
-    """Any profile."""
-
-    backoff = BackoffPolicy()
-    paused = False
-    give_up_after = None
-    interests: Mapping[str, tuple[ClusterEventWithHint, ...] | None] = {}
-    order = None
-    tenants = None
-
-    def pre_enqueue(self, pod: PodInfo) -> Status:
-        return SUCCESS
-
-    def binding_extender(self, pod: PodInfo) -> str:
-        return ""
-
-    def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[Any, ...]:
-        return (timestamp,)
+POLICY = ProfilePolicy(World().profiles["default-scheduler"].runtime)
 
 
 class Scene:
@@ -59,7 +39,7 @@ class Scene:
         self.history: Mapping[str, str] | Exception = {}
         self.told: list[tuple[str, str]] = []
         self.cluster = Cluster()
-        self.queue = SchedulingQueue(lambda name: Policy() if name in self.live else None, lambda: self.now)
+        self.queue = SchedulingQueue(lambda name: POLICY if name in self.live else None, lambda: self.now)
         self.unclaimed = UnclaimedPods(self.queue, self.cluster, lambda: self.live, self.standings, self, self.remembered, lambda: self.now)
         self.cluster.set_node(convert({"metadata": {"name": "node"}, "status": {"allocatable": {"cpu": "9", "pods": "99"}}}, Node))
 

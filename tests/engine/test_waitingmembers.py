@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
@@ -15,35 +13,23 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.engine.children import while_leading
 from placewright.engine.podgroupstatus import PATIENCE_SECONDS, WaitingMembers
-from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unresolvable
-from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import StatusChannels
+from placewright.testing import World
 
 
-class Gate:
+class Gate(ProfilePolicy):
     """A profile that keeps pods back for a reason, in the name of a plugin."""
 
-    backoff = BackoffPolicy()
-    paused = False
-    give_up_after = None
-    order = None
-    tenants = None
-    interests: Mapping[str, Sequence[ClusterEventWithHint] | None] = {"GangScheduling": (), "SchedulingGates": ()}
-
     def __init__(self) -> None:
+        super().__init__(World().profiles["default-scheduler"].runtime)
         self.reason = "too few"
         self.plugin = "GangScheduling"
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         return unresolvable(self.reason).by(self.plugin) if self.reason else SUCCESS
-
-    def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[Any, ...]:
-        return (timestamp,)
-
-    def binding_extender(self, pod: PodInfo) -> str:
-        return ""
 
 
 class Scene:

@@ -248,7 +248,7 @@ class Running:
 
     def impatient(self) -> None:
         """Differences between cache or queue and the API server are looked at again at once, and not after seconds."""
-        self.engine.reading.reconcile_loop._comparer._patience = 0.2
+        self.engine.reading.reconcile_loop.comparer._patience = 0.2
 
     def unlimited(self) -> None:
         """As many requests a second as it likes from now on, so that its end is none of waiting."""

@@ -66,7 +66,7 @@ async def test_a_pod_that_vanished_unseen_leaves_the_queue(stage: Stage, caplog:
         stage.delete_pod("big")
         stage.sandbox.faults.compact()
         await stage.until(lambda: running.agrees_with(stage))
-        assert running.engine.reading.reconcile_loop.reconciler.repairs.vanished == 1
+        assert running.engine.reading.reconcile_loop.comparer.reconciler.repairs.vanished == 1
     assert "reconciler: 0 pods were missed, 1 had vanished" in caplog.text
 
 

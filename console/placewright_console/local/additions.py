@@ -44,7 +44,7 @@ def installed_additions() -> Additions | None:
     """Load the additions.
 
     Returns:
-        None where no package adds any.
+        None if no package adds any.
     """
     found = sorted(entry_points(group=GROUP), key=lambda each: each.name)
     added: Additions | None = found[0].load() if found else None

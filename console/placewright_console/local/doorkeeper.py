@@ -46,7 +46,7 @@ class Doorkeeper:
             headers: headers with names in any case.
 
         Returns:
-            None where it may be answered; otherwise status and text of the refusal.
+            None if it may be answered; otherwise status and text of the refusal.
         """
         if headers.get("Host", "") not in self._hosts:
             return _MISDIRECTED, "this is the console of 127.0.0.1 and localhost, and of no other host"

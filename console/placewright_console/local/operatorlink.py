@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import os
 import ssl
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -62,13 +61,11 @@ class LinkState:
         url: address of the operator's console; None if it cannot be asked.
         why: the reason for that, in one line.
         lasting: whether the reason stays until the cluster or rights change: no operator, or a console closed to this person.
-        since: seconds, monotonic.
     """
 
     url: URL | None = None
     why: str = "the operator is being looked for"
     lasting: bool = False
-    since: float = 0.0
 
 
 class OperatorAwayError(CannotAsk):
@@ -100,7 +97,7 @@ class OperatorLink:
             token: bearer token; None for the kubeconfig's.
             changed: told each new state.
         """
-        self.state = LinkState(since=time.monotonic())
+        self.state = LinkState()
         self._place = place
         self._server = server
         self._token = token
@@ -168,7 +165,7 @@ class OperatorLink:
             why, lasting = str(problem), not isinstance(problem, (OperatorAwayError, NoActiveReplica))
         except RequestError as problem:
             why, lasting = f"the API server does not say which replica is active: {in_words(problem)}", False
-        self._change(LinkState(None, why, lasting, time.monotonic()))
+        self._change(LinkState(None, why, lasting))
         for each in list(self._open):
             each.close()
         if lasting:
@@ -201,7 +198,7 @@ class OperatorLink:
                 self._tls = await _pinned(url)
             await self._admitted(url)
             self._failures = 0
-            self._change(LinkState(url, "", since=time.monotonic()))
+            self._change(LinkState(url, ""))
             done, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
             return next(iter(done)).result()
         finally:

@@ -203,10 +203,8 @@ class SeenWorld:
         self.changes += 1
         if isinstance(item, Node):
             self.cluster.set_node(item)
-        elif isinstance(item, Pod):
-            self._put_pod(PodInfo(item))
-        elif isinstance(item, PodInfo):
-            self._put_pod(item)
+        elif isinstance(item, Pod | PodInfo):
+            self._put_pod(PodInfo(item) if isinstance(item, Pod) else item)
         elif isinstance(item, SchedulingProfile):
             self.set_profiles([*(each for name, each in self._known_profiles.items() if name != item.metadata.name), item])
         else:
@@ -217,10 +215,8 @@ class SeenWorld:
         self.changes += 1
         if isinstance(item, Node):
             self.cluster.remove_node(NodeName(item.metadata.name))
-        elif isinstance(item, Pod):
-            self._remove_pod(item.metadata.uid)
-        elif isinstance(item, PodInfo):
-            self._remove_pod(item.uid)
+        elif isinstance(item, Pod | PodInfo):
+            self._remove_pod(item.metadata.uid if isinstance(item, Pod) else item.uid)
         elif isinstance(item, SchedulingProfile):
             self.set_profiles([each for name, each in self._known_profiles.items() if name != item.metadata.name])
         else:

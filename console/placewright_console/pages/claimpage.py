@@ -24,7 +24,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import DeviceObjects, owner_of_extended
 from placewright.explain.claimfacts import claim_fact
-from placewright.explain.explanation import CurrentVerdict, Explanation, evaluated
+from placewright.explain.explanation import Explanation, evaluated
 from placewright.explain.words import claim_line, verdict
 from placewright.plugins.dynamicresources.claims import named_claims
 from placewright.scheduler.decisiondetail import cut
@@ -165,8 +165,4 @@ def _why(cluster: Cluster, pending: PendingPods, waiting: Iterable[PodInfo]) -> 
         return {"pod": pod.name, "verdict": evaluator, "funnel": [], "free": None}
     now = evaluated(evaluator, cluster, pod)
     said = verdict(Explanation(pod.namespace, pod.name), now)
-    return {"pod": pod.name, "verdict": said, "funnel": funnel(now, filter_order(evaluator)), "free": _free(now)}
-
-
-def _free(now: CurrentVerdict) -> dict[str, Any] | None:
-    return None if now.devices is None else msgspec.to_builtins(now.devices)
+    return {"pod": pod.name, "verdict": said, "funnel": funnel(now, filter_order(evaluator)), "free": msgspec.to_builtins(now.devices)}

@@ -23,6 +23,7 @@ _LONGEST: Final = 1024
 
 #: Parameters of a request, each name with all of its values.
 Query = Mapping[str, Sequence[str]]
+_Answering = Callable[[CompanySource, Query, Rights], Awaitable[bytes | None]]
 
 
 class BadQuestionError(Exception):
@@ -34,13 +35,13 @@ class DataPage:
     """Data of one name.
 
     Attributes:
-        answer: makes the data, as JSON, for a reader of these rights; None where there is none that this reader may see. Raises
+        answer: makes the data, as JSON, for a reader of these rights; None if there is none that this reader may see. Raises
             `BadQuestionError`, and `TooManyQuestionsError` where others are answered.
         missing: the words for None: the same for what is not there and for what the reader may not see.
         in_turn: one is made after the other, because it may take long and nothing else divides the time.
     """
 
-    answer: Callable[[CompanySource, Query, Rights], Awaitable[bytes | None]]
+    answer: _Answering
     missing: str
     in_turn: bool = True
 
@@ -49,19 +50,14 @@ async def _node(source: CompanySource, query: Query, rights: Rights) -> bytes | 
     return _json(source.node(_parameter(query, "name"), rights))
 
 
-async def _pod(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
-    namespace, name = _pair(query, "pod")
-    return _json(source.pod(namespace, name, rights)) if rights.may_see(namespace) else None
+def _named(parameter: str, page: Callable[[CompanySource, str, str, Rights], dict[str, Any] | None]) -> _Answering:
+    """Make the answer about an object in a namespace that a parameter names."""
 
+    async def answer(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
+        namespace, name = _pair(query, parameter)
+        return _json(page(source, namespace, name, rights)) if rights.may_see(namespace) else None
 
-async def _group(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
-    namespace, name = _pair(query, "group")
-    return _json(source.company.group(namespace, name, rights)) if rights.may_see(namespace) else None
-
-
-async def _claim(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
-    namespace, name = _pair(query, "claim")
-    return _json(source.company.claim(namespace, name, rights)) if rights.may_see(namespace) else None
+    return answer
 
 
 async def _verdicts(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
@@ -101,9 +97,9 @@ _UNSEEN: Final = "it may have gone since, or you may not see it"
 #: The data by name, as paths have it.
 DATA_PAGES: Final[Mapping[str, DataPage]] = {
     "node": DataPage(_node, f"no such node: {_UNSEEN}"),
-    "pod": DataPage(_pod, f"no such pod: {_UNSEEN}"),
-    "group": DataPage(_group, f"no such group: {_UNSEEN}"),
-    "claim": DataPage(_claim, f"no such claim: {_UNSEEN}"),
+    "pod": DataPage(_named("pod", lambda source, *asked: source.pod(*asked)), f"no such pod: {_UNSEEN}"),
+    "group": DataPage(_named("group", lambda source, *asked: source.company.group(*asked)), f"no such group: {_UNSEEN}"),
+    "claim": DataPage(_named("claim", lambda source, *asked: source.company.claim(*asked)), f"no such claim: {_UNSEEN}"),
     "verdicts": DataPage(_verdicts, f"no such pod is pending: {_UNSEEN}", in_turn=False),
     "waiting": DataPage(_waiting, ""),
 }

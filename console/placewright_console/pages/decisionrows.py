@@ -34,9 +34,9 @@ class SeenDecision(NamedTuple):
         profile: profile of its schedulerName; empty if there is none.
         at: the time, seconds since 1970.
         result: `placed`, `refused`, `preempting` or `error`.
-        generation: generation of the profile; 0 where it is not known.
+        generation: generation of the profile; 0 if it is not known.
         victims: pods that leave the node for it, as (namespace, name).
-        reason: why no node holds it; empty where it is not known.
+        reason: why no node holds it; empty if it is not known.
     """
 
     uid: str

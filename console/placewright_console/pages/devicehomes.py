@@ -1,4 +1,4 @@
-"""Where a device is: the node that can use it alone, as the slices of its pool say.
+"""Finds the node that can use a device alone, as the slices of its pool say.
 
 A device in reach of several nodes is at none of them.
 """
@@ -16,7 +16,7 @@ class DeviceHome(NamedTuple):
     """A device as its driver publishes it.
 
     Attributes:
-        published: False where no slice of the pool's latest generation has it.
+        published: False if no slice of the pool's latest generation has it.
         node: node that can use it alone; empty if several can.
         capacity: its capacities as they are written.
     """
@@ -46,7 +46,7 @@ def devices_at(slices: Iterable[ResourceSlice]) -> Iterator[tuple[Device, str]]:
     """Yield the devices of slices, each with the node that can use it alone.
 
     Yields:
-        Device and node; the node is empty where several nodes, or none that is known, can use the device.
+        Device and node; the node is empty if several nodes, or none that is known, can use the device.
     """
     for each in slices:
         own = each.spec.per_device_node_selection

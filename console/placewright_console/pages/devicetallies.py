@@ -133,7 +133,7 @@ class DeviceTallies:
                     self._changed.add(node)
 
     def take(self) -> Collection[str] | None:
-        """Return the nodes whose devices changed since the last call; None where that may be all.
+        """Return the nodes whose devices changed since the last call; None if that may be all.
 
         Returns:
             Names of nodes. Some may be unknown.

@@ -178,7 +178,7 @@ class _RightsClass:
         """Go on to another state.
 
         Returns:
-            The line for the readers, and whether it is a whole state, as where nearly all of it is new; None where the states are equal.
+            The line for the readers, and whether it is a whole state, as where nearly all of it is new; None if the states are equal.
         """
         put: dict[str, msgspec.Raw] = {}
         gone: dict[str, list[str]] = {}
@@ -225,7 +225,7 @@ class Feed:
         return sum(len(each.readers) for each in self._classes.values())
 
     def join(self, rights: Rights, party: str = "", *, packed: bool = False) -> FeedReader:
-        """Add a reader. Where no class is free, the party with the most classes loses its oldest, whose readers are dropped.
+        """Add a reader. If no class is free, the party with the most classes loses its oldest, whose readers are dropped.
 
         Args:
             rights: rights of the reader.

@@ -54,7 +54,7 @@ class DomainFact(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
         room: the free resources in multiples of what the members request; below 1 the domain is not tried.
         tried: the scheduler would try to place members here: there is room, and no member stands in a domain that they must share.
         fit: members that the scarcest resource leaves room for.
-        scarce: the scarcest resource; None where no member waits.
+        scarce: the scarcest resource; None if no member waits.
     """
 
     value: str

@@ -16,10 +16,10 @@ from placewright.profiles.problem import did_you_mean
 
 
 class WaitingPlace(NamedTuple):
-    """Where a pod without a node waits.
+    """The place at which a pod without a node waits.
 
     Attributes:
-        place: the name of its sub-queue; empty where the pod is in none.
+        place: the name of its sub-queue; empty if the pod is in none.
         since: the time from which it waits, seconds since 1970.
     """
 
@@ -47,7 +47,7 @@ class PendingPods(Protocol):
     """The pods without a node."""
 
     def named(self, namespace: str, name: str) -> PodInfo | None:
-        """Find a pod without a node; None where there is none of that name."""
+        """Find a pod without a node; None if there is none of that name."""
 
     def of_namespace(self, namespace: str) -> Iterable[PodInfo]:
         """Return the pods of a namespace. May look at all pods."""

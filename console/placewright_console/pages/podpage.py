@@ -30,7 +30,7 @@ def pod_page(
 
     Args:
         found: the explanation.
-        evaluator: evaluator of the pod's profile, for the order of its plugins; None where no profile claims the pod.
+        evaluator: evaluator of the pod's profile, for the order of its plugins; None if no profile claims the pod.
         rights: rights of the reader.
         pod: the pod now; None for one that has gone.
 

@@ -108,7 +108,7 @@ class PlacementTally:
         Args:
             profile: its schedulerName.
             generation: generation of the profile.
-            deciding: seconds to the choice of a node, shape (pods,); empty where they are not known.
+            deciding: seconds to the choice of a node, shape (pods,); empty if they are not known.
             binding: seconds from the first attempt to the end, shape (pods,).
         """
         pods = len(binding)
@@ -186,7 +186,7 @@ class Timeline:
         """End a stretch, which began at the last tick.
 
         Args:
-            now: seconds of a clock that is never set. Where it goes back nevertheless, no time has passed.
+            now: seconds of a clock that is never set. If it goes back nevertheless, no time has passed.
             wall: the time of day, seconds since 1970.
             counts: since the last tick, without waiting pods.
             waiting: pods that wait now.

@@ -36,7 +36,7 @@ class WaitReason(msgspec.Struct, frozen=True, gc=False, order=True):
     """Nodes that a plugin rejects for one reason.
 
     Attributes:
-        plugin: its name; empty where none is to blame.
+        plugin: its name; empty if none is to blame.
         reason: its text.
         nodes: number of nodes; 0 for a reason that is not about nodes.
     """
@@ -50,8 +50,8 @@ class PendingPod(msgspec.Struct, frozen=True, gc=False, order=True):
     """A pod without a node. The garbage collector does not look at these many objects, because none refers to another of its kind.
 
     Attributes:
-        profile: profile of its schedulerName; empty where there is none.
-        place: the name of its sub-queue; empty where the pod is in none. Suspects and pods that were given up have places of their own.
+        profile: profile of its schedulerName; empty if there is none.
+        place: the name of its sub-queue; empty if the pod is in none. Suspects and pods that were given up have places of their own.
         rejections: the reasons, the one of the most nodes first.
         since: the time from which it waits, seconds since 1970.
         group: the name of the group that it is placed with; empty for none.

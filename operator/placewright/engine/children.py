@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from itertools import zip_longest
@@ -45,6 +46,14 @@ async def cancelled(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def set_within(seconds: float, event: asyncio.Event) -> bool:
+    """Wait for an event, so many seconds at most. Returns whether it is set."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
 
 
 async def first_of(*work: Coroutine[Any, Any, T]) -> T:

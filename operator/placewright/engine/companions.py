@@ -103,7 +103,7 @@ def together(*each: MakeCompanions) -> MakeCompanions:
     """Join several makers of companions into one.
 
     Args:
-        each: their contexts are entered in this order and left in the opposite order. Where one cannot be entered, all that
+        each: their contexts are entered in this order and left in the opposite order. If one cannot be entered, all that
             were entered before are left.
     """
 

@@ -81,7 +81,7 @@ class Debugger:
             return
         try:
             # Kopf feeds no pods to the queue of a replica that stands by, so there is nothing to compare.
-            found = await self._reading.reconcile_loop.compare(queue=self._leading.leadership.active)
+            found = await self._reading.reconcile_loop.comparer.compare(cache=True, queue=self._leading.leadership.active)
         except (RequestError, DecodeError, Malformed) as problem:
             _logger.warning("debug: cache and queue could not be compared with the API server: %s", problem, extra=_NO_REPEAT)
         else:

@@ -116,7 +116,8 @@ class MarkKeeper(Precautions):
         self._proven: OrderedDict[str, int] = OrderedDict()
         self._backoff, self._failures, self._not_before = RetryBackoff(1.0, 60.0), 0, 0.0
         self._without_until = 0.0
-        self._told: dict[str, Suspicion] = {}
+        #: Deaths that each suspect was last told of, by its uid.
+        self._told: dict[str, int] = {}
 
     # --- before and after a decision -----------------------------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ class MarkKeeper(Precautions):
             queued: the pod that was handed out.
 
         Returns:
-            Empty where the decision may begin; else the reason why there is no mark, for the pod's condition.
+            Empty if the decision may begin; else the reason why there is no mark, for the pod's condition.
         """
         self.review()
         heaviest = queued.pod if queued.pod_group is None else max((each.pod for each in queued.pod_group.members.values()), key=heavy_work)
@@ -160,7 +161,7 @@ class MarkKeeper(Precautions):
         return ""
 
     def _not_taken(self, problem: Exception) -> str:
-        """Judge a failed write. Returns empty where decisions go on without marks, else the reason for which the pod waits."""
+        """Judge a failed write. Returns empty if decisions go on without marks, else the reason for which the pod waits."""
         self.counts.failed += 1
         if isinstance(problem, DecodeError) or _for_good(problem):
             self._without_until = self._clock() + _WITHOUT_SECONDS
@@ -298,13 +299,11 @@ class MarkKeeper(Precautions):
 
     def _tell(self, events: EventRecorder, status: StatusWriter) -> None:
         """Tell each waiting suspect why it waits, once for each number of deaths."""
-        waiting = {queued.uid: queued for queued in self._queue.suspects}
-        self._told = {uid: said for uid, said in self._told.items() if self._queue.get(uid) is not None}
-        for uid, queued in waiting.items():
+        self._told = {uid: deaths for uid, deaths in self._told.items() if self._queue.get(uid) is not None}
+        for queued in self._queue.suspects:
             suspicion = queued.suspicion
-            said = self._told.get(uid)
-            if suspicion is not None and (said is None or said.deaths != suspicion.deaths):
-                self._told[uid] = suspicion
+            if suspicion is not None and self._told.get(queued.uid) != suspicion.deaths:
+                self._told[queued.uid] = suspicion.deaths
                 message = why_last(suspicion, self._clock())
                 events.record(queued.pod, EventType.WARNING, FAILED_SCHEDULING, "Scheduling", message)
                 status.pod_unscheduled(queued.pod, SCHEDULER_ERROR, message, None)

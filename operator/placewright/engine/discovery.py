@@ -33,7 +33,7 @@ class Shortfall:
     """The kinds that the scheduler can use and an API server does not serve; `str` writes them in one line.
 
     Attributes:
-        version: version of the API server; None where it did not tell.
+        version: version of the API server; None if it did not tell.
         served: the kinds with the versions in which it serves them.
         rows: the kinds that the scheduler and its plugins can use.
     """
@@ -178,7 +178,7 @@ class Discovery:
                 known.redirect(source)
 
     def version_of(self, kind: type[Any]) -> str:
-        """Return the API version, such as `v1`, in which objects of a struct are read now; empty where the kind is not served."""
+        """Return the API version, such as `v1`, in which objects of a struct are read now; empty if the kind is not served."""
         for row in self._rows:
             if row.kind is kind and row.wanted in self._by_collection:
                 return self._by_collection[row.wanted].source.path.split("/")[3]

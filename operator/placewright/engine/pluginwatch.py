@@ -54,7 +54,7 @@ class PluginWatch:
 
         Args:
             name: name of the profile.
-            generation: None where none is in effect.
+            generation: None if none is in effect.
 
         Returns:
             None for a generation that was not built here.

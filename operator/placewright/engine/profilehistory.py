@@ -19,6 +19,7 @@ import msgspec
 
 from placewright.api.decode import DecodeError, convert
 from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.engine.children import set_within
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.history import HistoryStore, RecordedGeneration, Revision, name_of, with_keys_of, without_keys
 from placewright.kube.profileapi import SpecChange, last_author
@@ -62,7 +63,6 @@ class HistoryKeeper:
         standings: Callable[[], Mapping[str, ProfileStanding]],
         may_write: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Queue nothing yet.
 
@@ -71,13 +71,11 @@ class HistoryKeeper:
             standings: the standing of every profile, by name.
             may_write: whether this replica is the active one.
             clock: seconds, monotonic, for the pause after a failed write.
-            now: the time of a change whose managedFields have none.
         """
         self._store = store
         self._standings = standings
         self._may_write = may_write
         self._clock = clock
-        self._now = now
         self._seen: dict[str, _Seen] = {}
         self._waiting: list[tuple[RecordedGeneration, ProfileStanding]] = []
         self._changed = asyncio.Event()
@@ -108,7 +106,7 @@ class HistoryKeeper:
             uid=uid,
             generation=generation,
             changed_by=author.manager,
-            changed_at=author.time or self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            changed_at=author.time or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             spec=without_keys(profile.get("spec") or {}),
         )
         self._seen[name] = _Seen(recorded, fields, self._clock())
@@ -127,9 +125,7 @@ class HistoryKeeper:
     async def run(self) -> None:
         """Call `write` on change and at every beat, until cancelled."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_BEAT_SECONDS):
-                    await self._changed.wait()
+            await set_within(_BEAT_SECONDS, self._changed)
             self._changed.clear()
             await self.write()
 

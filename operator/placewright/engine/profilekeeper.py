@@ -17,6 +17,7 @@ import msgspec
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
+from placewright.engine.children import set_within
 from placewright.engine.pluginwatch import PluginWatch
 from placewright.engine.profilehistory import HistoryKeeper, LastGood
 from placewright.engine.profilestatus import StatusReporter
@@ -256,9 +257,7 @@ class ProfileKeeper:
         """Have the standing of profiles written, on change and at every beat, until cancelled."""
         missed = False
         for beat in itertools.count():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._beat()):
-                    await self._changed.wait()
+            await set_within(self._beat(), self._changed)
             self._changed.clear()
             await self._recall()
             if beat >= _PATIENT_BEATS and self.loaded and not (self._seen or missed):
@@ -294,11 +293,9 @@ class ProfileKeeper:
         if standing is None:
             return
         failures = self._watch.failures_of(standing.name, standing.active_generation)
-        if active is None:
-            compared = self._compared(standing.name)
-            await self._reporter.report(standing, self._sizes(standing.scheduler_name), (), compared, failures)
-            return
-        await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), self.advice_on(active), failures=failures)
+        sizes = self._sizes(standing.scheduler_name if active is None else active.profile.scheduler_name)
+        advice = () if active is None else self.advice_on(active)
+        await self._reporter.report(standing, sizes, advice, self._compared(standing.name), failures)
 
     def in_effect(self) -> Mapping[str, Active[Evaluator]]:
         """Return the generations in effect, by name of the profile."""

@@ -94,7 +94,7 @@ class StatusReporter:
         self._reports: dict[str, _Report] = {}
 
     def seen(self, profile: SchedulingProfile) -> None:
-        """Take a profile as the API server shows it. Where another client has changed its status, it is written anew."""
+        """Take a profile as the API server shows it. If another client has changed its status, it is written anew."""
         metadata, status = profile.metadata, profile.status
         known = self._reports.get(metadata.name)
         if known is None or known.metadata.uid != metadata.uid:

@@ -14,7 +14,7 @@ from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.discovery import Discovery
 from placewright.engine.options import EngineOptions
 from placewright.engine.reconcile.forgotten import ForgottenPods
-from placewright.engine.reconcile.loop import ReconcileLoop
+from placewright.engine.reconcile.loop import Comparer, ReconcileLoop
 from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import reflected_core, reflected_rows
 from placewright.engine.takeover import Leader, Takeover
@@ -55,7 +55,7 @@ class ReadingPart:
             cluster, queue, self._binding, heard.watch_events or Stopwatch(), deciding.shadows, deciding.namespace_gates
         )
         reconciler = Reconciler(cluster, queue, self._binding, self.event_handlers)
-        self.reconcile_loop = ReconcileLoop(client, reconciler, beat, leadership, deciding.profiles)
+        self.reconcile_loop = ReconcileLoop(Comparer(client, reconciler), beat, leadership, deciding.profiles)
         leadership.on_change(self.reconcile_loop.lead_changed)
         check = SelfCheck(cluster, queue, deciding.evaluator, time.monotonic)
         self.forgotten = ForgottenPods(check, writing.events, takeover.may_write, time.monotonic)

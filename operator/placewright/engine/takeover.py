@@ -12,7 +12,6 @@ is one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +19,7 @@ from typing import Any, Final, Protocol
 
 from placewright.api.decode import DecodeError
 from placewright.api.pods import PodInfo
+from placewright.engine.children import set_within
 from placewright.engine.reflectors import read_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
@@ -138,9 +138,7 @@ class Takeover:
         if self._ended.is_set():
             await asyncio.sleep(seconds)
             return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._ended.wait()
+        await set_within(seconds, self._ended)
 
     def _turned(self, active: bool) -> None:
         if not active:
@@ -184,7 +182,7 @@ class Takeover:
             _logger.info("term %d begins, prepared in %.2f s", term, time.monotonic() - since)
 
     async def _prepare_in_time(self, term: int) -> bool:
-        """Prepare the term. Returns False where that took too long, and the lead was lost or interrupted meanwhile."""
+        """Prepare the term. Returns False if that took too long, and the lead was lost or interrupted meanwhile."""
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self._limit
@@ -260,7 +258,7 @@ async def _catch_up(client: ApiClient, reflector: Reflector[Any]) -> str:
 
 
 async def _comes_to(reflector: Reflector[Any], version: str) -> bool:
-    """Wait until the reflector has reached a version. Returns False where it falls silent or takes too long first."""
+    """Wait until the reflector has reached a version. Returns False if it falls silent or takes too long first."""
     began = quiet_since = time.monotonic()
     events = reflector.counts.events
     while not reached(reflector.version, version):
@@ -281,6 +279,6 @@ def reached(version: str, wanted: str) -> bool:
         wanted: to be reached.
 
     Returns:
-        False where that is unknown: versions are compared as numbers, which they are in every API server on etcd, else for equality.
+        False if that is unknown: versions are compared as numbers, which they are in every API server on etcd, else for equality.
     """
     return version == wanted != "" or (version.isdecimal() and wanted.isdecimal() and int(version) >= int(wanted))

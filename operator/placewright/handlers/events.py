@@ -44,7 +44,7 @@ class _DepartedPod(msgspec.Struct, frozen=True):
 
     @property
     def node_name(self) -> NodeName:
-        """The node that the pod was bound to; empty where the pod was deleted or finished without a node."""
+        """The node that the pod was bound to; empty if the pod was deleted or finished without a node."""
         return NodeName(self.spec.node_name)
 
 

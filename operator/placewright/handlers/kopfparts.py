@@ -32,7 +32,7 @@ class KopfPart:
     Replicas of one process, as in tests, share the replacement, so it counts its users.
 
     Args:
-        module: the module of Kopf; None where this Kopf has no such module.
+        module: the module of Kopf; None if this Kopf has no such module.
         name: the name in that module.
         is_known: judges whether the value of the name is what the replacement was written for.
     """

@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 
 import kopf
 
+from placewright.engine.children import set_within
 from placewright.engine.engine import Engine
 from placewright.engine.outofmemory import report
 from placewright.handlers import lifecycle
@@ -112,9 +113,7 @@ async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfS
                 "Kopf's watching ended (%s: %s); it is started again, %d pods are kept in the queue",
                 type(problem).__name__, problem, len(engine.deciding.queue),
             )  # fmt: skip
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(backoff.delay(attempt)):
-                    await stop.wait()
+            await set_within(backoff.delay(attempt), stop)
         else:
             # Kopf ends without an error for two reasons: a signal, or `stop`.
             stop.set()

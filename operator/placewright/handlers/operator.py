@@ -83,38 +83,15 @@ async def _run_until_signal(access: ClusterAccess, options: EngineOptions, make_
 
     loop.set_exception_handler(end_soon)
     take_signals()
-    await operate(access, stop, options, take_signals, make_companions)
+    await run_engine(build_engine(access, options, make_companions), stop, take_signals)
 
 
 class EngineBroken(Exception):
     """A part of the scheduler has ended that runs for as long as the process, or memory has run out: the rest would only look alive."""
 
 
-async def operate(
-    access: ClusterAccess,
-    stop: asyncio.Event,
-    options: EngineOptions = EngineOptions(),  # noqa: B008
-    on_kopf_start: KopfStarted = lambda: None,
-    make_companions: MakeCompanions = no_companions,
-) -> None:
-    """Run the operator until `stop` is set.
-
-    Args:
-        access: the API server, and the credentials for it.
-        stop: ends the operator in order when it is set.
-        options: options of the engine.
-        on_kopf_start: called after each start of Kopf.
-        make_companions: the make companions, as for `run`.
-
-    Raises:
-        CannotElect: replicas could not elect one of them: the peering's or the Lease's definition or rights are missing.
-        EngineBroken: a part of the engine has ended.
-    """
-    await run_engine(build_engine(access, options, make_companions), stop, on_kopf_start)
-
-
 async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted = lambda: None) -> None:
-    """Run an engine that the caller has built, as `operate` does. Tests look into it meanwhile.
+    """Run an engine until `stop` is set.
 
     Args:
         engine: not started yet.
@@ -122,8 +99,8 @@ async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfSta
         on_kopf_start: called after each start of Kopf.
 
     Raises:
-        CannotElect: as for `operate`.
-        EngineBroken: as for `operate`.
+        CannotElect: replicas could not elect one of them: the peering's or the Lease's definition or rights are missing.
+        EngineBroken: a part of the engine has ended.
     """
     try:
         with OutOfMemory() as memory:

@@ -93,7 +93,7 @@ def answer_of(uid: str, patch: list[dict[str, object]], warning: str = "") -> by
 
     Args:
         uid: uid of the request.
-        patch: operations of a JSON patch; none where the object stays as it is.
+        patch: operations of a JSON patch; none if the object stays as it is.
         warning: shown to the creator; empty for none.
 
     Returns:

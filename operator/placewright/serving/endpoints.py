@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from ssl import SSLContext
 from typing import Any, Final
 
 from placewright.engine.companions import Companions, Listeners, MakeCompanions, ReplicaInfo
@@ -79,7 +78,7 @@ class ServingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The open ports. Where the options have port 0, the system chose."""
+    """The open ports. If the options have port 0, the system chose."""
 
     port: int | None
     health_port: int | None
@@ -96,7 +95,9 @@ def endpoints(options: ServingOptions) -> MakeCompanions:
     """
 
     def make(info: ReplicaInfo) -> Companions:
-        heard = _Heard.of(info, options)
+        records = Records(time.time) if options.port is not None else None
+        series = EngineSeries(info.access.server) if options.metrics else None
+        listeners = Listeners() if records is None else Listeners(attempts=(records,), details=True)
 
         @asynccontextmanager
         async def opened(engine: Engine) -> AsyncIterator[Served]:
@@ -105,42 +106,29 @@ def endpoints(options: ServingOptions) -> MakeCompanions:
                 watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=mark.mark_profile, warn_others=mark.mark_decision))
                 client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS))
                 lanes = ReviewLanes(TokenBucket(_STRANGERS_A_SECOND, _STRANGERS_AT_ONCE), TokenBucket(_KNOWN_A_SECOND, _KNOWN_AT_ONCE))
-                routes = _routes(engine, options, heard, watchdog)
-                if options.console and heard.records is not None:
-                    routes.add(await _console(engine, heard, client, lanes, stack))
-                yield await _Serving(options, routes, AskingTheApiServer(client, lanes=lanes), stack).open()
+                routes = _routes(engine, options, watchdog)
+                if records is not None:
+                    routes.add(explain_endpoint(engine.deciding, records))
+                    routes.add(records_endpoint(records))
+                if series is not None:
+                    routes.add(metrics_endpoint(EngineMetrics(engine, series)))
+                if options.console and records is not None:
+                    view = SchedulerView(engine, records, None if series is None else series.attempts)
+                    routes.add(await _console(engine, view, client, lanes, stack))
+                secure = await _secure(options, routes, AskingTheApiServer(client, lanes=lanes), stack)
+                yield Served(secure, await _health(options, routes, stack))
 
-        return Companions(heard.listeners, opened)
+        return Companions(listeners if series is None else listeners + series.listeners, opened)
 
     return make
 
 
-@dataclass(frozen=True, slots=True)
-class _Heard:
-    """The records of decisions and the metrics that are shown; None where no path shows them."""
-
-    records: Records | None
-    series: EngineSeries | None
-
-    @classmethod
-    def of(cls, info: ReplicaInfo, options: ServingOptions) -> _Heard:
-        records = Records(time.time) if options.port is not None else None
-        return cls(records, EngineSeries(info.access.server) if options.metrics else None)
-
-    @property
-    def listeners(self) -> Listeners:
-        keeping = Listeners() if self.records is None else Listeners(attempts=(self.records,), details=True)
-        return keeping if self.series is None else keeping + self.series.listeners
-
-
-async def _console(engine: Engine, heard: _Heard, client: ApiClient, lanes: ReviewLanes, stack: AsyncExitStack) -> Endpoint:
+async def _console(engine: Engine, view: SchedulerView, client: ApiClient, lanes: ReviewLanes, stack: AsyncExitStack) -> Endpoint:
     """Return the console's pages behind the doorkeeper; without their package, an endpoint that says so. Pods are placed either way."""
-    assert heard.records is not None
     package = find_pages(_CONSOLE)
     if isinstance(package, str):
         _log.warning("--console: no page is served: %s", package)
         return no_pages(ENTER.path, package)
-    view = SchedulerView(engine, heard.records, None if heard.series is None else heard.series.attempts)
     try:
         pages = await stack.enter_async_context(package.open_pages(view))
     except MemoryError:
@@ -154,16 +142,11 @@ async def _console(engine: Engine, heard: _Heard, client: ApiClient, lanes: Revi
     return guarded.endpoint
 
 
-def _routes(engine: Engine, options: ServingOptions, heard: _Heard, watchdog: LoopWatchdog) -> Routes:
+def _routes(engine: Engine, options: ServingOptions, watchdog: LoopWatchdog) -> Routes:
     routes = Routes(health.endpoint for health in health_of(engine, watchdog))
     routes.add(configz_endpoint(engine, lambda: _shown(options)))
     routes.add(queue_endpoint(engine.deciding.queue))
     routes.add(cache_endpoint(engine.deciding.cluster))
-    if heard.records is not None:
-        routes.add(explain_endpoint(engine.deciding, heard.records))
-        routes.add(records_endpoint(heard.records))
-    if heard.series is not None:
-        routes.add(metrics_endpoint(EngineMetrics(engine, heard.series)))
     return routes
 
 
@@ -180,41 +163,30 @@ def _shown(options: ServingOptions) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Serving:
-    options: ServingOptions
-    routes: Routes
-    gate: Gate
-    stack: AsyncExitStack
-
-    async def open(self) -> Served:
-        return Served(await self._secure(), await self._health())
-
-    async def _secure(self) -> int | None:
-        options = self.options
-        if options.port is None:
-            return None
-        tls = await self._tls()
-        listening = bind(options.address, options.port, "--secure-port")
-        port: int = listening.getsockname()[1]
-        await self.stack.enter_async_context(Listener(self.routes, self.gate).serving(listening, tls))
-        made = "a certificate of its own making" if options.certificate is None else str(options.certificate[0])
-        _log.info("HTTPS on %s, port %d, with %s: %s", options.address, port, made, ", ".join(self.routes.paths))
-        return port
-
-    async def _health(self) -> int | None:
-        if self.options.health_port is None:
-            return None
-        listening = bind(_LOOPBACK, self.options.health_port, "--health-port")
-        port: int = listening.getsockname()[1]
-        await self.stack.enter_async_context(Listener(self.routes.open_to_everybody(), PublicOnly()).serving(listening, None))
-        _log.info("HTTP on %s, port %d, for health alone", _LOOPBACK, port)
-        return port
-
-    async def _tls(self) -> SSLContext:
-        if self.options.certificate is None:
-            return self_made()
-        files = CertificateFiles(*self.options.certificate)
+async def _secure(options: ServingOptions, routes: Routes, gate: Gate, stack: AsyncExitStack) -> int | None:
+    """Serve HTTPS. Returns the port."""
+    if options.port is None:
+        return None
+    if options.certificate is None:
+        tls, made = self_made(), "a certificate of its own making"
+    else:
+        files = CertificateFiles(*options.certificate)
         looking = asyncio.create_task(files.keep_looking(), name="certificate files")
-        self.stack.callback(looking.cancel)
-        return files.tls
+        stack.callback(looking.cancel)
+        tls, made = files.tls, str(options.certificate[0])
+    listening = bind(options.address, options.port, "--secure-port")
+    port: int = listening.getsockname()[1]
+    await stack.enter_async_context(Listener(routes, gate).serving(listening, tls))
+    _log.info("HTTPS on %s, port %d, with %s: %s", options.address, port, made, ", ".join(routes.paths))
+    return port
+
+
+async def _health(options: ServingOptions, routes: Routes, stack: AsyncExitStack) -> int | None:
+    """Serve the health paths over HTTP. Returns the port."""
+    if options.health_port is None:
+        return None
+    listening = bind(_LOOPBACK, options.health_port, "--health-port")
+    port: int = listening.getsockname()[1]
+    await stack.enter_async_context(Listener(routes.open_to_everybody(), PublicOnly()).serving(listening, None))
+    _log.info("HTTP on %s, port %d, for health alone", _LOOPBACK, port)
+    return port

@@ -86,7 +86,7 @@ def explanation(deciding: DecidingPart, records: Records, namespace: str, name: 
         uid: uid of the pod; empty for the one that has the name now.
 
     Returns:
-        None where this replica does not know the pod.
+        None if this replica does not know the pod.
     """
     uid = uid or deciding.queue.uid_of(PodKey(f"{namespace}/{name}")) or ""
     kept = records.of(uid) if uid else records.named(namespace, name)

@@ -39,11 +39,11 @@ class FairRoom(Generic[G]):
         return len(self._by_peer.get(peer, ()))
 
     def oldest_of(self, peer: str) -> G | None:
-        """Return the guest of a peer that came first; None where the peer has no guest."""
+        """Return the guest of a peer that came first; None if the peer has no guest."""
         return next(iter(self._by_peer.get(peer, ())), None)
 
     def who_makes_room(self) -> G | None:
-        """Find the guest that leaves: the oldest one of the peer with the most guests; None where the room is empty."""
+        """Find the guest that leaves: the oldest one of the peer with the most guests; None if the room is empty."""
         return self.oldest_of(max(self._by_peer, key=self.guests_of)) if self._by_peer else None
 
     def who_makes_room_for(self, newcomer: str) -> G | None:
@@ -65,7 +65,7 @@ class FairRoom(Generic[G]):
             room: the other room.
 
         Returns:
-            The oldest guest of the peer with the fewest guests in the other room; None where this room is empty.
+            The oldest guest of the peer with the fewest guests in the other room; None if this room is empty.
         """
         if not self._guests:
             return None
@@ -82,7 +82,7 @@ class FairRoom(Generic[G]):
         self._by_peer.setdefault(peer, {})[guest] = None
 
     def leave(self, guest: G) -> None:
-        """Remove a guest; nothing where it is not here. O(1)."""
+        """Remove a guest; nothing if it is not here. O(1)."""
         peer = self._guests.pop(guest, None)
         if peer is None:
             return

@@ -141,7 +141,7 @@ class GuardedPages:
             path: path of the pages, such as `/console`.
             pages: pages of the package.
             rights: rights of readers.
-            elsewhere: says in a sentence which replica to ask instead; empty where this one places pods.
+            elsewhere: says in a sentence which replica to ask instead; empty if this one places pods.
         """
         self._path = path
         self._pages = pages
@@ -194,7 +194,7 @@ def active_elsewhere(engine: Engine) -> str:
         engine: engine of this replica.
 
     Returns:
-        A sentence; empty where this one does.
+        A sentence; empty if this one does.
     """
     if engine.ending:
         return "this replica is ending"

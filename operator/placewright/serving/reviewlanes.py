@@ -296,7 +296,7 @@ class Judgments:
 
 
 def bearer_token(question: Question) -> str:
-    """Return the request's bearer token; empty where it has none."""
+    """Return the request's bearer token; empty if it has none."""
     scheme, _, token = question.authorization.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 

@@ -214,7 +214,7 @@ class ForgottenPods:
     # --- looking ------------------------------------------------------------------------------------------------------------------
 
     def _look(self, lane: ProfileQueue, queued: QueuedPod | None) -> int:
-        """Look at a pod for the first time. Returns its work, 0 where it was passed over."""
+        """Look at a pod for the first time. Returns its work, 0 if it was passed over."""
         if queued is None or self._clock() < queued.timestamp + WAITED_SECONDS:
             return 0
         likeness = self._check.likeness(queued)

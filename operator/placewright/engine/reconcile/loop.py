@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from placewright.api.decode import DecodeError
 from placewright.api.pods import PodInfo
+from placewright.engine.children import set_within
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.engine.reconcile.comparison import Comparison, HasMetadata
 from placewright.engine.reconcile.reconciler import Reconciler
@@ -53,32 +54,20 @@ class ReconcileLoop:
     """Runs comparisons when they are due.
 
     Attributes:
-        reconciler: has the beliefs and counts the repairs.
+        comparer: runs the comparisons.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        reconciler: Reconciler,
-        beat_seconds: float,
-        lead: Lead,
-        profiles: ProfileKeeper,
-        patience: float = PATIENCE,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
+    def __init__(self, comparer: Comparer, beat_seconds: float, lead: Lead, profiles: ProfileKeeper, sleep: Sleep = asyncio.sleep) -> None:
         """Compare nothing yet.
 
         Args:
-            client: lists objects.
-            reconciler: has the beliefs and counts the repairs.
+            comparer: runs the comparisons.
             beat_seconds: seconds between two whole comparisons.
             lead: a replica that stands by does not compare.
             profiles: compared as well.
-            patience: seconds between two looks at a difference.
             sleep: waits for so many seconds.
         """
-        self.reconciler = reconciler
-        self._comparer = Comparer(client, reconciler, patience=patience)
+        self.comparer = comparer
         self._beat = beat_seconds
         self._lead = lead
         self._profiles = profiles
@@ -91,7 +80,7 @@ class ReconcileLoop:
 
     def lead_changed(self, active: bool) -> None:
         """Note that this replica began or ceased to lead, and request a comparison of the queue for when it leads."""
-        self.reconciler.lead_changes += 1
+        self.comparer.reconciler.lead_changes += 1
         self._relisted.set()
 
     async def run(self) -> None:
@@ -106,7 +95,7 @@ class ReconcileLoop:
                 continue
             cache = time.monotonic() >= beat
             try:
-                await self.compare(cache=cache)
+                await self.comparer.compare(cache=cache, queue=True)
                 await self._profiles.refresh()
             except (RequestError, DecodeError, Malformed) as problem:
                 _logger.info("reconciler: the comparison is put off: %s", problem)
@@ -117,32 +106,9 @@ class ReconcileLoop:
                 failures = 0
                 beat = time.monotonic() + self._beat if cache else beat
 
-    async def compare(self, *, cache: bool = True, queue: bool = True) -> Repairs:
-        """Compare, repair, and log the repairs.
-
-        Args:
-            cache: compare nodes and pods on nodes.
-            queue: compare pods without a node. Not on a replica that stands by, to whose queue Kopf adds no pods.
-
-        Returns:
-            The repairs of this comparison.
-
-        Raises:
-            RequestError: the API server did not answer.
-            DecodeError: its answer cannot be read.
-            Malformed: the same, of a list.
-        """
-        found = await self._comparer.compare(cache=cache, queue=queue)
-        _say(found)
-        return found
-
     async def _due(self, seconds: float) -> None:
         """Return when a watch began with a new list and has gone quiet, or after so many seconds."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._relisted.wait()
-        except TimeoutError:
-            return
+        await set_within(seconds, self._relisted)
         while self._relisted.is_set():
             self._relisted.clear()
             await self._sleep(_QUIET_SECONDS)
@@ -169,9 +135,7 @@ def _say(found: Repairs) -> None:
 class Comparer:
     """Runs comparisons, one at a time: a second caller waits for the first."""
 
-    def __init__(
-        self, client: ApiClient, reconciler: Reconciler, *, patience: float = PATIENCE, page: int = PAGE, sleep: Sleep = asyncio.sleep
-    ) -> None:
+    def __init__(self, client: ApiClient, reconciler: Reconciler, *, patience: float = PATIENCE, page: int = PAGE) -> None:
         """Compare nothing yet.
 
         Args:
@@ -179,22 +143,20 @@ class Comparer:
             reconciler: has the beliefs and counts the repairs.
             patience: seconds between two looks at a difference.
             page: objects in a page.
-            sleep: waits for so many seconds.
         """
         self.reconciler = reconciler
         self._client = client
         self._patience = patience
         self._page = page
-        self._sleep = sleep
         self._running = asyncio.Lock()
         self._looks = 0
 
     async def compare(self, *, cache: bool, queue: bool) -> Repairs:
-        """Compare and repair.
+        """Compare, repair, and log the repairs.
 
         Args:
             cache: compare nodes and pods on nodes.
-            queue: compare pods without a node.
+            queue: compare pods without a node. Not on a replica that stands by, to whose queue Kopf adds no pods.
 
         Returns:
             The repairs of this comparison.
@@ -211,9 +173,11 @@ class Comparer:
                 if queue:
                     await self._ask_for(self.reconciler.doubtful())
                     if self.reconciler.unconfirmed():
-                        await self._sleep(self._patience)
+                        await asyncio.sleep(self._patience)
                         await self._ask_for(self.reconciler.unconfirmed())
-            return self.reconciler.repairs.since(before)
+            found = self.reconciler.repairs.since(before)
+        _say(found)
+        return found
 
     async def _ask_for(self, doubted: Iterable[PodInfo]) -> None:
         for pod in doubted:
@@ -226,7 +190,7 @@ class Comparer:
             suspected = [one for one in comparisons if one.suspects]
             if not suspected:
                 return
-            await self._sleep(self._patience)
+            await asyncio.sleep(self._patience)
             for one in suspected:
                 await self._look_again(one)
 
