@@ -327,8 +327,8 @@ async def test_known_tokens_are_bounded_and_one_namespace_pushes_out_its_own(doo
     lanes.note(b"scraper", User("prometheus"))
     for number in range(3000):
         lanes.note(str(number).encode(), User(f"system:serviceaccount:hostile:{number}"))
-    assert len(lanes._parties) == 1024
-    assert b"scraper" in lanes._parties
+    assert len(lanes._tokens) == 1024
+    assert b"scraper" in lanes._tokens
 
 
 @pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "", "localhost", "2001:db8::1"])

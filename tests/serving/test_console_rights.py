@@ -114,7 +114,7 @@ async def test_a_namespace_that_is_deleted_is_no_longer_seen_and_not_remembered(
     desk.namespaces.discard("shop")
     assert await desk.sees(token) == Rights.of([])
     (answers,) = desk.rights._answers.values()
-    assert [*answers.allowed, *answers.refused] == ["bank"]
+    assert [*answers.kept] == ["bank"]
 
 
 async def test_while_the_api_server_is_away_no_reader_is_let_in_or_asked_for_another_token(caplog: pytest.LogCaptureFixture) -> None:

@@ -60,7 +60,7 @@ class EngineTimeline:
         self._timeline = Timeline()
         self._marks = Marks()
         self._generations = GenerationMarks(self._marks)
-        self._led = self._leads
+        self._led = view.leads
         self._looked = self._sampled = clock()
         self._timeline.tick(self._looked, wall(), {}, {})
         self._away: Mark | None = None
@@ -122,12 +122,8 @@ class EngineTimeline:
             found[series] = Waiting(*(one + more for one, more in zip(found.get(series, Waiting()), sizes, strict=True)))
         return found
 
-    @property
-    def _leads(self) -> bool:
-        return self._view.leads
-
     def _look_for_leader(self, at: float) -> None:
-        leads = self._leads
+        leads = self._view.leads
         if leads != self._led:
             label, text = ("leads", "this replica leads from here") if leads else ("stands by", "this replica does not lead any more")
             self._marks.add(Mark(at, LEADER, label, text))

@@ -162,7 +162,8 @@ class _RightsClass:
     """The readers of one class of rights, and the state that they have."""
 
     def __init__(self, state: Sections) -> None:
-        self.state = _copied(state)
+        #: A copy, because the source goes on to change its sections.
+        self.state: Sections = {name: dict(rows) for name, rows in state.items()}
         #: Counts the changes of this class: readers that may see less miss nothing by a change that they may not see.
         self.version = 1
         self.readers: set[FeedReader] = set()
@@ -301,8 +302,3 @@ class Feed:
         for known in self._classes.values():
             for reader in known.readers:
                 reader.drop()
-
-
-def _copied(state: Sections) -> dict[str, Section]:
-    """Copy the sections with the same rows, because the source goes on to change its sections."""
-    return {name: dict(rows) for name, rows in state.items()}

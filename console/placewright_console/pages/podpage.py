@@ -59,8 +59,8 @@ def pod_page(
         "notes": list(found.notes),
         "queue": None if found.queue is None else msgspec.to_builtins(found.queue),
         "attempts": [_attempt(each) for each in found.tried],
-        "group": None if found.group is None else _named(found.group.object.partition(" ")[2]),
-        "claims": [_named(each.claim) for each in found.claims if each.claim],
+        "group": None if found.group is None else list(found.group.object.partition(" ")[2].partition("/")[::2]),
+        "claims": [list(each.claim.partition("/")[::2]) for each in found.claims if each.claim],
     }
 
 
@@ -114,12 +114,6 @@ def _attempt(tried: AttemptSummary) -> dict[str, Any]:
         "steps": tried.steps,
         "together": tried.together,
     }
-
-
-def _named(text: str) -> list[str]:
-    """Split into namespace and name."""
-    namespace, _, name = text.partition("/")
-    return [namespace, name]
 
 
 def filter_order(evaluator: Evaluator) -> Sequence[str]:

@@ -171,7 +171,8 @@ class HistoryKeeper:
             self._waiting = [*waiting, *self._waiting][-_MOST_WAITING:]
 
     async def _write_one(self, revisions: list[Revision], recorded: RecordedGeneration, standing: ProfileStanding) -> None:
-        known = next((each for each in revisions if _same(each.recorded, recorded)), None)
+        wanted = recorded.uid, recorded.generation
+        known = next((each for each in revisions if (each.recorded.uid, each.recorded.generation) == wanted), None)
         if known is None:
             number = max((each.number for each in revisions), default=0) + 1
             revisions.append(Revision(number, recorded, standing.reason, standing.message, name_of(recorded)))
@@ -199,10 +200,6 @@ def _unless(status: int) -> Iterator[None]:
     except ApiError as error:
         if error.status != status:
             raise
-
-
-def _same(one: RecordedGeneration, other: RecordedGeneration) -> bool:
-    return (one.uid, one.generation) == (other.uid, other.generation)
 
 
 class LastGood:

@@ -58,10 +58,6 @@ class _ProfilePage(msgspec.Struct, frozen=True):
         return str(self.metadata.get("continue") or "")
 
 
-def _profile_page(body: bytes) -> _ProfilePage:
-    return decode(body, _ProfilePage)
-
-
 class ProfileKeeper:
     """Applies profiles to the live ones, and has their history and status written.
 
@@ -220,7 +216,7 @@ class ProfileKeeper:
         known = {name: profile.metadata.uid for name, profile in self._seen.items()}
         listed: dict[str, str] = {}
         try:
-            async for page in pages(partial(self._client.get, PROFILES_PATH), _profile_page, {}):
+            async for page in pages(partial(self._client.get, PROFILES_PATH), lambda body: decode(body, _ProfilePage), {}):
                 for body in page.items or ():
                     self.take(None, body)
                     metadata = convert(body["metadata"], ObjectMeta)

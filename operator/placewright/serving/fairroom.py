@@ -34,6 +34,10 @@ class FairRoom(Generic[G]):
         """Iterate over a copy of the guests, the oldest first: callers let guests leave meanwhile."""
         return iter(tuple(self._guests))
 
+    def peer(self, guest: G) -> str | None:
+        """Return the peer of a guest; None if the guest is not here."""
+        return self._guests.get(guest)
+
     def guests_of(self, peer: str) -> int:
         """Return the number of a peer's guests."""
         return len(self._by_peer.get(peer, ()))

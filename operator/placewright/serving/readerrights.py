@@ -69,36 +69,21 @@ class Visitor:
 
 @dataclass(slots=True)
 class _Answers:
-    """The API server's answers about one user's rights in namespaces: by namespace, until when each holds."""
+    """The API server's answers about one user's rights in namespaces."""
 
-    allowed: dict[str, float] = field(default_factory=dict)
-    refused: dict[str, float] = field(default_factory=dict)
+    #: Whether a namespace is allowed, and until when that holds.
+    kept: dict[str, tuple[bool, float]] = field(default_factory=dict)
     #: When the answers were last asked for because a page was loaded.
     anew_at: float = -ANEW_SECONDS
     #: Several readers of one user wait for the same answers.
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __len__(self) -> int:
-        return len(self.allowed) + len(self.refused)
+        return len(self.kept)
 
-    def lacks(self, namespace: str, now: float) -> bool:
-        """Whether the API server is to be asked about a namespace."""
-        return self.allowed.get(namespace, 0.0) <= now and self.refused.get(namespace, 0.0) <= now
-
-    def note(self, namespace: str, *, allowed: bool, now: float) -> None:
-        """Keep an answer."""
-        self.allowed.pop(namespace, None)
-        self.refused.pop(namespace, None)
-        if allowed:
-            self.allowed[namespace] = now + KEPT_SECONDS
-        else:
-            self.refused[namespace] = now + REFUSED_SECONDS
-
-    def forget(self, left: Collection[str]) -> None:
-        """Drop answers about all but these namespaces."""
-        for kept in (self.allowed, self.refused):
-            for gone in kept.keys() - left:
-                del kept[gone]
+    def at(self, now: float) -> dict[str, bool]:
+        """Return the answers that hold at a time, by namespace."""
+        return {name: allowed for name, (allowed, until) in self.kept.items() if until > now}
 
 
 class ConsoleRights:
@@ -162,17 +147,18 @@ class ConsoleRights:
         self._answers.move_to_end(user.known_by)
         async with answers.turn:
             there = self._namespaces()
-            answers.forget(there)
+            for gone in answers.kept.keys() - there:
+                del answers.kept[gone]
             wanted = list(islice(_likely_first(user, answers, there), MOST_NAMESPACES))
             now = self._clock()
-            due = [each for each in wanted if answers.lacks(each, now)]
+            known = answers.at(now)
+            due = [each for each in wanted if each not in known]
             if anew and now - answers.anew_at >= ANEW_SECONDS:
                 answers.anew_at = now
-                due += [each for each in wanted if answers.refused.get(each, 0.0) > now]
+                due += [each for each in wanted if known.get(each) is False]
             if due:
                 await self._answered(self._ask(user, answers, iter(due), question))
-            now = self._clock()
-            seen = frozenset(name for name, until in answers.allowed.items() if until > now)
+            seen = frozenset(name for name, allowed in answers.at(self._clock()).items() if allowed)
         while len(self._answers) > 1 and sum(map(len, self._answers.values())) > _MOST_ANSWERS:
             self._answers.popitem(last=False)
         return seen
@@ -184,7 +170,7 @@ class ConsoleRights:
             for name in due:  # shared: each takes the next
                 async with self._judgments.lanes.for_user(user, question):
                     allowed = await self._judge.allows(user, AskedRight("list", resource="pods", namespace=name))
-                answers.note(name, allowed=allowed, now=self._clock())
+                answers.kept[name] = allowed, self._clock() + (KEPT_SECONDS if allowed else REFUSED_SECONDS)
 
         asking = [asyncio.create_task(ask_one_by_one()) for _ in range(_AT_ONCE)]
         try:
@@ -207,9 +193,9 @@ class ConsoleRights:
 
 def _likely_first(user: User, answers: _Answers, namespaces: Collection[str]) -> Iterator[str]:
     """Namespaces in the order in which they are asked about: what was allowed before, a service account's own, and all others by name."""
-    first = [name for name in answers.allowed if name in namespaces]
+    first = [name for name, (allowed, _) in answers.kept.items() if allowed and name in namespaces]
     own = user.account_namespace
-    if own in namespaces and own not in answers.allowed:
+    if own in namespaces and own not in first:
         first.append(own)
     told = frozenset(first)
     yield from first

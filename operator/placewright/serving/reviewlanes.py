@@ -139,7 +139,7 @@ class ReviewLanes:
         """
         self.strangers = ReviewLane(MOST_STRANGERS, strangers)
         self.known = ReviewLane(MOST_KNOWN, known)
-        self._parties: dict[bytes, str] = {}
+        #: Good tokens with the parties of their users.
         self._tokens: FairRoom[bytes] = FairRoom()
 
     def for_token(self, token: bytes, question: Question) -> AbstractAsyncContextManager[None]:
@@ -152,7 +152,7 @@ class ReviewLanes:
         Returns:
             A context in which the API server may be asked.
         """
-        party = self._parties.get(token)
+        party = self._tokens.peer(token)
         return self.strangers.taken(peer_of(question.peer)) if party is None else self.known.taken(party)
 
     def for_user(self, user: User, question: Question) -> AbstractAsyncContextManager[None]:
@@ -174,17 +174,12 @@ class ReviewLanes:
             token: its digest.
             user: that the API server named; None for a token that is not valid.
         """
-        self._forget(token)
+        self._tokens.leave(token)
         if user is None:
             return
-        self._parties[token] = user.party
         self._tokens.enter(token, user.party)
         if len(self._tokens) > _MOST_TOKENS and (loser := self._tokens.who_makes_room()) is not None:
-            self._forget(loser)
-
-    def _forget(self, token: bytes) -> None:
-        self._parties.pop(token, None)
-        self._tokens.leave(token)
+            self._tokens.leave(loser)
 
 
 class Remembered(Generic[V]):
