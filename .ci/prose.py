@@ -23,6 +23,8 @@ from typing import Any, Final, NamedTuple
 RULES: Final = Path(__file__).with_name("prose.toml")
 #: String constants of so many words are messages that people read: log lines, errors, help of commands and metrics.
 _WORDS_OF_A_MESSAGE: Final = 4
+#: Words of a sentence.
+_LONGEST: Final = 20
 _SECTION: Final = re.compile(r"^ *(Args|Returns|Yields|Raises):$", re.MULTILINE)
 #: `code` in backticks, and directives to tools, are no prose.
 _CODE: Final = re.compile(r"``[^`]+``|`[^`]+`|^#:? ?-{3}.*|(?:noqa|type|fmt|pragma): ?[\w\[\], ]+", re.MULTILINE)
@@ -79,9 +81,6 @@ class Rules:
     documents: list[str]
     sections: list[str]
     attributes: list[tuple[re.Pattern[str], str]] = field(default_factory=list)
-    done: list[str] = field(default_factory=list)
-    short: tuple[str, ...] = ()
-    longest: int = 20
 
     @classmethod
     def read(cls, path: Path = RULES) -> Rules:
@@ -90,31 +89,20 @@ class Rules:
         begins = (("words", r"\b"), ("openings", r"\A\s*"), ("attributes", _ATTRIBUTE))
         words, openings, attributes = ([_compiled(rule, begin) for rule in told[key]] for key, begin in begins)
         exceptions, besides = (told.get(key, []) for key in ("exceptions", "besides"))
-        return cls(
-            words,
-            openings,
-            exceptions,
-            besides,
-            told["rooms"],
-            told["documents"],
-            told["sections"],
-            attributes,
-            told["done"],
-            tuple(told["short"]),
-        )
+        return cls(words, openings, exceptions, besides, told["rooms"], told["documents"], told["sections"], attributes)
 
     def broken_by(self, prose: Prose, name: str = "") -> Iterator[tuple[int, str]]:
         """Find forbidden words, forbidden openings of docstrings and attributes, and sentences that are too long: line and problem."""
         text = _CODE.sub(lambda match: re.sub(r"\S", "_", match.group()), prose.text)
-        attributes = self.attributes if name.startswith(tuple(f"{room}/" for room in self.done)) else ()
-        for pattern, instead in (*self.words, *(self.openings if prose.docstring else ()), *attributes):
+        code = name.endswith(".py")
+        for pattern, instead in (*self.words, *(self.openings if prose.docstring else ()), *(self.attributes if code else ())):
             for match in pattern.finditer(text):
                 found = " ".join(re.sub(r"#:?", "", match.group()).split())
                 yield prose.line + text.count("\n", 0, match.start()), f'"{found}": {instead}'
-        if (prose.docstring or prose.comment) and name.startswith(self.short):
+        if prose.docstring or prose.comment:
             for line, words in prose.sentences():
-                if words > self.longest:
-                    yield line, f"a sentence of {words} words: at most {self.longest}"
+                if words > _LONGEST:
+                    yield line, f"a sentence of {words} words: at most {_LONGEST}"
 
     def excuse(self, finding: Finding) -> dict[str, str] | None:
         """Return the exception that excuses a finding, or None: one for its words, or one for its whole file."""

@@ -49,8 +49,8 @@ class Wanted:
     Attributes:
         assets: kube-apiserver and etcd, and kube-scheduler where that is to place the pods.
         controller_manager: its program.
-        scheduler: who places the pods.
-        nodes: how many; in three zones.
+        scheduler: program that places the pods.
+        nodes: number of nodes, in three zones.
         features: beyond what its version has by default.
     """
 

@@ -28,9 +28,9 @@ class Cluster:
     """The facts about the cluster that e2e.test is given.
 
     Attributes:
-        kubeconfig: of a user who may do everything.
-        nodes: how many there are.
-        kubectl: for the specs that run it; None where there is none.
+        kubeconfig: file of a user who may do everything.
+        nodes: number of nodes.
+        kubectl: program for the specs that run it, or None.
     """
 
     kubeconfig: Path

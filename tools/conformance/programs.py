@@ -38,10 +38,10 @@ def programs(environ: Mapping[str, str], chosen: Path | None, say: Say, machine:
     """Find the programs, or build them where none are named.
 
     Args:
-        environ: where E2E_TEST is looked up, and what `provide` looks up.
+        environ: variables, E2E_TEST and variables of `provide` among them.
         chosen: the e2e.test that was asked for, before all others.
         say: takes a line of progress each time something begins that one has to wait for.
-        machine: where to build; this one unless a test brings another.
+        machine: machine that builds; this one unless a test brings another.
 
     Raises:
         Unavailable: something is missing and cannot be built; the message says what to set.

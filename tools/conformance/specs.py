@@ -19,7 +19,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 _IT: Final = "[It] "
-#: How the names of steps that are no specs begin; one that fails fails the run.
+#: First words of steps that are no specs. If such a step fails, the run fails.
 _STEPS: Final = (
     "BeforeSuite", "AfterSuite", "[BeforeSuite]", "[AfterSuite]", "[Synchronized", "[ReportBeforeSuite]", "[ReportAfterSuite]", "[Deferred",
 )  # fmt: skip
@@ -41,7 +41,7 @@ class SpecOutcome:
 
     Attributes:
         spec: its full name.
-        seconds: how long it took.
+        seconds: duration of the spec.
         why: one line: the failure, what the spec said when it skipped itself, or why it was left out.
     """
 

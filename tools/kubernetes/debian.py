@@ -60,7 +60,7 @@ class Machine:
     Attributes:
         os_release: the file that names the system.
         apt: the folder with apt's sources.
-        path: where programs are looked for. Debian's own only: another Go on the user's path may not build this old a Kubernetes.
+        path: folders of programs, Debian's own only: another Go on the user's path may not build this old a Kubernetes.
         root: whether packages may be installed.
     """
 
@@ -99,9 +99,9 @@ class Build:
     Args:
         work: an empty folder; the programs come to be in `work/programs`, everything else there is waste afterwards.
         log: takes the output of every program that runs.
-        environ: for apt, which may need a proxy; the build itself gets an environment of its own.
+        environ: variables of apt, which may need a proxy; the build itself gets an environment of its own.
         lock: an open file that the compilers keep open too: the process that locked it stays in possession until the last of them ends.
-        targets: what is compiled, as the source's Makefile names it.
+        targets: programs to compile, as the source's Makefile names them.
     """
 
     def __init__(

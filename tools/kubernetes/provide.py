@@ -23,10 +23,10 @@ def provide(environ: Mapping[str, str], say: Say, machine: Machine | None = None
     """Return the programs of KUBEBUILDER_ASSETS; else those in the user's cache; else, as root on Debian, built into the cache, in minutes.
 
     Args:
-        environ: where KUBEBUILDER_ASSETS, XDG_CACHE_HOME and HOME are looked up.
+        environ: variables, KUBEBUILDER_ASSETS, XDG_CACHE_HOME and HOME among them.
         say: takes a line of progress each time something begins that one has to wait for.
-        machine: where to build; this one unless a test brings another.
-        targets: what is built; what was built before counts if all of it is there.
+        machine: machine that builds; this one unless a test brings another.
+        targets: programs to build. Programs that were built before count if all are there.
 
     Raises:
         Unavailable: there is nothing and nothing can be built; the message says what to set.
