@@ -169,7 +169,7 @@ def _any_of(plugin: str, narrows: tuple[Narrowing, ...], pod: PodInfo, old: Any,
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - then the hint says it
-        _log.warning("Plugin %s could not narrow an event for pod %s; its hint is asked.", plugin, pod.key, exc_info=True)
+        _log.warning("A narrowing of the events of %s failed for pod %s; its hint is asked.", plugin, pod.key, exc_info=True)
         return True
 
 
