@@ -115,7 +115,7 @@ SMALLER = {
 
 
 #: Those that start processes, by what they print a row of.
-PROCESSES = {"reload": Reloads, "end-to-end": EndToEnd}
+PROCESSES = {"reload": Reloads, "end-to-end": EndToEnd, "memory": EndToEnd}
 
 
 @pytest.mark.usefixtures("short")

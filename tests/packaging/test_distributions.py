@@ -126,11 +126,22 @@ def test_without_the_folders_an_index_would_be_asked(tmp_path: Path) -> None:
     assert "placewright-console" in at.asked
 
 
-def test_the_setup_of_a_clone_names_every_folder_in_one_command() -> None:
-    (command,) = [line for line in (ROOT / ".ci" / "setup").read_text().splitlines() if "pip install" in line]
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_the_setup_of_a_clone_names_every_folder_in_one_command(tmp_path: Path, installer: str) -> None:
+    """Stand-ins for the interpreter and for uv note the words with which they are called."""
+    programs, environment = tmp_path / "bin", tmp_path / "venv" / "bin"
+    stand_in = f'#!/bin/sh\necho "$@" >>{tmp_path}/called\n'
+    for program in (environment / "python", *([programs / "uv"] if installer == "uv" else [])):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(stand_in)
+        program.chmod(0o755)
+    programs.mkdir(exist_ok=True)
+    path = f"{programs}:/usr/bin:/bin"
+    subprocess.run(["sh", ROOT / ".ci" / "setup", tmp_path / "venv"], check=True, env={"PATH": path}, timeout=20)
+    (command,) = [line for line in (tmp_path / "called").read_text().splitlines() if "pip install" in line]
     extras = {name.removeprefix("placewright-") for name in FOLDERS} - {"placewright"}
     assert extras <= set(command.partition(".[")[2].partition("]")[0].split(","))
-    assert all(f"-e {extra} " in command for extra in extras)
+    assert all(f"-e {extra}" in command for extra in extras)
 
 
 # --- built, as for an image ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from handlers.stage import FAST, Object, Stage, new_stage, operator
-from placewright.engine import keptoutpods
 from placewright.engine.options import AdmissionOptions
 from placewright.handlers import lifecycle
 from placewright.handlers.podassignment import PodAssignment
@@ -28,8 +27,7 @@ ADMISSION = "admissionregistration.k8s.io"
 
 
 @pytest.fixture
-async def stage(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    monkeypatch.setattr(keptoutpods, "BEAT_SECONDS", 0.05)
+async def stage() -> AsyncIterator[Stage]:
     async with new_stage() as made:
         made.nodes(2)
         for name in ("physics", "chemistry"):

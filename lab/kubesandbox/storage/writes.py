@@ -188,7 +188,7 @@ class Writes:
     def modify(self, resource: ResourceType, namespace: str, name: str, change: Callable[[Object], None]) -> Stored | None:
         """Write for the server itself. `change` edits a private copy. Return None if there is no such object.
 
-        A change that changes nothing is not stored.
+        A change that changes nothing is not stored. Admission does not see it, so tests of rules use `replace`.
         """
         current = self.store.get(resource.key, namespace, name)
         if current is None:
