@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from types import TracebackType
-from typing import Final, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar, TypeVarTuple
 
 from placewright.framework.status import Code, Status
 
-P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 #: Extension points, as kube-scheduler's metrics name them.
 PRE_FILTER: Final = "PreFilter"
@@ -101,7 +101,7 @@ class Steps:
             self.taken.append(Step(name, self._mark, now - self._mark, outcome))
             self._mark = now  # one reading of the clock for two steps
 
-    def ask(self, plugin: str, point: str, call: Callable[P, T], /, *asked: P.args, **named: P.kwargs) -> T:
+    def ask(self, plugin: str, point: str, call: Callable[[*Ts], T], *asked: *Ts) -> T:
         """Call a plugin, and note how long that takes if `plugins` is not None.
 
         Args:
@@ -109,15 +109,14 @@ class Steps:
             point: the extension point.
             call: the plugin's method.
             asked: arguments of the call.
-            named: further arguments of the call.
 
         Returns:
             The plugin's answer.
         """
         if self.plugins is None:
-            return call(*asked, **named)
+            return call(*asked)
         self.plugin_begins()
-        answer = call(*asked, **named)
+        answer = call(*asked)
         status = getattr(answer, "status", answer)
         self.plugin_ended(plugin, point, status.code if isinstance(status, Status) else Code.SUCCESS)
         return answer

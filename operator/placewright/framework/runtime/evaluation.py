@@ -313,8 +313,10 @@ class Evaluator:
         parts: dict[str, list[PluginScore]] = {}
         for plugin, raw, scores in self._scored(evaluation, rows):
             weight = self.runtime.weight(plugin)
-            scored = [PluginScore(r, s, weight) for r, s in zip(raw.tolist(), scores.tolist(), strict=True)]
-            parts[plugin.name] = scored or [PluginScore(0, 0, weight)] * len(rows)
+            if raw is NOTHING_SCORED:
+                parts[plugin.name] = [PluginScore(0, 0, weight)] * len(rows)
+            else:
+                parts[plugin.name] = [PluginScore(r, s, weight) for r, s in zip(raw.tolist(), scores.tolist(), strict=True)]
         return parts
 
     def parts(self, evaluation: Evaluation) -> dict[str, IntColumn]:
