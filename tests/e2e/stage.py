@@ -153,7 +153,7 @@ class Stage:
     async def kill(self, process: OperatorProcess) -> None:
         """As a crash does it: nothing is finished, nobody is told."""
         os.kill(process.pid, signal.SIGKILL)
-        await process.ended()
+        await process.wait()
 
     def kill_api_server(self) -> None:
         kill_api_server(self.control_plane)
