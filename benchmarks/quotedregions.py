@@ -155,10 +155,10 @@ def _others(figures: Figures) -> str:
     rates = ", ".join(f"{text} {about(pairwise[name]['per_second'])}/s" for name, text in _PAIRWISE.items())
     took = ", ".join(f"{about(row['median'])} ms{_PREEMPTION[name]}" for name, row in preemption.items())
     return (
-        f"On {groups['nodes']:,} nodes, a second: {about(groups['per_second'])} groups of {groups['members']} pods "
-        "(`python -m benchmarks gangs`), "
-        f"{about(claiming['per_second'])} pods that claim one device of {claiming['devices']} a node (`python -m benchmarks devices`), "
-        f"{about(shares['per_second'])} pods with shares of GPUs by how much they would strand.\n\n"
+        f"On {groups['nodes']:,} nodes, a second:\n\n"
+        f"- {about(groups['per_second'])} groups of {groups['members']} pods (`python -m benchmarks gangs`)\n"
+        f"- {about(claiming['per_second'])} pods that claim one device of {claiming['devices']} a node (`python -m benchmarks devices`)\n"
+        f"- {about(shares['per_second'])} pods with shares of GPUs by how much they would strand\n\n"
         f"On {spread['nodes']:,} nodes with {spread['running']:,} pods on them: {rates}. "
         f"An attempt to preempt among {first['running']:,} pods there takes {took}.\n"
         f"From the patch of a profile to the first pod bound under it, while {reload['rate']} pods/s arrive "

@@ -167,7 +167,8 @@ class QueueingHint(enum.Enum):
 #: Takes the rejected pod, the object before the event or None, and the object after it or None. None stands for an object that was not
 #: there yet, or is not there any more. A registration for ADD and UPDATE alone never gets None as the object after.
 QueueingHintFn = Callable[[PodInfo, Object | None, Object | None], QueueingHint]
-#: Takes the rejected pod, and a pod on a node before (None: it came) and after the event; False only if the hint is sure to say SKIP.
+#: Takes the rejected pod, a pod on a node before the event, and that pod after it. None before the event stands for a pod that came.
+#: Returns False only if the hint is sure to say SKIP.
 Narrowing = Callable[[PodInfo, PodInfo | None, PodInfo], bool]
 
 

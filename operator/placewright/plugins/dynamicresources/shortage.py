@@ -71,7 +71,7 @@ class DeviceShortage:
             return False
         added = [_another(*models[like], f"{place}-{number}") for place, like in enumerate(more) for number in range(more[like])]
         outlook = ReachableDevices((*self._outlook.offers, *added), self._outlook.unusable)
-        search = DeviceSearch(self._task._replace(outlook=outlook), _nobody_s_share, self._limit - self.steps)
+        search = DeviceSearch(self._task._replace(outlook=outlook), _no_share, self._limit - self.steps)
         try:
             return search.run()
         except GaveUp:
@@ -96,5 +96,5 @@ def _another(pool: Pool, offer: PoolDevice, name: str) -> _Model:
     return pool, replace(offer, id=DeviceId(offer.id.driver, offer.id.pool, f"added-{name}"), order=len(pool.offers))
 
 
-def _nobody_s_share() -> str:
+def _no_share() -> str:
     return ""

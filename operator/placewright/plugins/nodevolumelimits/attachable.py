@@ -49,14 +49,14 @@ class UnusableVolumeError(ValueError):
     """A volume of the pod can never be attached as it is; the message says why."""
 
 
-def nobody(_lookup: Lookup) -> None:
+def unnoted(_lookup: Lookup) -> None:
     """Ignore a lookup."""
 
 
 class Resolver(ABC):
     """Resolves the volumes that count through the storage objects, and calls `noted` for every object on the way."""
 
-    def __init__(self, cluster: Cluster, noted: Callable[[Lookup], None] = nobody) -> None:
+    def __init__(self, cluster: Cluster, noted: Callable[[Lookup], None] = unnoted) -> None:
         self._cluster = cluster
         self._storage = cluster.objects.storage
         self._noted = noted

@@ -21,7 +21,7 @@ from placewright.cluster.journal import Log
 from placewright.cluster.resources import grown
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
 from placewright.framework.memory import Memory
-from placewright.plugins.nodevolumelimits.attachable import ATTACHMENT, KINDS, Attachable, Lookup, Resolver, nobody
+from placewright.plugins.nodevolumelimits.attachable import ATTACHMENT, KINDS, Attachable, Lookup, Resolver, unnoted
 
 #: Most pods whose volumes are kept; a pod has one volume or two.
 _MAX_PODS: Final = 65_536
@@ -114,7 +114,7 @@ class AttachedVolumes:
 
     def _volumes_of(self, pod: PodInfo) -> frozenset[Attachable]:
         key = (pod.key, pod.volumes)  # not the pod itself, which may be large, and would be kept after it is gone
-        return self._of_pods.recall(key, lambda: frozenset(self._resolver(nobody).of_placed_pod(pod)))
+        return self._of_pods.recall(key, lambda: frozenset(self._resolver(unnoted).of_placed_pod(pod)))
 
     def catch_up(self) -> None:
         """Count the rows again that changed since the last call."""

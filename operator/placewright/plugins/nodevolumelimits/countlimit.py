@@ -26,7 +26,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from placewright.plugins.nodevolumelimits.attachable import Attachable, Lookup, NoSuchClaimError, Resolver, UnusableVolumeError, nobody
+from placewright.plugins.nodevolumelimits.attachable import Attachable, Lookup, NoSuchClaimError, Resolver, UnusableVolumeError, unnoted
 from placewright.plugins.nodevolumelimits.attached import AttachedVolumes
 
 
@@ -89,7 +89,7 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
         if not self.may_bring(pod):
             return _NOTHING_TO_CHECK
         try:
-            wanted = _Wanted(self.resolver(cluster, nobody).of_new_pod(pod))
+            wanted = _Wanted(self.resolver(cluster, unnoted).of_new_pod(pod))
         except NoSuchClaimError as problem:
             # Filter reports it, not PreFilter. As upstream, VolumeBinding's PreFilter reports such a claim first.
             wanted = _Wanted(frozenset(), unresolvable(str(problem)))
