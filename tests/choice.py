@@ -98,7 +98,12 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/architecture.md": ("handlers/test_placing.py", "scheduler/test_ways.py"),
     "docs/glossary.md": ("packaging/test_names.py",),
     "docs/decisions/README.md": ("packaging/test_decisions.py",),
-    "docs/commands.md": ("packaging/test_documents.py",),
+    "docs/commands.md": (
+        "packaging/test_documents.py",
+        "packaging/test_page_commands.py",
+        "kubectl/test_pages.py::test_the_commands_of_a_page_do_what_it_shows[README.md]",
+        "kubectl/test_pages.py::test_the_commands_of_a_page_do_what_it_shows[docs/commands.md]",
+    ),
     "docs/comparison.md": ("packaging/test_documents.py",),
     "docs/coming-from.md": ("cli/test_convert.py",),
     "docs/operating.md": ("packaging/test_documents.py",),

@@ -27,6 +27,7 @@ import pytest
 
 from choice import CHOICE
 from inputs.real import takes_real_data
+from kubectl.pages import lines_not_run
 
 TESTS: Final = Path(__file__).parent
 TIERS: Final = ("unit", "server", "process", "long")
@@ -148,6 +149,7 @@ LONG: Final = frozenset(
         "hostile/test_attacks.py",
         "kubectl/test_device_jobs.py",
         "kubectl/test_operating_pages.py",
+        "kubectl/test_pages.py",
         "kubectl/test_sandbox_page.py",
         "kubectl/test_tutorial.py",
         "kubectl/test_uninstalling.py",
@@ -273,6 +275,9 @@ class Tiers:
             terminalreporter.write_line(f"left for `make test-all`: {left}")
         for reason, count in skipped.most_common():
             terminalreporter.write_line(f"skipped: {count:,}: {reason}")
+        if any("packaging/test_page_commands.py" in report.nodeid for report in terminalreporter.stats.get("passed", ())):
+            for line in lines_not_run():
+                terminalreporter.write_line(line)
 
 
 def _counted(reporter: pytest.TerminalReporter) -> tuple[Counter[str], Counter[str], Counter[str]]:

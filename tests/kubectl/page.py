@@ -3,18 +3,25 @@
 - A block `sh` is run in the reader's shell, and every command in it must succeed.
 - A block `sh refused` must fail.
 - A block `sh WHERE-terminal` is run in a terminal of its own, where its last command stays.
-- A block `sh beforehand` is not run: it installs what the tests run with.
-- A block `text` directly below is what the block above it prints; a line `…` in it stands for any number of lines.
+- A block `text` directly below is what the block above it prints. A line `…` in it stands for any number of lines, and `…` within a
+  line for any text.
+- A block `console` holds commands behind `$ `, each with what it prints below it.
+- A block below `<!-- not run: REASON -->` is not run.
+- A block `yaml title="NAME"` is a file that the reader writes before the first command.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-_FENCE: Final = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE: Final = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n+)?```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROMPT: Final = re.compile(r"^\$ ", re.MULTILINE)
+_TITLE: Final = re.compile(r' title="([^"]+)"')
 _LEFT_OUT: Final = "…"
 #: What differs from run to run, and what stands for it.
 _VARIES: Final = (
@@ -29,12 +36,13 @@ _VARIES: Final = (
 
 @dataclass(frozen=True)
 class Block:
-    """Commands, and what the page says they print; None where it does not say."""
+    """Commands, and what the page says they print; None where it does not say. `reason` says why no test runs them."""
 
     line: int
     commands: str
     kind: str
     shown: str | None
+    reason: str | None = None
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.commands.splitlines()[-1]}"
@@ -42,20 +50,32 @@ class Block:
 
 def blocks_of(page: Path) -> list[Block]:
     """The commands of a page in their order."""
-    text = page.read_text()
-    fences = list(_FENCE.finditer(text))
-    found: list[Block] = []
-    for fence, after in zip(fences, [*fences[1:], None], strict=True):
-        if fence[1] != "sh":
-            continue
-        shown = after[3] if after and after[1] == "text" and after.start() == fence.end() + 1 else None
-        found.append(Block(text.count("\n", 0, fence.start()) + 2, fence[3], fence[2].strip(), shown))
-    return found
+    return list(_blocks(page.read_text()))
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    fences = list(FENCE.finditer(text))
+    for fence, after in zip_longest(fences, fences[1:]):
+        reason, language, kind, content = fence.groups()
+        line = text.count("\n", 0, fence.start(2)) + 2
+        if language == "console":
+            for prompt in _PROMPT.split(content)[1:]:
+                command, shown = re.fullmatch(r"((?:.*\\\n)*.*\n)(.*)", prompt, re.DOTALL).groups()  # type: ignore[union-attr] # a line
+                yield Block(line, command, kind.strip(), shown or None, reason)
+        elif language == "sh":
+            shown = after[4] if after and after[2] == "text" and after.start() == fence.end() + 1 else None
+            yield Block(line, content, kind.strip(), shown, reason)
+
+
+def files_of(page: Path) -> dict[str, str]:
+    """The files that a page shows whole, by the names that it gives them."""
+    return {title[1]: fence[4] for fence in FENCE.finditer(page.read_text()) if (title := _TITLE.search(fence[3]))}
 
 
 def shows(expected: str, printed: str) -> bool:
     """Whether that was printed, but for times, addresses and the width of columns."""
-    wanted = "".join(r"(?:.*\n)*" if line == _LEFT_OUT else re.escape(line) + "\n" for line in same(expected).splitlines())
+    lines = same(expected).splitlines()
+    wanted = "".join(r"(?:.*\n)*" if line == _LEFT_OUT else re.escape(line).replace(_LEFT_OUT, ".*") + "\n" for line in lines)
     return re.fullmatch(wanted, "".join(f"{line}\n" for line in same(printed).splitlines())) is not None
 
 

@@ -30,7 +30,7 @@ MOST_WORDS_OF_README = 900
 
 @pytest.mark.parametrize("page", ["README.md", "docs/coming-from.md"])
 def test_a_profile_that_a_page_shows_whole_can_run(page: str) -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    blocks = re.findall(r"```yaml[^\n]*\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     profiles = [block for block in blocks if "SchedulingProfile" in block]
     assert profiles
     for text in profiles:

@@ -1,0 +1,59 @@
+"""Every command of the documents is run by a test, or says why not: the rule of `kubectl/pages.py`, without running one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubectl.page import blocks_of
+from kubectl.pages import FOLLOWED, NOT_YET, ROOT, lines_not_run, pages, problems, run_together
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_command_is_run_or_says_why_not(page: str) -> None:
+    found = list(problems(ROOT / page))
+    if page in NOT_YET:
+        assert found or any(not block.reason for block in blocks_of(ROOT / page)), f"{page} keeps the rule: take it out of NOT_YET"
+    else:
+        assert found == []
+
+
+def test_a_page_is_followed_by_one_test() -> None:
+    assert FOLLOWED.keys() | NOT_YET <= set(pages())
+    for page, test in FOLLOWED.items():
+        assert Path(page).name in (ROOT / "tests" / test).read_text()
+    assert {"README.md"} <= set(run_together())
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ("```sh\nplacewright doctor --colour red\n```\n", "unrecognized arguments: --colour red"),
+        ("<!-- not run: needs a moon -->\n```sh\nkubectl placewright explian web\n```\n", "invalid choice: 'explian'"),
+        ("```sh\nX=1 .venv/bin/placewright version > f && make tset\n```\n", "no target 'tset'"),
+        ("```console\n$ make test\n2 passed\n$ make tset\n```\n", "no target 'tset'"),
+        ("```sh later\nmake test\n```\n", "no test knows the kind 'later'"),
+        ("```\nmake test\n```\n", "commands are in ```sh"),
+        ("```bash\nmake test\n```\n", "commands are in ```sh"),
+        ("Run:\n\n    make test\n", "not fenced: 'make test'"),
+    ],
+)
+def test_a_command_in_no_state_is_found(page: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(page)
+    (found,) = problems(tmp_path / "page.md")
+    assert problem in found
+
+
+def test_real_commands_are_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(
+        "```sh refused\ncat > a <<'END'\nit's ours\nEND\nplacewright --help; placewright \\\n  validate a | grep b\n```\n"
+        "```sh\nmake .venv/installed test ARGS=-x\n```\n"
+        "```yaml\n\n    make tset\n```\n"
+    )
+    assert list(problems(tmp_path / "page.md")) == []
+
+
+def test_each_reason_is_said_once() -> None:
+    reasons = [line.split(": ")[1] for line in lines_not_run()]
+    assert len(reasons) == len(set(reasons))
