@@ -67,6 +67,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
         "serving/test_access.py",
         "hostile/test_attacks.py::test_healthy_pods_are_placed_beside_it[spread constraints times affinity terms-1]",
     ),
+    "docs/security-reference.md": ("api/test_field_bounds.py", "api/test_podextent.py"),
     "docs/overload.md": (
         "handlers/test_overload.py",
         "faults/test_api_server.py::test_10_percent_of_bindings_answered_409_429_500_or_never",

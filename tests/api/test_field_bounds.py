@@ -234,8 +234,8 @@ def test_a_bound_that_is_not_held_is_red(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_table_of_limits_has_each_bound_and_names_each_kind() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
-    section = page.partition("### What other objects may hold\n")[2].partition("\n#")[0]
+    page = (Path(__file__).parents[2] / "docs" / "security-reference.md").read_text()
+    section = page.partition("## What other objects may hold\n")[2].partition("\n#")[0]
     written = dict(re.findall(r"^\| (.+?) \| ([\d,]+) bytes of JSON \|$", section, re.MULTILINE))
     own = {bound.path: bound.most for kind in KINDS for bound in field_bounds(kind) if bound.most != FIELD_BYTES}
     general = f"{FIELD_BYTES:,}"
@@ -248,5 +248,5 @@ def test_the_table_of_limits_has_each_bound_and_names_each_kind() -> None:
 
 @pytest.mark.parametrize("limit", [CLAIM_SELECTORS, CLAIM_VALUES], ids=lambda limit: limit.things)
 def test_the_limits_of_claims_are_written_beside_those_of_pods(limit: ExtentLimit) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "security-reference.md").read_text()
     assert f"| {limit.field} | {limit.most:,} {limit.things} |" in page

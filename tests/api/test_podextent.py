@@ -83,7 +83,7 @@ def test_a_pod_at_a_limit_is_decided_and_one_beyond_it_is_told_field_number_and_
 
 @pytest.mark.parametrize("limit", EXTENT_LIMITS, ids=lambda limit: limit.counted)
 def test_the_limits_are_written_where_people_look_for_them(limit: ExtentLimit) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "security-reference.md").read_text()
     assert f"| {limit.field} | {limit.most:,} {limit.things} |" in page
 
 

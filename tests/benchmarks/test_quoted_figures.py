@@ -26,7 +26,6 @@ MEASURED = re.compile(
 )
 #: Lines outside of regions that have such a number, by a part of the line, and why it is no figure of ours that could go stale unseen.
 SETTING = "a setting or a limit, not a measurement"
-RECKONED = "a product of sizes that the sentence names, not a measurement"
 EXAMPLE = "says what one run of the example above it took, beside the output of that run"
 INSIDE = "a part of the whole that no benchmark shows by itself; measured with a clock in the code, and said so"
 EXCEPTIONS = {
@@ -38,9 +37,6 @@ EXCEPTIONS = {
     },
     "docs/metrics.md": {"Noting an attempt takes": INSIDE, "histograms take 3 ms": INSIDE},
     "docs/openb.md": {"of processor time": EXAMPLE, "at 250 pods a second": SETTING, "with 1.9 s of processor": EXAMPLE},
-    "docs/overload.md": {
-        "each answer of the server took": SETTING, "Bindings a second |": INSIDE, "flood": INSIDE, "bytes a node": RECKONED,
-    },
     "docs/reconciler.md": {"3 s of processor time, in slices": INSIDE},
     "docs/reference.md": {"How long a whole call may take": SETTING},
     "docs/reload.md": {"lets 300 pods a second arrive": SETTING, "about 1 ms of CPU": INSIDE},

@@ -67,7 +67,7 @@ async def test_large_pods_take_what_the_operator_counts(tmp_path: Path) -> None:
 
 
 def note(name: str, seed: int, waited: list[Waited], peak: float, memory: dict[str, int]) -> None:
-    """Write down what came of a run, for the table of docs/security.md."""
+    """Write down the outcome of a run."""
     if REPORT:
         slowest = max(waited, key=lambda each: each.processor)
         told = {"attack": name, "seed": seed, "seconds": round(max(each.seconds for each in waited), 2), "processor": slowest.processor}
