@@ -76,6 +76,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/gangs.md": ("faults/test_groups.py::test_groups_with_the_leader_killed_in_mid_group", "scheduler/podgroups"),
     "docs/conversion.md": ("profiles/test_conversion.py",),
     "docs/policy.md": ("policy", "packaging/test_policy_samples.py"),
+    "docs/policy-reference.md": ("policy",),
     "docs/reference.md": ("profiles/test_schema.py",),
     "docs/scheduler-perf.md": ("lab/bench/test_scheduler_perf_command.py",),
     "docs/reload.md": ("engine/test_reload.py",),
