@@ -94,6 +94,8 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
         "framework/test_plugins_document.py",
         "handlers/test_hanging_plugins.py::test_the_next_process_places_all_pods_but_those_of_the_profile_whose_plugin_hung[filter_node]",
     ),
+    "docs/plugin-reference.md": ("framework/test_contract_document.py",),
+    "docs/legacy-plugins.md": ("packaging/test_outside_packages.py",),
     "docs/inputs.md": ("lab/readers/test_manifests.py",),
     "docs/sandbox.md": ("lab/sandbox/test_server.py",),
     "docs/contributing.md": ("packaging/test_contributing.py::test_the_files_that_it_names_are_there",),

@@ -31,11 +31,11 @@ from profiles.makers import a_profile, yaml_of
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(folder.parent for folder in (ROOT / "examples").glob("*/pyproject.toml"))
 OURS = ("placewright", "placewright_console", "placewright_lab", "kubesandbox")
-PAGE = (ROOT / "docs" / "plugins.md").read_text()
+PAGE = (ROOT / "docs" / "plugin-reference.md").read_text()
 
 
 def public_modules() -> set[str]:
-    """Those that docs/plugins.md names."""
+    """Those that docs/plugin-reference.md names."""
     section = PAGE.partition("\n## What is public\n")[2].partition("\n## ")[0]
     found: set[str] = set()
     for row in re.findall(r"^\| (`placewright[^|]*) \|", section, re.MULTILINE):
