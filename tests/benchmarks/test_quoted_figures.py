@@ -31,7 +31,6 @@ INSIDE = "a part of the whole that no benchmark shows by itself; measured with a
 EXCEPTIONS = {
     "docs/e2e.md": {"99 MB of tools": "sizes of downloads", "up to 557 MB": "sizes of downloads", "under 30 pods a second": SETTING},
     "docs/extenders.md": {"55 MB each way": INSIDE, "10 to 20 KB a node": INSIDE},
-    "docs/faults.md": {"50 ms more each": SETTING},
     "docs/logs.md": {
         "more than 100 ms": SETTING, "gather for 50 ms": SETTING, "a decision's line takes": INSIDE, "280 µs on 1,000 nodes": INSIDE,
     },
