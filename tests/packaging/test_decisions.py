@@ -87,10 +87,9 @@ def names(text: str) -> Iterator[str]:
     yield from (match[1] for match in _NAME.finditer(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)))
 
 
-def rows() -> list[list[str]]:
-    """Cells of the rows of the index."""
-    lines = (DECISIONS / "README.md").read_text().splitlines()
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if re.match(r"\| \[?\d", line)]
+def lines() -> list[str]:
+    """Return the numbered lines of the index."""
+    return [line for line in (DECISIONS / "README.md").read_text().splitlines() if re.match(r"\d", line)]
 
 
 def test_the_index_has_every_page_with_its_title_and_status() -> None:
@@ -99,19 +98,17 @@ def test_the_index_has_every_page_with_its_title_and_status() -> None:
         title, _, status, *_ = page.read_text().splitlines()
         number, _, said = title.removeprefix("# ").partition(". ")
         assert int(number) == int(page.name[:4]), page.name
-        pages.append([f"[{number}]({page.name})", said, status.removeprefix("Status: ")])
-    assert [row[:3] for row in rows() if row[0].startswith("[")] == pages
+        accepted, _, amended = status.partition(", ")
+        assert accepted == "Status: accepted", page.name
+        pages.append(f"{number}. [{said}]({page.name})" + (f": {amended}" if amended else ""))
+    assert [line for line in lines() if "](" in line] == pages
 
 
 def test_a_number_is_given_once_and_a_page_that_is_gone_names_its_heir() -> None:
-    assert [int(re.sub(r"\D.*", "", row[0].strip("["))) for row in rows()] == list(range(1, len(rows()) + 1))
-    gone = {row[0]: row[2] for row in rows() if not row[0].startswith("[")}
+    assert [int(line.partition(".")[0]) for line in lines()] == list(range(1, len(lines()) + 1))
+    gone = {line: line.partition(": superseded by ")[2] for line in lines() if "](" not in line}
     numbers = {page.name[:4].lstrip("0") for page in PAGES}
-    assert {number: heir for number, heir in gone.items() if heir.removeprefix("superseded by ") not in numbers} == {}
-
-
-def test_each_line_of_the_index_is_a_sentence() -> None:
-    assert [row for row in rows() if len(row) != 4 or not row[3].endswith(".")] == []
+    assert {line: heir for line, heir in gone.items() if heir not in numbers} == {}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name[:4])
