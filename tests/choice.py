@@ -36,6 +36,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "version": ("cli/test_main.py",),
     # The tables of docs/index.md.
     "docs/tutorial.md": ("kubectl/test_tutorial.py",),
+    "docs/tutorial-git.md": ("kubectl/test_tutorial.py",),
     "docs/gitops.md": (
         "packaging/test_argocd.py",
         "packaging/test_examples.py",

@@ -27,6 +27,7 @@ FOLLOWED: Final = {
     "docs/beside-default-scheduler.md": "kubectl/test_operating_pages.py",
     "docs/sandbox.md": "kubectl/test_sandbox_page.py",
     "docs/tutorial.md": "kubectl/test_tutorial.py",
+    "docs/tutorial-git.md": "kubectl/test_tutorial.py",
     "docs/uninstall.md": "kubectl/test_uninstalling.py",
     "docs/upgrade.md": "kubectl/test_operating_pages.py",
 }
@@ -36,7 +37,6 @@ NOT_YET: Final = frozenset(
         "docs/admission.md",
         "docs/compare.md",
         "docs/uninstall.md",
-        "docs/tutorial.md",
         "docs/profiles-command.md",
         "docs/operating.md",
         "docs/gitops.md",
