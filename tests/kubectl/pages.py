@@ -36,10 +36,8 @@ NOT_YET: Final = frozenset(
     {
         "docs/admission.md",
         "docs/compare.md",
-        "docs/uninstall.md",
         "docs/profiles-command.md",
         "docs/operating.md",
-        "docs/gitops.md",
         "docs/coming-from.md",
         "docs/conformance.md",
         "docs/console.md",

@@ -43,11 +43,10 @@ class Desk:
         programs = self.home / "bin"
         programs.mkdir()
         (programs / "kubectl").symlink_to(self.binary)
-        (programs / "placewright").symlink_to(Path(sys.executable).parent / "placewright")
 
     def environment(self) -> Mapping[str, str]:
         """Nothing of who runs the tests, but for the search path."""
-        path = f"{self.home / 'bin'}:{os.environ['PATH']}"
+        path = f"{self.home / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         # Python's own output is not held back, as in a terminal.
         return {"HOME": str(self.home), "PATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "160"}
 

@@ -65,10 +65,11 @@ async def everything(kubectl: Kubectl) -> dict[str, dict[str, Any]]:
     return {f"{each['kind']} {each['metadata'].get('namespace', '')}/{each['metadata']['name']}": each for each in found}
 
 
-def commands_of_page() -> list[Block]:
-    blocks = [block for block in blocks_of(ROOT / "docs" / "uninstall.md") if block.kind != "later"]
-    assert [block.commands.split()[:2] for block in blocks[1:]] == [["kubectl", "delete"]] * 3
-    return blocks
+def commands_of_page() -> tuple[list[Block], Block]:
+    """The blocks that take Placewright away, and the one that brings it back."""
+    *steps, again = (block for block in blocks_of(ROOT / "docs" / "uninstall.md") if not block.reason)
+    assert [block.commands.split()[:2] for block in steps[1:]] == [["kubectl", "delete"]] * 3
+    return steps, again
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -117,8 +118,10 @@ async def test_after_all_steps_of_the_page_nothing_of_ours_is_left(desk: Desk, u
             await kubectl("wait", "--for=create", "validatingwebhookconfiguration/placewright", "--timeout=20s")
             made = set(await everything(kubectl)) - set(untouched)
         assert {"Lease placewright-system/placewright", "ClusterKopfPeering /placewright"} <= made
-        for block in commands_of_page():
+        steps, again = commands_of_page()
+        for block in steps:
             await work_through(typed, block, ())
             assert not [key for key, each in (await everything(kubectl)).items() if key in made and each["metadata"].get("finalizers")]
         assert set(await everything(kubectl)) == set(untouched)
-        assert "name: batch" in (desk.folder / "profiles.yaml").read_text()
+        await work_through(typed, again, ())
+        assert {each["metadata"]["name"] for each in (await kubectl.read("schedprof"))["items"]} == {"batch", "default"}
