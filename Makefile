@@ -11,7 +11,7 @@ ARGS :=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit test-all nightly faults soak e2e conformance figures durations lint prose types imports generate generated docs check clean
+.PHONY: help demo test unit test-all nightly faults soak e2e conformance figures durations lint prose types imports generate generated docs release check clean
 
 help: ## What there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -114,6 +114,11 @@ docs: $(READY) ## The documentation as a site, in build/site; a dead link fails
 	@$(BIN)/python -m tools.generated.site build/docs
 	@$(BIN)/zensical build --clean --strict
 
+# Only a release needs the writer of its bills of materials, so `make test` does not install it.
+RELEASE := $(VENV)/release
+release: $(RELEASE) ## The files of a release, in build/release (docs/releasing.md)
+	@$(BIN)/python -m tools.release build/release
+
 check: lint types imports generated docs test-all ## Everything that CI checks
 
 clean: ## Remove what can be made again
@@ -126,6 +131,10 @@ unchanged = $(BIN)/python -c pass 2>/dev/null && cat $(DECLARED) | cmp -s - $(1)
 $(RUNS): $(DECLARED)
 	@if ! { $(call unchanged,$(RUNS)) || $(call unchanged,$(READY)); }; then sh .ci/setup $(VENV); fi
 	@cat $(DECLARED) > $(RUNS)
+
+$(RELEASE): $(DECLARED) | $(RUNS)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[console,lab,release]' -e console -e lab
+	@touch $(RELEASE)
 
 $(READY): $(DECLARED)
 	@if ! { $(call unchanged,$(READY)); }; then sh .ci/setup $(VENV) tools; fi

@@ -1,3 +1,3 @@
 """Placewright: a Kubernetes scheduler that is an operator."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -19,11 +21,14 @@ import pytest
 
 from placewright import __version__
 from placewright.framework.distributions import COMMANDS
+from tools.release.files import write_distributions
 
 #: Installations take long on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 ROOT = Path(__file__).parents[2]
 FOLDERS = {"placewright": ROOT, "placewright-console": ROOT / "console", "placewright-lab": ROOT / "lab"}
+#: The time in released files, in seconds since 1970.
+EPOCH = 1_700_000_000
 PACKAGES = {
     "placewright": ["placewright"],
     "placewright-console": ["placewright_console"],
@@ -39,7 +44,9 @@ def declared(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", FOLDERS)
 def test_each_distribution_has_the_operators_version_and_asks_for_the_others_in_it(name: str) -> None:
     project = declared(name)
-    assert (project["name"], project["version"]) == (name, __version__)
+    assert (project["name"], project["dynamic"]) == (name, ["version"])
+    written = tomllib.loads((FOLDERS[name] / "pyproject.toml").read_text())["tool"]["hatch"]["version"]["path"]
+    assert (FOLDERS[name] / written).resolve() == ROOT / "operator" / "placewright" / "__init__.py"
     asked = [*project["dependencies"], *(each for extra in project.get("optional-dependencies", {}).values() for each in extra)]
     ours = {each for each in asked if each.startswith("placewright")}
     assert ours == {f"{other}=={__version__}" for other in FOLDERS if other in {each.partition("==")[0] for each in ours}}
@@ -53,6 +60,16 @@ def test_each_distribution_has_the_operators_version_and_asks_for_the_others_in_
 def test_what_is_built_with_is_the_same_for_all() -> None:
     systems = [tomllib.loads((folder / "pyproject.toml").read_text())["build-system"] for folder in FOLDERS.values()]
     assert systems[0] == systems[1] == systems[2]
+
+
+def test_images_tags_and_charts_are_named_in_this_version() -> None:
+    named = re.compile(r"(?:placewright(?:-lab)?[: ]|(?:ref=|rev: |tag: |targetRevision: )v|newTag: |[Vv]ersion )(0\.\d+\.\d+)")
+    pages = [page for page in (ROOT / "docs").glob("*.md") if page.name != "upgrade.md"]  # which names the version before, too
+    files = [ROOT / "README.md", ROOT / "SECURITY.md", *pages, *(ROOT / "examples").glob("*/README.md")]
+    files += [file for file in (ROOT / "manifests").rglob("*") if file.suffix in {".yaml", ".md"} and file.is_file()]
+    found = {(file, version) for file in files for version in named.findall(file.read_text())}
+    assert len(found) > 10
+    assert {str(file.relative_to(ROOT)) for file, version in found if version != __version__} == set()
 
 
 # --- installed -----------------------------------------------------------------------------------------------------------------------
@@ -191,6 +208,55 @@ def test_the_operator_alone_runs_its_commands(wheels: dict[str, Path], tmp_path:
     assert json.loads(found.stdout) == {"console": False, "lab": [False, False]}, found.stderr
     assert said(python, "-m", "placewright.cli.main", "version").stdout.startswith(f"placewright {__version__} ")
     assert said(python, "-m", "placewright.cli.main", "run", "--help").returncode == 0
+
+
+# --- released ---------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="released")
+def _released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("released")
+    write_distributions(folder, EPOCH)
+    return folder
+
+
+def test_a_release_has_a_wheel_and_a_source_distribution_of_each(released: Path) -> None:
+    names = [name.replace("-", "_") for name in FOLDERS]
+    expected = {f"{name}-{__version__}{ending}" for name in names for ending in ("-py3-none-any.whl", ".tar.gz")}
+    assert {file.name for file in released.iterdir()} == expected
+
+
+@pytest.mark.parametrize("files", ["*.whl", "*.tar.gz"])
+def test_a_release_is_installed_from_its_files_and_runs(released: Path, tmp_path: Path, files: str) -> None:
+    python = environment(tmp_path / "empty")
+    operator, *others = sorted(map(str, released.glob(files)), key=len)
+    with index() as at:
+        done = pip(python, at, "install", "--no-build-isolation", f"{operator}[console,lab]", *others)
+    assert done.returncode == 0, done.stderr
+    assert [each for each in at.asked if each.startswith("placewright")] == []
+    sample = str(ROOT / "manifests" / "samples" / "bin-packing.yaml")
+    printed = {"version": f"placewright {__version__} ", f"validate {sample}": "1 profile in 1 file: nothing is wrong"}
+    for words, says in {**printed, "schema NodeResourcesFit": '"scoringStrategy"', "demo --help": "--console"}.items():
+        command = [str(python.with_name("placewright")), *words.split()]
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (ran.returncode, says in ran.stdout) == (0, True), ran
+
+
+def test_a_source_distribution_builds_the_wheel_that_is_released(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it has all files; and each build gives the same bytes."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
+    with index() as at:
+        sources = map(str, released.glob("*.tar.gz"))
+        done = pip(Path(sys.executable), at, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), *sources)
+    assert done.returncode == 0, done.stderr
+    built = {wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in tmp_path.glob("*.whl")}
+    assert built == {wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in released.glob("*.whl")}
+
+
+def test_each_distribution_brings_the_licence_along(released: Path) -> None:
+    for wheel in released.glob("*.whl"):
+        about = f"{wheel.name.removesuffix('-py3-none-any.whl')}.dist-info"
+        assert zipfile.ZipFile(wheel).read(f"{about}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
 
 
 _FOUND = """

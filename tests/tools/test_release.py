@@ -1,0 +1,98 @@
+"""The files of a release that we write ourselves: the same input gives the same bytes, and they are what registries take."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from placewright import __version__
+from tools.release.chart import layout, package
+from tools.release.files import ROOT, image, time, write_chart, write_sums
+
+ABOUT = {"name": "web", "version": "1.2.3", "description": "A chart."}
+FILES = {"web/values.yaml": b"a: 1\n", "web/Chart.yaml": yaml.safe_dump(ABOUT).encode(), "web/templates/a.yaml": b"kind: Pod\n"}
+PUBLISHED = {"PLACEWRIGHT_REPOSITORY": "https://github.com/Someone/placewright/blob/main"}
+
+
+def members(archive: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        return {member.name: opened.extractfile(member).read() for member in opened.getmembers()}  # type: ignore[union-attr]
+
+
+def test_the_same_files_give_the_same_package_in_any_order() -> None:
+    packed = package(FILES, 1_000)
+    assert packed == package(dict(reversed(FILES.items())), 1_000)
+    assert packed != package({**FILES, "web/values.yaml": b"a: 2\n"}, 1_000)
+    assert members(gzip.decompress(packed)) == FILES
+
+
+def test_all_times_are_the_one_that_is_given() -> None:
+    packed = package(FILES, 1_000)
+    assert int.from_bytes(packed[4:8], "little") == 1_000  # RFC 1952, 2.3: MTIME
+    with tarfile.open(fileobj=io.BytesIO(packed)) as opened:
+        assert {member.mtime for member in opened.getmembers()} == {1_000}
+
+
+def test_a_layout_leads_from_the_tag_to_the_chart() -> None:
+    """By the OCI's image layout specification 1.0, and the media types of Helm's registries."""
+    found = members(layout(b"the package", ABOUT, 86_400))
+    assert json.loads(found.pop("oci-layout")) == {"imageLayoutVersion": "1.0.0"}
+    (tagged,) = json.loads(found.pop("index.json"))["manifests"]
+    assert tagged["annotations"] == {"org.opencontainers.image.ref.name": "1.2.3"}
+    assert all(name == f"blobs/sha256/{hashlib.sha256(blob).hexdigest()}" for name, blob in found.items())
+
+    def blob(descriptor: dict[str, Any], kind: str) -> bytes:
+        content = found[f"blobs/{descriptor['digest'].replace(':', '/')}"]
+        assert (descriptor["mediaType"], descriptor["size"]) == (kind, len(content))
+        return content
+
+    manifest = json.loads(blob(tagged, "application/vnd.oci.image.manifest.v1+json"))
+    assert manifest["annotations"]["org.opencontainers.image.created"] == "1970-01-02T00:00:00Z"
+    assert json.loads(blob(manifest["config"], "application/vnd.cncf.helm.config.v1+json")) == ABOUT
+    (layer,) = manifest["layers"]
+    assert blob(layer, "application/vnd.cncf.helm.chart.content.v1.tar+gzip") == b"the package"
+
+
+def test_our_chart_is_written_alike_twice_with_the_definitions_and_the_published_image(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        write_chart(tmp_path / name, 1_000, image(PUBLISHED))
+    one, other = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("one", "other"))
+    assert one == other
+    assert one.keys() == {f"placewright-{__version__}.tgz", f"placewright-chart-{__version__}.oci.tar"}
+    found = members(one[f"placewright-{__version__}.tgz"])
+    definition = (ROOT / "crds" / "schedulingprofiles.yaml").read_bytes()
+    assert found["placewright/crds/schedulingprofiles.yaml"] == definition
+    assert yaml.safe_load(found["placewright/values.yaml"])["image"]["repository"] == "ghcr.io/someone/placewright"
+
+
+def test_without_a_repository_the_image_is_the_one_that_is_built_here() -> None:
+    assert image({}) == "placewright"
+
+
+@pytest.mark.parametrize("repository", ["https://git.example.com/p/q", "github.com/p/q", "https://github.com/p"])
+def test_a_repository_whose_registry_is_not_known_is_refused(repository: str) -> None:
+    with pytest.raises(ValueError, match="PLACEWRIGHT_REPOSITORY: found"):
+        image({"PLACEWRIGHT_REPOSITORY": repository})
+
+
+def test_the_time_is_taken_from_the_environment() -> None:
+    assert time({"SOURCE_DATE_EPOCH": "1700000000"}) == 1_700_000_000
+
+
+def test_the_sums_are_those_of_sha256sum(tmp_path: Path) -> None:
+    (tmp_path / "b").write_bytes(b"abc")
+    (tmp_path / "a").write_bytes(b"")
+    write_sums(tmp_path)
+    assert (tmp_path / "SHA256SUMS").read_text().splitlines() == [
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a",
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b",
+    ]

@@ -1,0 +1,1 @@
+"""The files of a release, built from a checkout: `make release`."""

@@ -1,0 +1,101 @@
+"""The files of a release, kind by kind. Each function writes into a folder; times are seconds since 1970."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from placewright import __version__
+from tools.release import chart
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+#: Folders of the distributions.
+DISTRIBUTIONS: Final = (ROOT, ROOT / "console", ROOT / "lab")
+_CHART: Final = ROOT / "manifests" / "helm" / "placewright"
+#: Kustomizations. The definitions have a file of their own, because kubectl finds no SchedulingProfile before they are applied.
+#: Besides, `kubectl delete -f install.yaml` must keep all profiles.
+_MANIFESTS: Final = {"definitions": ROOT / "crds", "install": ROOT / "manifests" / "base"}
+#: Bills of materials: pinned requirements of the images, and the distribution that needs them.
+_BILLS: Final = {"placewright": ("fast,otel", ROOT), "placewright-lab": ("fast,lab", ROOT / "lab")}
+#: The address of a repository on GitHub, also with a branch and a path behind it.
+_GITHUB: Final = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)(?:/.*)?")
+
+
+def time(environ: Mapping[str, str]) -> int:
+    """Return the time of all files: SOURCE_DATE_EPOCH, or the time of the commit."""
+    return int(environ.get("SOURCE_DATE_EPOCH") or _run("git", "log", "-1", "--format=%ct"))
+
+
+def image(environ: Mapping[str, str]) -> str:
+    """Return the name of the published image, by PLACEWRIGHT_REPOSITORY; without it, the name that `docker build` gives.
+
+    Raises:
+        ValueError: the variable is set to a place for which no registry is known.
+    """
+    repository = environ.get("PLACEWRIGHT_REPOSITORY", "")
+    found = _GITHUB.fullmatch(repository)
+    if repository and not found:
+        raise ValueError(f"PLACEWRIGHT_REPOSITORY: found {json.dumps(repository)}; allowed https://github.com/OWNER/NAME")
+    return f"ghcr.io/{found[1].lower()}" if found else "placewright"
+
+
+def write_distributions(folder: Path, seconds: int) -> None:
+    """Write a wheel and a source distribution of each distribution."""
+    for each in DISTRIBUTIONS:
+        _run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), folder=each, seconds=seconds)
+
+
+def write_chart(folder: Path, seconds: int, image: str) -> None:
+    """Write the chart as a package and as an OCI layout; its default image is `image`."""
+    files = chart.read(_CHART)
+    values = f"{_CHART.name}/values.yaml"
+    files[values] = _replaced(files[values].decode(), "  repository: placewright\n", f"  repository: {image}\n").encode()
+    packed = chart.package(files, seconds)
+    (folder / f"placewright-{__version__}.tgz").write_bytes(packed)
+    (folder / f"placewright-chart-{__version__}.oci.tar").write_bytes(chart.layout(packed, chart.about(files), seconds))
+
+
+def write_manifests(folder: Path, image: str) -> None:
+    """Write the files for `kubectl apply --server-side -f`, as kubectl's kustomize builds them."""
+    built = {name: _run("kubectl", "kustomize", str(kustomization)) for name, kustomization in _MANIFESTS.items()}
+    tag = f":{__version__}\n"
+    built["install"] = _replaced(built["install"], f" image: placewright{tag}", f" image: {image}{tag}")
+    for name, text in built.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+
+def write_bills(folder: Path, seconds: int) -> None:
+    """Write bills of materials in the format CycloneDX: all releases of other projects that an image has, with their digests."""
+    for name, (requirements, distribution) in _BILLS.items():
+        text = _run(
+            sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible",
+            "--pyproject", str(distribution / "pyproject.toml"), str(ROOT / "operator" / "requirements" / f"{requirements}.txt"),
+            seconds=seconds,
+        )  # fmt: skip
+        bill = json.loads(text)
+        bill["metadata"]["component"]["version"] = __version__  # which pyproject.toml leaves to Hatch
+        (folder / f"{name}-{__version__}.cdx.json").write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def write_sums(folder: Path) -> None:
+    """Write SHA256SUMS over all files, for `sha256sum --check`."""
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(folder.iterdir())]
+    (folder / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    """Replace the only place of a text, and refuse a text with no place or several."""
+    before, after = text.split(old)
+    return f"{before}{new}{after}"
+
+
+def _run(*command: str, folder: Path = ROOT, seconds: int | None = None) -> str:
+    environment = os.environ if seconds is None else {**os.environ, "SOURCE_DATE_EPOCH": str(seconds)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout  # noqa: S603
