@@ -35,14 +35,11 @@ EXCEPTIONS = {
         "more than 100 ms": SETTING, "gather for 50 ms": SETTING, "a decision's line takes": INSIDE, "280 µs on 1,000 nodes": INSIDE,
     },
     "docs/metrics.md": {"Noting an attempt takes": INSIDE, "histograms take 3 ms": INSIDE},
-    "docs/openb.md": {"of processor time": EXAMPLE, "at 250 pods a second": SETTING, "with 1.9 s of processor": EXAMPLE},
     "docs/reconciler.md": {"3 s of processor time, in slices": INSIDE},
     "docs/reference.md": {"How long a whole call may take": SETTING},
     "docs/reload.md": {"lets 300 pods a second arrive": SETTING, "about 1 ms of CPU": INSIDE},
     "docs/runbook.md": {"Attempts above 100 ms": SETTING},
-    "docs/simulate.md": {"of processor time": EXAMPLE},
     "docs/tracing.md": {"An attempt that is not sampled": INSIDE},
-    "docs/tune.md": {"150 s of CPU": EXAMPLE},
 }  # fmt: skip
 #: Pages that a benchmark writes as a whole.
 WRITTEN = {"docs/scheduler-perf.md": "written by `placewright bench scheduler-perf`"}
