@@ -37,7 +37,6 @@ EXCEPTIONS = {
     "docs/metrics.md": {"Noting an attempt takes": INSIDE, "histograms take 3 ms": INSIDE},
     "docs/reconciler.md": {"3 s of processor time, in slices": INSIDE},
     "docs/reference.md": {"How long a whole call may take": SETTING},
-    "docs/reload.md": {"lets 300 pods a second arrive": SETTING, "about 1 ms of CPU": INSIDE},
     "docs/runbook.md": {"Attempts above 100 ms": SETTING},
     "docs/tracing.md": {"An attempt that is not sampled": INSIDE},
 }  # fmt: skip
