@@ -35,7 +35,6 @@ EXCEPTIONS = {
         "more than 100 ms": SETTING, "gather for 50 ms": SETTING, "a decision's line takes": INSIDE, "280 µs on 1,000 nodes": INSIDE,
     },
     "docs/metrics.md": {"Noting an attempt takes": INSIDE, "histograms take 3 ms": INSIDE},
-    "docs/reconciler.md": {"3 s of processor time, in slices": INSIDE},
     "docs/reference.md": {"How long a whole call may take": SETTING},
     "docs/runbook.md": {"Attempts above 100 ms": SETTING},
     "docs/tracing.md": {"An attempt that is not sampled": INSIDE},
