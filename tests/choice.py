@@ -49,6 +49,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/uninstall.md": ("kubectl/test_uninstalling.py::test_deleting_what_was_applied_leaves_profiles_and_definitions[base]",),
     "docs/endpoints.md": ("serving/test_pages.py", "serving/test_health.py", "observability/test_watchdog.py"),
     "docs/console.md": ("console",),
+    "docs/console-reference.md": ("console",),
     "docs/troubleshooting.md": ("cli/test_doctor.py",),
     "docs/leadership.md": (
         "faults/test_api_server.py::test_api_server_killed_again_and_again[1-3]",
