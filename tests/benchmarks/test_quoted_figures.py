@@ -29,17 +29,9 @@ SETTING = "a setting or a limit, not a measurement"
 EXAMPLE = "says what one run of the example above it took, beside the output of that run"
 INSIDE = "a part of the whole that no benchmark shows by itself; measured with a clock in the code, and said so"
 EXCEPTIONS = {
-<<<<<<< HEAD
-    "docs/e2e.md": {"99 MB of tools": "sizes of downloads"},
-    "docs/extenders.md": {"55 MB each way": INSIDE, "10 to 20 KB a node": INSIDE},
-=======
-    "docs/e2e.md": {"99 MB of tools": "sizes of downloads", "up to 557 MB": "sizes of downloads", "under 30 pods a second": SETTING},
-    "docs/faults.md": {"50 ms more each": SETTING},
->>>>>>> 9a9356ff (Put rules of extenders into tables after the worked example)
     "docs/logs.md": {
         "more than 100 ms": SETTING, "gather for 50 ms": SETTING, "a decision's line takes": INSIDE, "280 µs on 1,000 nodes": INSIDE,
     },
-    "docs/metrics.md": {"Noting an attempt takes": INSIDE, "histograms take 3 ms": INSIDE},
     "docs/reference.md": {"How long a whole call may take": SETTING},
     "docs/runbook.md": {"Attempts above 100 ms": SETTING},
     "docs/tracing.md": {"An attempt that is not sampled": INSIDE},
