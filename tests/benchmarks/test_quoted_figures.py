@@ -34,7 +34,6 @@ EXCEPTIONS = {
     },
     "docs/reference.md": {"How long a whole call may take": SETTING},
     "docs/runbook.md": {"Attempts above 100 ms": SETTING},
-    "docs/tracing.md": {"An attempt that is not sampled": INSIDE},
 }  # fmt: skip
 #: Pages that a benchmark writes as a whole.
 WRITTEN = {"docs/scheduler-perf.md": "written by `placewright bench scheduler-perf`"}
