@@ -86,6 +86,7 @@ MADE := \
 	crds/schedulingprofiles.yaml=tools.generated.definition \
 	crds/schedulingprofile.schema.json=placewright.profiles.editorschema \
 	docs/reference.md=tools.generated.reference \
+	docs/messages.md=tools.generated.messages \
 	docs/metrics.md=tools.generated.metricspage \
 	lab/kubesandbox/kinds/kubernetes.json=kubesandbox.kinds.kubernetestypes \
 	manifests/base/clusterrole.yaml=placewright.engine.permissions \

@@ -62,6 +62,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
         "observability/test_prometheus.py::test_every_query_of_the_dashboard_and_the_alerts_is_answered",
     ),
     "docs/logs.md": ("observability/test_logs_document.py", "observability/test_logs_writer.py"),
+    "docs/messages.md": ("tools/test_messages.py",),
     "docs/tracing.md": ("observability/test_tracing.py",),
     "docs/runbook.md": ("packaging/test_monitoring.py",),
     "docs/security.md": (

@@ -17,7 +17,7 @@ def test_values_are_shown_in_one_short_line() -> None:
     assert [shown(value) for value in (None, "a\nb", 3, [1, "x"], ("a",), {"k": None})] == [
         "nothing", "'a\\nb'", "3", "[1, 'x']", "['a']", "{'k': None}",
     ]  # fmt: skip
-    assert shown("x" * 100) == "'" + "x" * 79 + "... (102 characters)"
+    assert shown("x" * 100) == "'" + "x" * 79 + "... (100 characters)"
 
 
 def multiplied(levels: int) -> Any:
@@ -69,7 +69,7 @@ def test_no_printable_text_has_a_character_that_a_terminal_obeys(text: str) -> N
 
 @pytest.mark.parametrize(("length", "whole"), [(78, True), (79, False)])
 def test_eighty_characters_are_shown_with_their_quotes_and_not_one_more(length: int, *, whole: bool) -> None:
-    cut = "x" * 79 + f"... ({length + 2} characters)"
+    cut = "x" * 79 + f"... ({length} characters)"
     assert shown("x" * length) == ("'" + "x" * length + "'" if whole else "'" + cut)
     assert in_json("x" * length) == ('"' + "x" * length + '"' if whole else '"' + cut)
 

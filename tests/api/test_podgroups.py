@@ -176,7 +176,7 @@ def test_a_group_is_called_by_kind_namespace_and_name() -> None:
 @pytest.mark.parametrize(
     ("name", "shown_as"),
     [
-        ("train", "train"), ("n" * 253, "n" * 253), ("n" * 254, "'" + "n" * 79 + "... (256 characters)"), ("a\nb", r"'a\nb'"),
+        ("train", "train"), ("n" * 253, "n" * 253), ("n" * 254, "'" + "n" * 79 + "... (254 characters)"), ("a\nb", r"'a\nb'"),
         ("\x1b[2J", r"'\x1b[2J'"), ("\u202egnp", r"'\u202egnp'"),
     ],
 )  # fmt: skip

@@ -99,7 +99,7 @@ def test_a_follower_that_raises_is_told_nothing_more_and_keeps_no_other_from_hea
     history(cluster)
     assert (raising.heard, len(follower.heard)) == ([], 4)
     (said,) = caplog.messages
-    assert said.endswith("Raising.pod_enters raised: this follower of pods is told nothing more")
+    assert said == "a plugin or a shadow failed to follow the pods, and is told of no further changes"
 
 
 def test_a_follower_hears_of_a_node_that_goes_by_row_and_name() -> None:

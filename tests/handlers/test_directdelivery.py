@@ -113,7 +113,7 @@ async def test_a_handler_that_fails_is_logged_and_the_next_event_is_delivered(
     with caplog.at_level(logging.ERROR):
         async with operator(stage):
             stage.pod("cursed")
-            await stage.until(lambda: "Kopf handler pod_event failed on an event of pods.v1 cursed" in caplog.text)
+            await stage.until(lambda: "an event of pods.v1 cursed could not be handled" in caplog.text)
             stage.pod("web")
             await stage.until(lambda: stage.placed("web"))
             assert not stage.placed("cursed")

@@ -129,7 +129,7 @@ async def test_without_the_right_to_list_it_the_plugin_does_without_and_one_line
         await at.until(lambda: refused.met >= 2)
     lines = [each for each in caplog.messages if LIST in each]
     assert len(lines) == 1
-    assert lines[0].endswith("the reflector retries, and LoadAware does without")
+    assert lines[0].endswith("it is read again, and LoadAware does without")
 
 
 async def test_samples_that_are_not_served_any_more_are_let_go_of(at: Stage, caplog: pytest.LogCaptureFixture) -> None:

@@ -76,26 +76,26 @@ def minimal(cluster: str = "{server: 'https://x'}", context: str = "{cluster: c}
     [
         ("", "found nothing"),
         ("{", "not YAML"),
-        ("- a\n- b\n", "found list; a mapping"),
+        ("- a\n- b\n", "found list; allowed a mapping"),
         ("just text", "mapping"),
         ("\x00\x01", "not YAML"),
-        ("clusters: [3]\n", "clusters[0]: found int; a mapping with a name"),
+        ("clusters: [3]\n", "clusters[0]: found int; allowed a mapping with a name"),
         ("kind: Config\n", "there are no contexts"),
         ("clusters: none\ncontexts: []\n", "clusters"),
-        (minimal(current=""), "current-context: found ''; allowed: x"),
-        (minimal(context="{cluster: d}"), "contexts[x].context.cluster: found 'd'; allowed: c"),
-        (minimal(context="{cluster: c, user: ghost}"), "contexts[x].context.user: found 'ghost'; allowed: none"),
+        (minimal(current=""), "current-context: found ''; allowed x"),
+        (minimal(context="{cluster: d}"), "contexts[x].context.cluster: found 'd'; allowed c"),
+        (minimal(context="{cluster: c, user: ghost}"), "contexts[x].context.user: found 'ghost'; allowed none"),
         (minimal(context="7"), "contexts[x].context: found int"),
         (minimal(cluster="[]"), "clusters[c].cluster: found list"),
-        (minimal(cluster="{server: 'ftp://x'}"), "clusters[c].cluster.server: found 'ftp://x'; a URL"),
-        (minimal(cluster="{server: 'https://'}"), "clusters[c].cluster.server: found 'https://'; a URL"),
-        (minimal(cluster="{server: 'https://[x'}"), "clusters[c].cluster.server: found 'https://[x'; a URL"),
-        (minimal(cluster="{server: 'https://x:y'}"), "clusters[c].cluster.server: found 'https://x:y'; a URL"),
+        (minimal(cluster="{server: 'ftp://x'}"), "clusters[c].cluster.server: found 'ftp://x'; allowed a URL"),
+        (minimal(cluster="{server: 'https://'}"), "clusters[c].cluster.server: found 'https://'; allowed a URL"),
+        (minimal(cluster="{server: 'https://[x'}"), "clusters[c].cluster.server: found 'https://[x'; allowed a URL"),
+        (minimal(cluster="{server: 'https://x:y'}"), "clusters[c].cluster.server: found 'https://x:y'; allowed a URL"),
         (minimal(cluster="{server: 'https://me:hidden@x'}"), "clusters[c].cluster.server: found a user name in the URL"),
         ("[" * 10_000, "not YAML: nesting deeper than 100 in line 1, column 101"),
         ("clusters: &a [*a]\n", "not YAML: an alias to something that it is part of in line 1, column 15"),
         ("clusters: !!int ''\n", "not YAML: something that is no int in line 1, column 11"),
-        (minimal(cluster="{}"), "clusters[c].cluster.server: found nothing; a URL"),
+        (minimal(cluster="{}"), "clusters[c].cluster.server: found nothing; allowed a URL"),
         (minimal(cluster="{server: 'https://x', certificate-authority-data: '!!'}"), "context x"),
         (minimal(cluster="{server: 'https://x', certificate-authority: absent.crt}"), "absent.crt"),
     ],
@@ -172,7 +172,7 @@ async def test_a_plugin_that_hangs_does_not_hold_up_requests_for_good(monkeypatc
 
 
 def test_an_unknown_context_is_refused_with_those_that_exist(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--context: found 'nine'; allowed: one, two"):
+    with pytest.raises(ConfigError, match="--context: found 'nine'; allowed one, two"):
         load_config(kubeconfig(tmp_path), "nine")
 
 

@@ -107,7 +107,7 @@ async def test_nobody_waits_for_a_collection_that_may_not_be_read_and_one_line_s
         await at.waiting()
     said = [each for each in caplog.messages if each.startswith(SAMPLES)]
     assert len(said) == 1
-    assert "403" in said[0] and said[0].endswith("the reflector retries, and LoadAware does without")
+    assert "403" in said[0] and said[0].endswith("it is read again, and LoadAware does without")
 
 
 async def test_a_watched_optional_collection_is_waited_for_until_its_first_list() -> None:

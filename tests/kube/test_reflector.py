@@ -316,7 +316,7 @@ async def test_a_list_that_breaks_off_again_and_again_is_said_once_in_words(watc
     with caplog.at_level(logging.WARNING):
         watching.group.start()
         await watching.sink.until_synced(1)
-    assert caplog.messages == [f"{NODES}: GET {NODES}: the answer broke off; the reflector retries"]
+    assert caplog.messages == [f"{NODES}: GET {NODES}: the answer broke off; it is read again"]
 
 
 async def test_retry_after_is_obeyed_before_the_list_is_asked_for_again() -> None:

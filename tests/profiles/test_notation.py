@@ -90,7 +90,7 @@ def test_values_are_written_as_in_documents(value: Any, written: str) -> None:
 
 
 def test_a_long_value_is_cut() -> None:
-    assert in_json("x" * 500) == f'"{"x" * 79}... (502 characters)'
+    assert in_json("x" * 500) == f'"{"x" * 79}... (500 characters)'
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def shown(value: object) -> str:
         value = list(value)  # a document has lists, and messages show the document's form
     if not _is_written_easily(value):
         return f"{type(value).__name__} with too much in it to be shown"
-    return _cut(repr(value) if isinstance(value, str) else ascii(value))
+    return _cut(repr(value), value) if isinstance(value, str) else _cut(ascii(value))
 
 
 def in_json(value: object) -> str:
@@ -46,11 +46,13 @@ def in_json(value: object) -> str:
         return "nothing"
     if not _is_written_easily(value):
         return shown(value)
-    return _cut(printable(json.dumps(_plain(value), ensure_ascii=False, default=str)))
+    return _cut(printable(json.dumps(_plain(value), ensure_ascii=False, default=str)), value)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text)} characters)"
+def _cut(text: str, value: object = None) -> str:
+    """Cut a long text. The number after it counts the characters of `value` if that is text, without quotes and escapes."""
+    size = len(value if isinstance(value, str) else text)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({size} characters)"
 
 
 def _plain(value: object) -> object:

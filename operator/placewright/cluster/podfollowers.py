@@ -117,5 +117,5 @@ class PodFollowers:
             except MemoryError:
                 raise
             except Exception:
-                _logger.exception("%s.%s raised: this follower of pods is told nothing more", type(follower).__qualname__, event.__name__)
+                _logger.exception("a plugin or a shadow failed to follow the pods, and is told of no further changes")
                 self.drop(follower)

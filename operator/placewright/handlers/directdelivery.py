@@ -149,13 +149,13 @@ def direct_handlers(registry: kopf.OperatorRegistry, resource: Any) -> Sequence[
 
 async def _delivered(stream: AsyncIterator[Any], handlers: Sequence[Any], given: Mapping[str, Any]) -> AsyncIterator[Any]:
     """Deliver the events of objects; yield the rest to Kopf: its marks, such as the end of a list, and bookmarks."""
-    calls = [(one.id, partial(one.fn, param=one.param, **given)) for one in handlers]
+    calls = [partial(one.fn, param=one.param, **given) for one in handlers]
     count = 0
     async for event in stream:
         if not isinstance(event, dict) or event["type"] == "BOOKMARK":
             yield event
             continue
-        for name, call in calls:
+        for call in calls:
             try:
                 await call(type=event["type"], event=event)
             except MemoryError:
@@ -163,7 +163,7 @@ async def _delivered(stream: AsyncIterator[Any], handlers: Sequence[Any], given:
             except Exception:
                 # As Kopf has it for handlers of this kind: an error is logged, and the event is not tried again.
                 whom = event["object"].get("metadata", {}).get("name")
-                _logger.exception("Kopf handler %s failed on an event of %s %s; the next event is delivered", name, given["resource"], whom)
+                _logger.exception("an event of %s %s could not be handled; the next event is delivered", given["resource"], whom)
         count += 1
         if count % _SLICE == 0:
             await asyncio.sleep(0)

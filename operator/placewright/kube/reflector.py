@@ -214,7 +214,7 @@ class Reflector(Generic[T]):
         if not ordinary and str(error) != self.complaint and self._client.away.away_since is None:
             self.complaint = str(error)
             without = f", and {self.source.optional.reader} does without" if self.source.optional else ""
-            _log.warning("%s: %s; the reflector retries%s", self.source, error, without)
+            _log.warning("%s: %s; it is read again%s", self.source, error, without)
         if self.source.optional is not None:
             self.has_synced.set()
             self._let_go_of_stale(self.source.optional)
@@ -394,7 +394,7 @@ class Reflector(Generic[T]):
         except Exception:  # noqa: BLE001
             # An error about one object must not stop the news about all others.
             self.counts.sink_errors += 1
-            _log.exception("%s: the sink raised an error about one object; the reflector goes on", self.source)
+            _log.exception("%s: one object could not be taken over; the watch goes on", self.source)
 
 
 def _expired(error: RequestError) -> bool:

@@ -76,8 +76,8 @@ class HangMark:
         try:
             written = asyncio.run(self._mark(call, said))
         except Exception as problem:  # noqa: BLE001 - the process ends in any case
-            unheard = "that could not be written, so the next replica will take its pods"
-            _log.critical("profile %s: %s; %s: %r", call.profile, said, unheard, problem)
+            unheard = "profile %s: %s; that could not be written, so the next replica will take its pods: %r"
+            _log.critical(unheard, call.profile, said, problem)
             return True
         if written:
             _log.critical("profile %s, generation %d: %s", call.profile, call.generation, said)

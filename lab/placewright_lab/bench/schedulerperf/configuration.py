@@ -63,7 +63,7 @@ def _read(file: Path, prefix: str) -> Iterator[Found]:
         raise InputError(f"{file}: {error}") from None
     cases = next((document.value for document in read_documents(text, str(file))), None)
     if not isinstance(cases, list) or not all(_is_case(each) for each in cases):
-        raise InputError(f"{file}: found no list of test cases, each with a name and workloads")
+        raise InputError(f"{file}: found something else; allowed a list of test cases, each with a name and workloads")
     for case in cases:
         for workload in case["workloads"]:
             yield _workload(case, workload, file, f"{prefix}{case['name']}/{workload['name']}")

@@ -56,7 +56,7 @@ def read_kubeconfig(files: Sequence[str], context: str | None) -> Kubeconfig:
     if chosen not in named["contexts"]:
         field = "--context" if context else "current-context"
         allowed = ", ".join(sorted(named["contexts"])) or "none, there are no contexts"
-        raise ConfigError(f"kubeconfig {where}: {field}: found {chosen!r}; allowed: {allowed}")
+        raise ConfigError(f"kubeconfig {where}: {field}: found {chosen!r}; allowed {allowed}")
     entry = _part(where, f"contexts[{chosen}].context", named["contexts"][chosen].get("context"))
     cluster = _referred(where, chosen, "cluster", entry, named["clusters"], required=True)
     _check_server(f"kubeconfig {where}: clusters[{entry['cluster']}].cluster.server", cluster.get("server"))
@@ -71,22 +71,22 @@ def _check_server(field: str, server: object) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigError(f"{field}: found {shown(server)}; a URL with http:// or https:// is needed")
+        raise ConfigError(f"{field}: found {shown(server)}; allowed a URL with http:// or https://")
     if url.user or url.password:
-        raise ConfigError(f"{field}: found a user name in the URL; it would be shown in messages: credentials belong to users")
+        raise ConfigError(f"{field}: found a user name in the URL; allowed none, as messages show the URL: credentials belong to users")
 
 
 def _read(path: str) -> dict[str, Any]:
     try:
         if (size := Path(path).stat().st_size) > _LARGEST:
-            raise ConfigError(f"kubeconfig {path}: found {size} bytes; a kubeconfig of at most {_LARGEST} is needed")
+            raise ConfigError(f"kubeconfig {path}: found {size} bytes; allowed at most {_LARGEST}")
         content = only_document(Path(path).read_text("utf-8"), worded=True)
     except yaml.YAMLError as error:
         raise ConfigError(f"kubeconfig {path}: not YAML: {_described(error)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"kubeconfig {path}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
-        raise ConfigError(f"kubeconfig {path}: found {_sort(content)}; a mapping with clusters, contexts and users is needed")
+        raise ConfigError(f"kubeconfig {path}: found {_sort(content)}; allowed a mapping with clusters, contexts and users")
     return content
 
 
@@ -107,10 +107,10 @@ def _by_name(section: str, read: Sequence[tuple[str, dict[str, Any]]]) -> dict[s
     for path, content in read:
         entries = content.get(section) or []
         if not isinstance(entries, list):
-            raise ConfigError(f"kubeconfig {path}: {section}: found {_sort(entries)}; a list is needed")
+            raise ConfigError(f"kubeconfig {path}: {section}: found {_sort(entries)}; allowed a list")
         for number, entry in enumerate(entries):
             if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-                raise ConfigError(f"kubeconfig {path}: {section}[{number}]: found {_sort(entry)}; a mapping with a name is needed")
+                raise ConfigError(f"kubeconfig {path}: {section}[{number}]: found {_sort(entry)}; allowed a mapping with a name")
             merged.setdefault(entry["name"], entry)
     return merged
 
@@ -124,12 +124,12 @@ def _referred(
         return {}
     if name not in named:
         allowed = ", ".join(sorted(named)) or f"none, there are no {kind}s"
-        raise ConfigError(f"kubeconfig {where}: contexts[{context}].context.{kind}: found {name!r}; allowed: {allowed}")
+        raise ConfigError(f"kubeconfig {where}: contexts[{context}].context.{kind}: found {name!r}; allowed {allowed}")
     found = named[name].get(kind)
     return _part(where, f"{kind}s[{name}].{kind}", {} if found is None and not required else found)
 
 
 def _part(where: str, field: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigError(f"kubeconfig {where}: {field}: found {_sort(value)}; a mapping is needed")
+        raise ConfigError(f"kubeconfig {where}: {field}: found {_sort(value)}; allowed a mapping")
     return value

@@ -1,0 +1,142 @@
+"""docs/messages.md has every message of the code, with cause and remedy, and no message names a class of ours."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from placewright.engine.discovery import Shortfall
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.unclaimed import Unclaimed
+from tools.generated.messages import EXPLANATIONS, Row, assigned, page, read_explanations
+from tools.generated.messagetexts import ERRORS, LOGGED, NOT_SHOWN, ROOT, Message, Sources
+
+EXPLAINED: Final = EXPLANATIONS.read_text()
+#: Classes of ours whose names are Kubernetes' own or the product's: kinds, and what a person writes in a file.
+PUBLIC: Final = {"KubeSchedulerConfiguration", "LeaderElection", "PodGroup", "SchedulingProfile", *in_tree()}
+
+
+@pytest.fixture(scope="module")
+def sources() -> Sources:
+    return Sources()
+
+
+@pytest.fixture(scope="module")
+def messages(sources: Sources) -> tuple[Message, ...]:
+    return tuple(sources.messages())
+
+
+def test_the_page_is_made_of_the_code_and_the_explanations(messages: tuple[Message, ...]) -> None:
+    assert (ROOT / "docs/messages.md").read_text() == page(EXPLAINED, messages), "run `make generate`"
+
+
+def test_no_message_names_a_class_of_ours_or_a_module(sources: Sources, messages: tuple[Message, ...]) -> None:
+    internal = {name for name in sources.classes if re.fullmatch(r"_?[A-Z][a-z]+[A-Z]\w+", name)} - PUBLIC
+    assert len(internal) > 1000
+    for message in messages:
+        assert not internal & set(re.findall(r"\w+", message.text)), message
+        assert not re.search(r"\b(placewright|placewright_\w+|kubesandbox)\.[a-z_]+\b(?!/)", message.text), message
+
+
+def test_each_class_of_error_is_shown_or_not_and_each_name_is_there(sources: Sources) -> None:
+    assert sources.unsorted_errors() == set()
+    ours = {name for names in ERRORS.values() for name in names} - {"ArgumentTypeError"}
+    assert ours | NOT_SHOWN <= set(sources.classes)
+    methods = {f"{kind.__name__}.{name}" for kind in (Unclaimed, Shortfall) for name in vars(kind)}
+    assert {each for each in LOGGED if "." in each} <= methods
+
+
+def test_the_lines_of_an_absence_of_the_api_server_stand_in_its_section(messages: tuple[Message, ...]) -> None:
+    _, sections = read_explanations(EXPLAINED)
+    (away,) = [section for section in sections if section.title == "While the API server is away"]
+    keys = {key for row in away.rows for key in row.keys}
+    said = [each for each in messages if each.file.endswith(("kube/retry.py", "leadership/lease.py"))]
+    assert {each.text for each in said} <= keys
+    assert len(said) == 5
+
+
+# --- what fails --------------------------------------------------------------------------------------------------------------
+
+
+A_ROW = Row(frozenset({"log"}), ("node … is lost", "node …: …"), "a cause", "a remedy")
+
+
+def logged(text: str) -> Message:
+    return Message("log", text, "warning", "a.py", 7)
+
+
+def test_a_message_goes_to_the_key_with_the_most_words() -> None:
+    lost, told = logged("node … is lost"), logged("node …: it is full")
+    assert assigned([A_ROW], [lost, told]) == {(A_ROW, "node … is lost"): [lost], (A_ROW, "node …: …"): [told]}
+
+
+def test_a_message_without_a_key_and_a_key_without_a_message_fail() -> None:
+    with pytest.raises(ValueError, match=r"^a\.py:7: no key of tools/generated/messages\.yaml fits log: pod … is lost$"):
+        assigned([A_ROW], [logged("node … is lost"), logged("node …: it is full"), logged("pod … is lost")])
+    with pytest.raises(ValueError, match=r"^tools/generated/messages\.yaml: no message of the code fits node …: …$"):
+        assigned([A_ROW], [logged("node … is lost")])
+    with pytest.raises(ValueError, match="fits note: node … is lost"):
+        assigned([A_ROW], [Message("note", "node … is lost", "", "a.py", 7)])
+
+
+# --- what is found -----------------------------------------------------------------------------------------------------------
+
+
+CODE: Final = '''
+"""A module."""
+from __future__ import annotations
+LIMIT: Final = 20
+WORDS: Final = "in words"
+
+class OwnError(InputError):
+    """Of ours."""
+
+def work(self, path, pod):
+    _log.warning("pod %s waits for %d s", pod, 3)
+    _log.info("nothing")
+    _logger.exception("pod %s broke", pod)
+    raise OwnError(f"{path}: larger than {LIMIT} {WORDS}")
+    raise InputError(why(path))
+    raise InputError(str(path))
+    raise bad_field("--speed", path, f"a number up to {LIMIT}")
+    raise Problem("spec.mode", "nothing", "a mode")
+    raise RequestRefused(404, "no such page")
+    sys.stderr.write(f"placewright: {printable(note(path))}\\n")
+    _told("a listener broke", pod)
+    self.events.record(pod, EventType.WARNING, "Lost", "Scheduling", "note")
+    yield Condition("Ready", "True", "Active" if path else "Paused", "message")
+
+def why(path):
+    return "cannot be opened" if path else f"{path} is locked"
+
+def note(path):
+    return f"{path} is left out"
+
+def _told(problem, about):
+    _log.error(problem + " at %s", about)
+'''
+
+
+def test_messages_are_found_with_gaps_for_values(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "few"
+    package.mkdir(parents=True)
+    (package / "words.py").write_text(CODE)
+    found = [(each.kind, each.text, each.where) for each in Sources({"few": "src"}, tmp_path).messages()]
+    assert sorted(found) == [
+        ("condition", "Active", "Ready"),
+        ("condition", "Paused", "Ready"),
+        ("event", "Lost", ""),
+        ("input", "--speed: found …; allowed a number up to 20", ""),
+        ("input", "cannot be opened", ""),
+        ("input", "spec.mode: found nothing; allowed a mode", ""),
+        ("input", "… is locked", ""),
+        ("input", "…: larger than 20 in words", ""),
+        ("log", "a listener broke at …", "error"),
+        ("log", "pod … broke", "error"),
+        ("log", "pod … waits for … s", "warning"),
+        ("note", "… is left out", ""),
+        ("page", "no such page", "404"),
+    ]
