@@ -102,6 +102,8 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/inputs.md": ("lab/readers/test_manifests.py",),
     "docs/sandbox.md": ("lab/sandbox/test_server.py",),
     "docs/contributing.md": ("packaging/test_contributing.py::test_the_files_that_it_names_are_there",),
+    "docs/walks.md": ("packaging/test_contributing.py::test_the_files_that_it_names_are_there",),
+    "docs/english.md": ("packaging/test_prose.py",),
     "docs/architecture.md": ("handlers/test_placing.py", "scheduler/test_ways.py"),
     "docs/glossary.md": ("packaging/test_names.py",),
     "docs/decisions/README.md": ("packaging/test_decisions.py",),

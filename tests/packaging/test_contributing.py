@@ -1,4 +1,4 @@
-"""docs/contributing.md is true: what it names is there, and each of its walks, taken in a copy of the tree, ends with tests that pass."""
+"""docs/contributing.md and docs/walks.md are true: their files exist, and each walk in a copy of the tree ends with passing tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from packaging.checkout import Checkout
 from programs import needs
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+TEXT = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("contributing.md", "walks.md"))
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HUNK = re.compile(r"^@@ (\S+) @@\n(.*?)(?=^@@ |\Z)", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^ {8}(\S.*)$", re.MULTILINE)
