@@ -36,9 +36,6 @@ NOT_YET: Final = frozenset(
     {
         "docs/admission.md",
         "docs/compare.md",
-        "docs/profiles-command.md",
-        "docs/operating.md",
-        "docs/coming-from.md",
         "docs/conformance.md",
         "docs/console.md",
         "docs/contributing.md",

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
+from kubectl.page import files_of
 from placewright.cli.main import commands
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
@@ -36,6 +37,12 @@ def test_a_profile_that_a_page_shows_whole_can_run(page: str) -> None:
     for text in profiles:
         jsonschema.validate(yaml.safe_load(text), json_schema())
         resolve(read_profiles(text, page)[0], in_tree())
+
+
+def test_kind_is_asked_for_a_cluster_with_workers() -> None:
+    configuration = yaml.safe_load(files_of(ROOT / "docs" / "operating.md")["kind.yaml"])
+    assert (configuration["kind"], configuration["apiVersion"]) == ("Cluster", "kind.x-k8s.io/v1alpha4")
+    assert [node["role"] for node in configuration["nodes"]] == ["control-plane", "worker", "worker"]
 
 
 def test_the_readme_is_read_in_one_go() -> None:
