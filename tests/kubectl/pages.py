@@ -1,6 +1,6 @@
 """The rule about commands in documents: a test runs each one, or the page says why no test does.
 
-    cd tests && ../.venv/bin/python -m kubectl.pages    prints the commands that no test runs, with the reasons
+    cd tests && ../.venv/bin/python -m kubectl.pages    prints the commands that no test runs, with the reasons, and broken rules
 
 Commands stand in fenced blocks (`page.py` has their kinds). A page is followed by a test of its own (`FOLLOWED`), or by
 `test_pages.py`, which runs what the others have in common: a sandbox, an operator, nodes, pods and a profile.
@@ -67,7 +67,7 @@ NOT_YET: Final = frozenset(
     }
 )
 _KINDS: Final = re.compile(r"|refused|[a-z]+-terminal")
-_INDENTED: Final = re.compile(r"(?:\A|\n[ \t]*)\n(?: {4}|\t)[ \t]*(\S[^\n]*)")
+_INDENTED: Final = re.compile(r"^(?:(?<=\n\n)(?: {4}|\t)[ \t]*| +(?=```))(\S.*)", re.MULTILINE)
 #: Words before a program: `KEY=value`, `exec`, `$` of a prompt.
 _BEFORE: Final = re.compile(r"\w+=.*|exec|sudo|time|\$")
 _TARGETS: Final = frozenset(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -107,7 +107,7 @@ def problems(page: Path) -> Iterator[str]:
         if not fence[2] or fence[2] in ("bash", "shell", "zsh"):
             yield f"a block ```{fence[2]} begins with {fence[4][:60]!r}: commands are in ```sh, and what they print is in ```text"
     for indented in _INDENTED.findall(FENCE.sub("", text)):
-        yield f"not fenced: {indented!r}"
+        yield f"not in a fence at the line's begin: {indented!r}"
     for block in blocks_of(page):
         if not _KINDS.fullmatch(block.kind):
             yield f"{block}: no test knows the kind {block.kind!r}"
@@ -152,3 +152,5 @@ def _split(commands: str) -> Iterator[list[str]]:
 if __name__ == "__main__":
     for why, where, typed in not_run():
         sys.stdout.write(f"{where}: {why}\n{indent(typed, '    ')}")
+    for name in sorted(NOT_YET):
+        sys.stdout.writelines(f"{name} breaks the rule: {problem}\n" for problem in problems(ROOT / name))

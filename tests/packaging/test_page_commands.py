@@ -36,13 +36,13 @@ def test_a_page_is_followed_by_one_test() -> None:
         ("```sh later\nmake test\n```\n", "no test knows the kind 'later'"),
         ("```\nmake test\n```\n", "commands are in ```sh"),
         ("```bash\nmake test\n```\n", "commands are in ```sh"),
-        ("Run:\n\n    make test\n", "not fenced: 'make test'"),
+        ("Run:\n\n    make test\n", "not in a fence at the line's begin: 'make test'"),
+        ("1. Run:\n\n   ```sh\n   make test\n   ```\n", "not in a fence at the line's begin: '```sh'"),
     ],
 )
 def test_a_command_in_no_state_is_found(page: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(page)
-    (found,) = problems(tmp_path / "page.md")
-    assert problem in found
+    assert problem in next(problems(tmp_path / "page.md"))
 
 
 def test_real_commands_are_no_problem(tmp_path: Path) -> None:
