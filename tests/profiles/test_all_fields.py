@@ -116,8 +116,10 @@ def test_the_reference_describes_it_and_all_inside_it(field: str) -> None:
     def described(path: str, schema: Mapping[str, Any]) -> None:
         assert f"| `{path}` |" in PAGE or path.startswith("spec.plugins."), path
         assert schema.get("description"), path
-        for name, part in schema.get("properties", {}).items():
-            described(f"{path}.{name}", part)
+        inner = schema.get("properties", {})
+        inside = "*" if set(inner) == {"matchLabels", "matchExpressions"} else path  # fields of label selectors stand there once
+        for name, part in inner.items():
+            described(f"{inside}.{name}", part)
 
     described(f"spec.{field}", SPEC[field])
 

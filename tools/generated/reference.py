@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
+from placewright.api.profile import GROUP, KIND, VERSION
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
@@ -18,7 +18,6 @@ from placewright.profiles.arguments import argument_schema, has_arguments
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.editorschema import first_sentence
 from placewright.profiles.presets import PRESETS
-from placewright.profiles.profilestate import Reason
 from placewright.profiles.schema import openapi_schema
 
 Schema = Mapping[str, Any]
@@ -29,18 +28,23 @@ _INTRODUCTION: Final = f"""\
 
 For authors of profiles.
 
-A `{KIND}` (`{GROUP}/{VERSION}`, cluster-scoped, `kubectl get schedprof`) says how the pods of one `schedulerName` are placed. This
-page is made from the code that checks them, as are the definition (`crds/{PLURAL}.yaml`) and the JSON Schema for editors
-(`crds/{KIND.lower()}.schema.json`; with the plugins that are installed: `placewright schema {KIND}`). `placewright validate FILE`
-checks files without a cluster.
-
-Editors with the YAML language server take the schema from a file's first line:
+A `{KIND}` (`{GROUP}/{VERSION}`, cluster-scoped, `kubectl get schedprof`) says how the pods of one `schedulerName` are placed.
+`placewright validate FILE` checks files without a cluster. Editors with the YAML language server complete fields, if a file begins with
 
 ```yaml
 # yaml-language-server: $schema=../crds/{KIND.lower()}.schema.json
 ```
+
+`placewright schema {KIND}` prints this schema with the plugins that are installed.
 """
 _POINTS: Final = "spec.plugins.*"
+#: Path of any label selector: their fields are listed once.
+_SELECTOR: Final = "*"
+_LABEL_SELECTOR: Final = "label selector"
+#: The end of the description of each extension point, which the page says once.
+_BESIDE_MULTI_POINT: Final = " What is named here runs here, besides what multiPoint brings; see multiPoint."
+#: Fields of Kubernetes' own types, whose fields its API reference describes.
+_OF_KUBERNETES: Final = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
 _RULES: Final = "x-kubernetes-validations"
 
 
@@ -55,18 +59,20 @@ def reference(catalogue: Catalogue) -> str:
     """
     schema = openapi_schema()
     spec, status = schema["properties"]["spec"], schema["properties"]["status"]
+    selector = spec["properties"]["preemption"]["properties"]["protect"]
     parts = [
         _INTRODUCTION,
         "## spec\n\n" + _fields(_spec_fields(spec)),
-        f"### Extension points\n\nEach of them, and `multiPoint`, has `enabled` and `disabled`, above as `{_POINTS}`.\n\n" + _points(spec),
+        f"### Label selectors\n\nAbove as `{_LABEL_SELECTOR}`.\n\n" + _fields(_walk(selector, _SELECTOR)),
+        f"### Extension points\n\nEach has `enabled` and `disabled`, above as `{_POINTS}`. What a point names runs there, besides what"
+        " `multiPoint` brings.\n\n" + _points(spec),
         "### Rules across fields\n\nHeld by the API server from Kubernetes 1.25 on, and by the operator everywhere.\n\n" + _rules(spec),
         "## Presets\n\n" + _presets(),
-        "## status\n\n" + _fields(_walk(status, "status")),
-        "Reasons of the condition `Ready`: " + ", ".join(f"`{reason}`" for reason in Reason) + ".\n",
+        "## status\n\nReasons of the conditions: [messages](messages.md#conditions-of-profiles).\n\n" + _status(status),
         "## Plugins\n\nThe weight is that of a plugin that scores, where the profile says nothing.\n\n" + _plugins(catalogue),
         "## Arguments of plugins\n\nIn `spec.pluginConfig`, as `args`. Plugins that are not here have none.\n",
-        *(_arguments(catalogue[name]) for name in catalogue if has_arguments(catalogue[name])),
-        "Next: [profiles-command](profiles-command.md), [plugins](plugins.md).\n",
+        *_all_arguments(catalogue),
+        "Next: [profiles-command](profiles-command.md), [plugins](plugins.md), [messages](messages.md).\n",
     ]
     return "\n".join(parts)
 
@@ -88,11 +94,20 @@ def _walk(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
     """Every field inside a schema that people write, with its path."""
     for name, part in schema.get("properties", {}).items():
         where = f"{path}.{name}" if path else name
+        if name in _OF_KUBERNETES:
+            yield where, {**part, "description": "As in spec.affinity.nodeAffinity of a pod."}
+            continue
         yield where, part
+        if _is_selector(part):
+            continue
         yield from _walk(part, where)
         items = _present(part.get("items"))
         if items is not None:
             yield from _walk(items, f"{where}[]")
+
+
+def _is_selector(schema: Schema) -> bool:
+    return set(schema.get("properties", ())) == {"matchLabels", "matchExpressions"}
 
 
 def _present(schema: Any) -> Schema | None:
@@ -105,6 +120,8 @@ def _fields(fields: Iterable[tuple[str, Schema]]) -> str:
 
 
 def _type(schema: Schema) -> str:
+    if _is_selector(schema):
+        return _LABEL_SELECTOR
     kinds = schema.get("type", "string" if "enum" in schema else "any")
     kind = " or ".join(each for each in kinds if each != "null") if isinstance(kinds, list) else str(kinds)
     items, others = _present(schema.get("items")), _present(schema.get("additionalProperties"))
@@ -144,7 +161,10 @@ def _range(schema: Schema) -> str:
 
 def _points(spec: Schema) -> str:
     points = spec["properties"]["plugins"]["properties"]
-    return _table(("extension point", "what runs there"), ((f"`{name}`", part["description"]) for name, part in points.items()))
+    return _table(
+        ("extension point", "what runs there"),
+        ((f"`{name}`", part["description"].removesuffix(_BESIDE_MULTI_POINT)) for name, part in points.items()),
+    )
 
 
 def _rules(spec: Schema) -> str:
@@ -152,7 +172,15 @@ def _rules(spec: Schema) -> str:
     found = [(path, rule) for path, schema in places for rule in schema.get(_RULES, ())]
     items = ((f"{path}[]", _present(schema.get("items"))) for path, schema in places)
     found += [(path, rule) for path, schema in items if schema is not None for rule in schema.get(_RULES, ())]
+    selector = spec["properties"]["preemption"]["properties"]["protect"]["properties"]["matchExpressions"]["items"]
+    found += [(f"{_SELECTOR}.matchExpressions[]", rule) for rule in selector.get(_RULES, ())]
     return _table(("where", "what is said"), ((f"`{path}`", rule["message"]) for path, rule in found))
+
+
+def _status(status: Schema) -> str:
+    """Write the fields of the status. No person writes them, so the page does not say what is allowed."""
+    fields = ((f"`{path}`", _type(schema), schema.get("description", "")) for path, schema in _walk(status, "status"))
+    return _table(("field", "type", "meaning"), fields)
 
 
 def _presets() -> str:
@@ -181,11 +209,20 @@ def _by_default(name: str) -> str:
     return "yes" if name in DEFAULT_PLUGINS else ""
 
 
+def _all_arguments(catalogue: Catalogue) -> Iterator[str]:
+    """Yield a part for each plugin with arguments; plugins with the same ones share it."""
+    parts: dict[str, list[str]] = {}
+    for name in catalogue:
+        if has_arguments(catalogue[name]):
+            parts.setdefault(_arguments(catalogue[name]), []).append(name)
+    yield from (f"### {', '.join(names)}\n\n{part}" for part, names in parts.items())
+
+
 def _arguments(plugin: type[Plugin]) -> str:
     schema = argument_schema(plugin)
     fields = [(path, part) for path, part in _walk(schema, "") if path not in ("apiVersion", "kind")]
-    described = schema.get("description", "")
-    return f"### {plugin.name}\n\n" + (f"{described}\n\n" if described else "") + _fields(fields)
+    described = schema.get("description", "").removeprefix(f"Arguments of {plugin.name}.")
+    return (f"{described}\n\n" if described else "") + _fields(fields)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
