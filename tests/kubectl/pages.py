@@ -25,6 +25,8 @@ ROOT: Final = Path(__file__).parents[2]
 #: By page, the test that runs its commands in a scene of its own.
 FOLLOWED: Final = {
     "docs/beside-default-scheduler.md": "kubectl/test_operating_pages.py",
+    "docs/contributing.md": "packaging/test_contributing.py",
+    "docs/walks.md": "packaging/test_contributing.py",
     "docs/sandbox.md": "kubectl/test_sandbox_page.py",
     "docs/tutorial.md": "kubectl/test_tutorial.py",
     "docs/tutorial-git.md": "kubectl/test_tutorial.py",
@@ -38,7 +40,6 @@ NOT_YET: Final = frozenset(
         "docs/compare.md",
         "docs/conformance.md",
         "docs/console.md",
-        "docs/contributing.md",
         "docs/conversion.md",
         "docs/e2e.md",
         "docs/endpoints.md",

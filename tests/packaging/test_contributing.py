@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("contributing.md", "walks.md"))
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HUNK = re.compile(r"^@@ (\S+) @@\n(.*?)(?=^@@ |\Z)", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^ {8}(\S.*)$", re.MULTILINE)
+COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Hunk(NamedTuple):
@@ -70,7 +70,7 @@ def test_there_are_three_walks_or_more() -> None:
 @pytest.mark.parametrize(("title", "text"), [pytest.param(*walk, id=walk[0]) for walk in walks()])
 def test_a_walk_as_it_is_written_ends_with_tests_that_failed_before_and_pass(title: str, text: str, tmp_path: Path) -> None:
     checkout, changes = Checkout(tmp_path / "checkout"), hunks(text)
-    first, *later = COMMAND.findall(text)
+    first, *later = "".join(COMMANDS.findall(text)).splitlines()
     for hunk in changes:
         if hunk.of_tests:
             hunk.apply(checkout.root)
@@ -101,7 +101,7 @@ def test_the_files_that_it_names_are_there() -> None:
 
 def test_every_word_after_make_is_a_target() -> None:
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    said = [words.partition(" ARGS=")[0].split() for words in re.findall(r"(?:^ +|`)make ([a-z][^`\n]*)", TEXT, re.MULTILINE)]
+    said = [words.partition(" ARGS=")[0].split() for words in re.findall(r"(?:^|`)make ([a-z][^`\n]*)", TEXT, re.MULTILINE)]
     assert len(said) > 10
     assert {word for words in said for word in words} <= targets
 
