@@ -72,6 +72,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "docs/security-reference.md": ("api/test_field_bounds.py", "api/test_podextent.py"),
     "docs/overload.md": (
+        "scheduler/test_hostile_memory.py::test_little_is_kept_of_large_pods_that_are_gone",
         "handlers/test_overload.py",
         "faults/test_api_server.py::test_10_percent_of_bindings_answered_409_429_500_or_never",
     ),

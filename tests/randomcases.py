@@ -38,5 +38,5 @@ def cases(whole: int, *, fewest: int = FEWEST) -> int:
 
 
 def some(whole: Sequence[T]) -> Sequence[T]:
-    """Return the cases of a table that this run tries: each fifth in quick runs, else all. For tables that another test goes through."""
+    """Return the cases of a table that this run tries: each fifth in quick runs, else all."""
     return whole[:: _Run.share]

@@ -64,7 +64,6 @@ SECONDS: Final = frozenset(
         "framework/test_plugins_document.py::test_a_test_of_the_page_passes",
         "scheduler/podgroups/test_random_clusters.py::test_groups_that_each_need_most_of_the_cluster_are_placed_one_after_the_other",
         "scheduler/podgroups/test_random_clusters.py::test_no_group_starves_in_three_thousand_minutes_of_small_pods",
-        "scheduler/test_hostile_memory.py",
         "scheduler/test_rooms.py::test_an_extender_that_hangs_holds_up_only_the_pods_of_its_profile",
     }
 )
@@ -154,6 +153,11 @@ LONG: Final = frozenset(
         "kubectl/test_tutorial.py",
         "kubectl/test_uninstalling.py",
         "packaging/test_new_fields.py",
+        "packaging/test_prose.py::test_the_rooms_and_documents_that_hold_break_no_rule",
+        "handlers/test_shared_manifests.py::test_a_scheduler_without_one_of_its_plugins_is_found_out",
+        "lab/simulation/test_simulation_stories.py",
+        "scheduler/test_hostile_memory.py",
+        "scheduler/test_nothing_stays.py",
         "packaging/test_contributing.py::test_a_walk_as_it_is_written_ends_with_tests_that_failed_before_and_pass",
     }
 )

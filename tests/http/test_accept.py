@@ -25,6 +25,7 @@ from placewright.http.certificates import self_made
 from placewright.http.listener import Listener, bind
 from placewright.http.routes import Answer, Audience, Endpoint, Following, PublicOnly, Question, RequestRefused, Routes
 from programs import optional_module
+from randomcases import some
 from serving.desk import get, said, trusting
 
 #: Places that a crowd which a test can bear fills over and over.
@@ -99,7 +100,7 @@ def few_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("habit", "loop"),
-    [*((habit, "uvloop") for habit in HABITS), *((habit, "asyncio") for habit in list(HABITS)[:3])],
+    some([*((habit, "uvloop") for habit in HABITS), *((habit, "asyncio") for habit in list(HABITS)[:3])]),
 )
 def test_health_is_told_beside_a_crowd_of_one_habit_and_of_one_address(habit: str, loop: str, few_places: None) -> None:
     async def beside() -> None:

@@ -53,7 +53,7 @@ def test_every_command_and_page_has_a_test_that_make_test_runs() -> None:
     [
         ("tests/queue/test_queue_order.py::test_x", "unit"),
         ("tests/vectors/test_golden_cases.py::test_x[resources-1]", "unit"),
-        ("tests/scheduler/test_hostile_memory.py::test_x[1]", "server"),
+        ("tests/engine/test_reload.py::test_x[1]", "server"),
         ("tests/handlers/test_placing.py::test_x", "server"),
         ("tests/kubectl/test_reading.py::test_x", "process"),
         ("tests/kubectl/test_tutorial.py::test_x", "long"),

@@ -17,6 +17,7 @@ from placewright.plugins.imagelocality import ImageLocality
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.profiles.problem import ProfileError
 from placewright.testing import BrokenPromiseError, PluginCase, Promise, World, bindingpoints, check_plugin, node, pod, random_pod
+from randomcases import some
 from seeds import seeds
 from testing import brokenplugins as broken
 
@@ -29,31 +30,38 @@ def broken_by(plugin: type[Plugin], **given: Any) -> BrokenPromiseError:
 
 @pytest.mark.parametrize(
     ("plugin", "promise", "point", "says"),
-    [
-        (broken.AnswersNumbers, Promise.ANSWERS, "Filter", "found an array of int64, shape"),
-        (broken.DrawsLots, Promise.REPEATS, "Filter", ": filter gives two answers when it is asked twice: ["),
-        (broken.DrawsScores, Promise.REPEATS, "Score", ": score gives two answers when it is asked twice: ["),
-        (broken.ClosesAtNight, Promise.REPEATS, "Filter", "days later, so it reads a clock; self.handle.now() is the time of day: ["),
-        (broken.ClosesOnWeekends, Promise.REPEATS, "Filter", ": filter gives another answer "),
-        (broken.AgesInPreFilter, Promise.REPEATS, "Filter", ": filter gives another answer "),
-        (broken.ScoresTooHigh, Promise.RANGE, "Score", " gets 1"),
-        (broken.RanksRows, Promise.ROWS, "Score", "among all nodes and 0 alone"),
-        (broken.ExplainsOne, Promise.EXPLAIN, "Filter", "allowed each of the 2 rows in exactly one Rejection from explain"),
-        (broken.ReadsTooLittle, Promise.READS, "Score", "because it says reads = Reads.NODE"),
-        (broken.StaleFingerprint, Promise.FINGERPRINT, "Score", "because its fingerprint is the same"),
-        (broken.Remembers, Promise.MEMORY, "Filter", "because the plugin remembers something of its own"),
-        (broken.SignsNothing, Promise.SIGN, "Sign", "have the same signature and differ in spec.priority, and"),
-        (broken.SleepsOn, Promise.HINTS, "QueueingHint", "goes on waiting although pod "),
-        (broken.LabelsNodes, Promise.UNTOUCHED, "Score", "metadata.labels.example.com/seen was absent and is"),
-        (broken.WritesColumns, Promise.UNTOUCHED, "Score", "it wrote into the column cluster.pod_count: row 0 (node n0) was 0 and is 1"),
-        (broken.Raises, Promise.ANSWERS, "Filter", "KeyError: 'example.com/rack'"),
-        (broken.HintRaises, Promise.ANSWERS, "QueueingHint", "AssertionError"),
-        (broken.GatesForGood, Promise.HINTS, "QueueingHint", "is there and PreEnqueue accepts it now"),
-        (broken.JudgesOtherwise, Promise.ROWS, "Filter", "and an earlier judge says False"),
-        (broken.SortsByText, Promise.ANSWERS, "QueueSort", "allowed a tuple that compares with those of other pods"),
-        (broken.BindsInVain, Promise.ANSWERS, "Bind", "found None; allowed a Status: Success, Skip, "),
-        (broken.KeepsWhatItTook, Promise.UNRESERVE, "Unreserve", "after Reserve and Unreserve of pod default/w0 on node n0, "),
-    ],
+    some(
+        [
+            (broken.AnswersNumbers, Promise.ANSWERS, "Filter", "found an array of int64, shape"),
+            (broken.DrawsLots, Promise.REPEATS, "Filter", ": filter gives two answers when it is asked twice: ["),
+            (broken.DrawsScores, Promise.REPEATS, "Score", ": score gives two answers when it is asked twice: ["),
+            (broken.ClosesAtNight, Promise.REPEATS, "Filter", "days later, so it reads a clock; self.handle.now() is the time of day: ["),
+            (broken.ClosesOnWeekends, Promise.REPEATS, "Filter", ": filter gives another answer "),
+            (broken.AgesInPreFilter, Promise.REPEATS, "Filter", ": filter gives another answer "),
+            (broken.ScoresTooHigh, Promise.RANGE, "Score", " gets 1"),
+            (broken.RanksRows, Promise.ROWS, "Score", "among all nodes and 0 alone"),
+            (broken.ExplainsOne, Promise.EXPLAIN, "Filter", "allowed each of the 2 rows in exactly one Rejection from explain"),
+            (broken.ReadsTooLittle, Promise.READS, "Score", "because it says reads = Reads.NODE"),
+            (broken.StaleFingerprint, Promise.FINGERPRINT, "Score", "because its fingerprint is the same"),
+            (broken.Remembers, Promise.MEMORY, "Filter", "because the plugin remembers something of its own"),
+            (broken.SignsNothing, Promise.SIGN, "Sign", "have the same signature and differ in spec.priority, and"),
+            (broken.SleepsOn, Promise.HINTS, "QueueingHint", "goes on waiting although pod "),
+            (broken.LabelsNodes, Promise.UNTOUCHED, "Score", "metadata.labels.example.com/seen was absent and is"),
+            (
+                broken.WritesColumns,
+                Promise.UNTOUCHED,
+                "Score",
+                "it wrote into the column cluster.pod_count: row 0 (node n0) was 0 and is 1",
+            ),
+            (broken.Raises, Promise.ANSWERS, "Filter", "KeyError: 'example.com/rack'"),
+            (broken.HintRaises, Promise.ANSWERS, "QueueingHint", "AssertionError"),
+            (broken.GatesForGood, Promise.HINTS, "QueueingHint", "is there and PreEnqueue accepts it now"),
+            (broken.JudgesOtherwise, Promise.ROWS, "Filter", "and an earlier judge says False"),
+            (broken.SortsByText, Promise.ANSWERS, "QueueSort", "allowed a tuple that compares with those of other pods"),
+            (broken.BindsInVain, Promise.ANSWERS, "Bind", "found None; allowed a Status: Success, Skip, "),
+            (broken.KeepsWhatItTook, Promise.UNRESERVE, "Unreserve", "after Reserve and Unreserve of pod default/w0 on node n0, "),
+        ]
+    ),
 )
 def test_each_broken_promise_is_named_with_its_point_and_what_was_found(
     plugin: type[Plugin], promise: Promise, point: str, says: str, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ from placewright_lab.simulation.apiserver import ApiServer
 from placewright_lab.simulation.claimwriter import InstantClaimWriter
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import simulate
+from randomcases import cases
 
 from .deviceledger import Ledger
 from .scenarios import a_profile
@@ -138,7 +139,7 @@ def make_writes_unreliable(monkeypatch: pytest.MonkeyPatch, dice: random.Random)
     monkeypatch.setattr(InstantClaimWriter, "release", released)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(cases(40)))
 def test_no_device_is_given_away_twice_and_nothing_is_left_over(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     ledger = kept(monkeypatch, seed)
     outcome = simulate(world(seed), PROFILE, in_tree(), seed=seed)
