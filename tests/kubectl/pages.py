@@ -50,7 +50,6 @@ NOT_YET: Final = frozenset(
         "docs/leadership.md",
         "docs/logs.md",
         "docs/metrics.md",
-        "docs/openb.md",
         "docs/policy.md",
         "docs/profile-assignment.md",
         "docs/reconciler.md",
