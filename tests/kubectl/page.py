@@ -17,14 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from textwrap import dedent
 from typing import Final
 
-FENCE: Final = re.compile(
-    r"^(?P<indent> *)(?:<!-- not run: (?P<reason>[^\n]+) -->\n+(?P=indent))?"
-    r"```(?P<language>\w*)(?P<kind>[^\n]*)\n(?P<content>.*?)^(?P=indent)```$",
-    re.MULTILINE | re.DOTALL,
-)
+FENCE: Final = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n+)?```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROMPT: Final = re.compile(r"^\$ ", re.MULTILINE)
 _TITLE: Final = re.compile(r' title="([^"]+)"')
 _LEFT_OUT: Final = "…"
@@ -61,20 +56,20 @@ def blocks_of(page: Path) -> list[Block]:
 def _blocks(text: str) -> Iterator[Block]:
     fences = list(FENCE.finditer(text))
     for fence, after in zip_longest(fences, fences[1:]):
-        _, reason, language, kind, content = fence.groups()
-        content, line = dedent(content), text.count("\n", 0, fence.start("language")) + 2
+        reason, language, kind, content = fence.groups()
+        line = text.count("\n", 0, fence.start(2)) + 2
         if language == "console":
             for prompt in _PROMPT.split(content)[1:]:
                 command, shown = re.fullmatch(r"((?:.*\\\n)*.*\n)(.*)", prompt, re.DOTALL).groups()  # type: ignore[union-attr] # a line
                 yield Block(line, command, kind.strip(), shown or None, reason)
         elif language == "sh":
-            shown = dedent(after["content"]) if after and after["language"] == "text" and after.start() == fence.end() + 1 else None
+            shown = after[4] if after and after[2] == "text" and after.start() == fence.end() + 1 else None
             yield Block(line, content, kind.strip(), shown, reason)
 
 
 def files_of(page: Path) -> dict[str, str]:
     """The files that a page shows whole, by the names that it gives them."""
-    return {title[1]: dedent(fence["content"]) for fence in FENCE.finditer(page.read_text()) if (title := _TITLE.search(fence["kind"]))}
+    return {title[1]: fence[4] for fence in FENCE.finditer(page.read_text()) if (title := _TITLE.search(fence[3]))}
 
 
 def shows(expected: str, printed: str) -> bool:

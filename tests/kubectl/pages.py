@@ -67,7 +67,7 @@ NOT_YET: Final = frozenset(
     }
 )
 _KINDS: Final = re.compile(r"|refused|[a-z]+-terminal")
-_INDENTED: Final = re.compile(r"(?<=\n\n)(?: {4}|\t)[ \t]*(\S.*)")
+_INDENTED: Final = re.compile(r"^(?:(?<=\n\n)(?: {4}|\t)[ \t]*| +(?=```))(\S.*)", re.MULTILINE)
 #: Words before a program: `KEY=value`, `exec`, `$` of a prompt.
 _BEFORE: Final = re.compile(r"\w+=.*|exec|sudo|time|\$")
 _TARGETS: Final = frozenset(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -104,10 +104,10 @@ def problems(page: Path) -> Iterator[str]:
     """What keeps the commands of a page from being in one of the states."""
     text = page.read_text()
     for fence in FENCE.finditer(text):
-        if fence["language"] in ("", "bash", "shell", "zsh"):
-            yield f"a block ```{fence['language']} begins with {fence['content'][:60]!r}: commands are in ```sh, what they print in ```text"
+        if not fence[2] or fence[2] in ("bash", "shell", "zsh"):
+            yield f"a block ```{fence[2]} begins with {fence[4][:60]!r}: commands are in ```sh, and what they print is in ```text"
     for indented in _INDENTED.findall(FENCE.sub("", text)):
-        yield f"not fenced: {indented!r}"
+        yield f"not in a fence at the line's begin: {indented!r}"
     for block in blocks_of(page):
         if not _KINDS.fullmatch(block.kind):
             yield f"{block}: no test knows the kind {block.kind!r}"

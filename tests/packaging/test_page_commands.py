@@ -36,8 +36,8 @@ def test_a_page_is_followed_by_one_test() -> None:
         ("```sh later\nmake test\n```\n", "no test knows the kind 'later'"),
         ("```\nmake test\n```\n", "commands are in ```sh"),
         ("```bash\nmake test\n```\n", "commands are in ```sh"),
-        ("Run:\n\n    make test\n", "not fenced: 'make test'"),
-        ("1. Run:\n\n   ```sh\n   make tset\n   ```\n", "no target 'tset'"),
+        ("Run:\n\n    make test\n", "not in a fence at the line's begin: 'make test'"),
+        ("1. Run:\n\n   ```sh\n   make test\n   ```\n", "not in a fence at the line's begin: '```sh'"),
     ],
 )
 def test_a_command_in_no_state_is_found(page: str, problem: str, tmp_path: Path) -> None:
