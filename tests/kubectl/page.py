@@ -60,7 +60,7 @@ def _blocks(text: str) -> Iterator[Block]:
         line = text.count("\n", 0, fence.start(2)) + 2
         if language == "console":
             for prompt in _PROMPT.split(content)[1:]:
-                command, shown = re.fullmatch(r"((?:.*\\\n)*.*\n)(.*)", prompt, re.DOTALL).groups()  # type: ignore[union-attr] # a line
+                command, shown = re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", prompt, re.DOTALL).groups()  # type: ignore[union-attr] # a line
                 yield Block(line, command, kind.strip(), shown or None, reason)
         elif language == "sh":
             shown = after[4] if after and after[2] == "text" and after.start() == fence.end() + 1 else None

@@ -45,6 +45,12 @@ def test_a_command_in_no_state_is_found(page: str, problem: str, tmp_path: Path)
     assert problem in next(problems(tmp_path / "page.md"))
 
 
+def test_a_console_block_is_commands_with_what_each_prints(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("```console\n$ echo a \\\n    b\na b\n\n$ true\n```\n")
+    found = [(block.line, block.commands, block.shown) for block in blocks_of(tmp_path / "page.md")]
+    assert found == [(2, "echo a \\\n    b\n", "a b\n\n"), (2, "true\n", None)]
+
+
 def test_real_commands_are_no_problem(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(
         "```sh refused\ncat > a <<'END'\nit's ours\nEND\nplacewright --help; placewright \\\n  validate a | grep b\n```\n"
