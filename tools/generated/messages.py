@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -61,20 +61,25 @@ def _section(data: Mapping[str, Any]) -> Section:
     return Section(data["title"], data.get("about", ""), rows)
 
 
-def assigned(rows: Sequence[Row], messages: Iterable[Message]) -> dict[tuple[Row, str], list[Message]]:
-    """Give each message to the key with the most words that it fits.
+def assigned(rows: Sequence[Row], messages: Sequence[Message]) -> dict[tuple[Row, str], list[Message]]:
+    """Give each message to the key that is its text, or else to the family with the most words that it fits.
+
+    A key that is the text of a message is no family, so that a new message cannot pass for an old one.
 
     Raises:
         ValueError: a message fits no key, or a key is the best one of no message.
     """
-    keys = [(row, key) for row in rows for key in row.keys]
-    keys.sort(key=lambda each: -len(each[1].replace(GAP, "")))
+    texts = {_text(message) for message in messages}
+    keys = sorted(((row, key) for row in rows for key in row.keys), key=lambda each: -len(each[1].replace(GAP, "")))
     found: dict[tuple[Row, str], list[Message]] = {each: [] for each in keys}
     unexplained = set()
     for message in messages:
-        best = next(((row, key) for row, key in keys if message.kind in row.kinds and _fits(key, message)), None)
+        text, fitting = _text(message), [each for each in keys if message.kind in each[0].kinds]
+        best = next((each for each in fitting if each[1] == text), None) or next(
+            (each for each in fitting if each[1] not in texts and _pattern(each[1]).fullmatch(text)), None
+        )
         if best is None:
-            unexplained.add(f"{message.file}:{message.line}: no key of tools/generated/messages.yaml fits {message.kind}: {message.text}")
+            unexplained.add(f"{message.file}:{message.line}: no key of tools/generated/messages.yaml fits {message.kind}: {text}")
         else:
             found[best].append(message)
     unused = {f"tools/generated/messages.yaml: no message of the code fits {key}" for (_, key), taken in found.items() if not taken}
@@ -88,10 +93,9 @@ def _pattern(key: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, key.split(GAP))))
 
 
-def _fits(key: str, message: Message) -> bool:
-    # The reason of a condition is told with the condition's type: another type may have the same reason.
-    text = f"{message.where}: {message.text}" if message.kind == "condition" else message.text
-    return _pattern(key).fullmatch(text) is not None
+def _text(message: Message) -> str:
+    """Return the text that keys are compared with: a condition's reason with its type, because another type may have the same reason."""
+    return f"{message.where}: {message.text}" if message.kind == "condition" else message.text
 
 
 def page(explanations: str, messages: Sequence[Message]) -> str:

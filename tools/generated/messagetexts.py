@@ -48,10 +48,18 @@ NOT_SHOWN: Final = frozenset({
     "InvariantError", "AlreadyQueuedError", "NoPolicy", "BreachError", "BrokenPromiseError", "RestlessError", "AnswerLost", "NotSent",
     "_OutOfDate", "NotActive", "WireError", "LineTooLong", "Malformed", "Expired", "ApiError",
 })  # fmt: skip
-#: Functions whose text another module logs.
-LOGGED: Final = (
-    "said_of", "Unclaimed.__str__", "Shortfall._collections", "Shortfall._none_of_several", "Shortfall._pods",
-)  # fmt: skip
+#: Kind and place of the text that functions return for another module to log or to answer.
+PASSED_ON: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(
+        ("said_of", "Unclaimed.__str__", "Shortfall._collections", "Shortfall._none_of_several", "Shortfall._pods"), ("log", "warning")
+    ),
+    **dict.fromkeys(("active_elsewhere", "find_pages"), ("page", "503")),
+}
+#: Scripts of the console that tell a person why there is no page, and their sentences that do so.
+_SCREENS: Final = ("app.js", "failure.js", "tokenform.js")
+_SCREENS_OF: Final = "console/placewright_console/pages/static"
+_SENTENCE: Final = re.compile(r"""(["`])(?P<text>(?:[A-Z]|\$\{)(?:(?!\1).)* (?:not|no|cannot|closed|silent)\b(?:(?!\1).)*)\1""")
+_PUT_IN: Final = re.compile(r"\$\{[^}]*\}")
 _LOGGERS: Final = ("_log", "_logger")
 #: Beginnings of lines that commands write to standard error.
 _BEFORE: Final = ("placewright: error: ", "placewright: ", "sandbox: ")
@@ -128,6 +136,15 @@ class Sources:
             if ".testing" not in module.name:
                 file = str(module.file.relative_to(self._root))
                 yield from (Message(*found, file, line) for found, line in _Reader(self._modules, module, kinds).read())
+        for name in _SCREENS:
+            yield from _sentences(self._root / _SCREENS_OF / name, f"{_SCREENS_OF}/{name}")
+
+
+def _sentences(script: Path, file: str) -> Iterator[Message]:
+    """Yield the sentences of a script that tell why there is no page."""
+    for number, line in enumerate(script.read_text(encoding="utf-8").splitlines() if script.exists() else (), 1):
+        for found in _SENTENCE.finditer(line):
+            yield Message("page", _PUT_IN.sub(GAP, found["text"]), "browser", file, number)
 
 
 class _Reader:
@@ -152,6 +169,7 @@ class _Reader:
             "Recommendation": lambda call, scope: self._reasons("Advice", call.args[0], scope),
             "pod_unscheduled": lambda call, scope: self._reasons("PodScheduled", call.args[1], scope),
             "Condition": self._of_condition,
+            "DataPage": lambda call, scope: self._worded("page", call.args[1], "404", scope),
             "Problem": lambda call, scope: self._found_and_allowed(call.args, scope),
             "bad_field": lambda call, scope: self._found_and_allowed((call.args[0], None, call.args[2]), scope),
         }
@@ -228,9 +246,9 @@ class _Reader:
 
     def _of_function(self, node: ast.FunctionDef, scope: Scope) -> Iterator[_Found]:
         home = scope[-1] if scope else None
-        if (f"{home.name}.{node.name}" if isinstance(home, ast.ClassDef) else node.name) in LOGGED:
-            for each in returned(node):
-                yield from self._worded("log", each, "warning", (*scope, node))
+        kind, where = PASSED_ON.get(f"{home.name}.{node.name}" if isinstance(home, ast.ClassDef) else node.name, ("", ""))
+        for each in returned(node) if kind else ():
+            yield from self._worded(kind, each, where, (*scope, node))
 
     def _of_class(self, node: ast.ClassDef, _scope: Scope) -> Iterator[_Found]:
         if node.name == "Reason":  # of the condition Ready of profiles
