@@ -62,9 +62,9 @@ def _section(data: Mapping[str, Any]) -> Section:
 
 
 def assigned(rows: Sequence[Row], messages: Sequence[Message]) -> dict[tuple[Row, str], list[Message]]:
-    """Give each message to the key that is its text, or else to the family with the most words that it fits.
+    """Give each message to the key that is its text, or to the longest family that it fits.
 
-    A key that is the text of a message is no family, so that a new message cannot pass for an old one.
+    A key that is the text of a message is no family: a new message must not pass for an old one.
 
     Raises:
         ValueError: a message fits no key, or a key is the best one of no message.
@@ -110,8 +110,10 @@ def page(explanations: str, messages: Sequence[Message]) -> str:
 
 
 def _line(row: Row, found: Mapping[tuple[Row, str], list[Message]]) -> str:
-    keys = "<br>".join(map(_in_code, row.keys))
-    places = sorted({_place(message) for key in row.keys for message in found[row, key]}, key=str.lower)
+    taken = [message for key in row.keys for message in found[row, key]]
+    # A reader of a condition looks for its reason, and finds the types beside it.
+    keys = "<br>".join(dict.fromkeys(_in_code(key.rpartition(": ")[2] if row.kinds == {"condition"} else key) for key in row.keys))
+    places = sorted({_place(message) for message in taken}, key=str.lower)
     where = ", ".join(places) if len(places) <= _MOST_PLACES else "commands"
     return f"| {keys} | {where} | {_in_cell(row.means)} | {_in_cell(row.remedy)} |\n"
 
@@ -126,10 +128,12 @@ def _in_code(text: str) -> str:
 
 
 def _place(message: Message) -> str:
-    """Return where a message is met: the level of a log line, the status of an answer, the command, or the kind."""
+    """Return the place of a message: level of a log line, status of an answer, type of a condition, or command."""
     if message.kind in ("log", "page"):
         return message.where
-    if message.kind in ("condition", "event"):
+    if message.kind == "condition":
+        return f"`{message.where}`"
+    if message.kind == "event":
         return message.kind
     return "`run`" if message.kind == "run" else f"`{message.where}`" if message.where else "commands"
 

@@ -61,6 +61,8 @@ _SCREENS_OF: Final = "console/placewright_console/pages/static"
 _SENTENCE: Final = re.compile(r"""(["`])(?P<text>(?:[A-Z]|\$\{)(?:(?!\1).)* (?:not|no|cannot|closed|silent)\b(?:(?!\1).)*)\1""")
 _PUT_IN: Final = re.compile(r"\$\{[^}]*\}")
 _LOGGERS: Final = ("_log", "_logger")
+#: Functions of the room `observability` that make records by hand, with the position of the text.
+_RECORDS: Final = {"_say": 1, "_own": 1, "_slow": 0}
 #: Beginnings of lines that commands write to standard error.
 _BEFORE: Final = ("placewright: error: ", "placewright: ", "sandbox: ")
 #: Beginnings that the constructors of plugins' errors add.
@@ -169,6 +171,7 @@ class _Reader:
             "Recommendation": lambda call, scope: self._reasons("Advice", call.args[0], scope),
             "pod_unscheduled": lambda call, scope: self._reasons("PodScheduled", call.args[1], scope),
             "Condition": self._of_condition,
+            **dict.fromkeys(_RECORDS, self._made),
             "DataPage": lambda call, scope: self._worded("page", call.args[1], "404", scope),
             "Problem": lambda call, scope: self._found_and_allowed(call.args, scope),
             "bad_field": lambda call, scope: self._found_and_allowed((call.args[0], None, call.args[2]), scope),
@@ -195,6 +198,12 @@ class _Reader:
     def _logged(self, call: ast.Call, scope: Scope) -> Iterator[_Found]:
         level = last_name(call.func).replace("exception", "error").replace("log", "warning")
         return self._worded("log", call.args[0], level, scope) if _owner(call) in _LOGGERS else iter(())
+
+    def _made(self, call: ast.Call, scope: Scope) -> Iterator[_Found]:
+        level = last_name(call.args[0])
+        if not self._module.name.startswith("placewright.observability") or level == "INFO":
+            return iter(())
+        return self._worded("log", call.args[_RECORDS[last_name(call.func)]], "error" if level == "ERROR" else "warning", scope)
 
     def _noted(self, call: ast.Call, scope: Scope) -> Iterator[_Found]:
         if _owner(call) == "sys.stderr" or _owner(call).endswith("notes"):
