@@ -1,8 +1,8 @@
 # Placewright in a container: built in one stage, run in another that has neither compiler nor pip's cache, as nobody in particular.
 # `development` is for `tilt up` alone: its user may replace the code.
 # What pip installs is pinned by digest, in operator/requirements (`python .ci/lock`). The image below is named by its tag: whoever builds for production
-# says which they mean, `--build-arg PYTHON_IMAGE=python:3.13-slim@sha256:...` (docs/security.md).
-ARG PYTHON_IMAGE=python:3.13-slim
+# says which they mean, `--build-arg PYTHON_IMAGE=python:3.14-slim@sha256:...` (docs/security.md).
+ARG PYTHON_IMAGE=python:3.14-slim
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
 RUN python -m venv /opt/placewright && python -m venv /opt/build

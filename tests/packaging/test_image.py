@@ -63,7 +63,7 @@ def test_the_last_stage_takes_the_built_files_and_runs_nothing() -> None:
 def test_every_stage_has_the_same_named_python() -> None:
     images = {line.split()[0] for stage in stages() for line in of(stage, "FROM")} - {"build"}
     assert images == {"${PYTHON_IMAGE}"}
-    assert ("ARG", "PYTHON_IMAGE=python:3.13-slim") in instructions(DOCKERFILE)
+    assert ("ARG", "PYTHON_IMAGE=python:3.14-slim") in instructions(DOCKERFILE)
     assert PROJECT["project"]["requires-python"] == ">=3.11"
 
 
