@@ -129,5 +129,6 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/conformance.md": ("tools/test_conformance_programs.py",),
     "docs/faults.md": ("faults/test_audit.py",),
     "docs/testing.md": ("testing",),
+    "docs/releasing.md": ("tools/test_release.py",),
     "docs/tests.md": ("packaging/test_tiers.py",),
 }

@@ -15,6 +15,7 @@ import yaml
 
 from placewright import __version__
 from tools.release.chart import layout, package
+from tools.release.fields import broken, current, parsed
 from tools.release.files import ROOT, image, time, write_chart, write_sums
 
 ABOUT = {"name": "web", "version": "1.2.3", "description": "A chart."}
@@ -74,6 +75,17 @@ def test_our_chart_is_written_alike_twice_with_the_definitions_and_the_published
     assert yaml.safe_load(found["placewright/values.yaml"])["image"]["repository"] == "ghcr.io/someone/placewright"
 
 
+def test_the_chart_tells_artifact_hub_the_changes_of_its_version() -> None:
+    """By Artifact Hub's page of Helm annotations."""
+    annotations = yaml.safe_load((ROOT / "manifests" / "helm" / "placewright" / "Chart.yaml").read_text())["annotations"]
+    changes = yaml.safe_load(annotations["artifacthub.io/changes"])
+    section = (ROOT / "CHANGELOG.md").read_text().partition(f"## {__version__}")[2].partition("\n## ")[0]
+    assert len(changes) == section.count("\n- ") > 0
+    assert {each["kind"] for each in changes} <= {"added", "changed", "deprecated", "removed", "fixed", "security"}
+    assert not any("](" in each["description"] for each in changes)
+    assert "SchedulingProfile" in {each["kind"] for each in yaml.safe_load(annotations["artifacthub.io/crds"])}
+
+
 def test_without_a_repository_the_image_is_the_one_that_is_built_here() -> None:
     assert image({}) == "placewright"
 
@@ -96,3 +108,39 @@ def test_the_sums_are_those_of_sha256sum(tmp_path: Path) -> None:
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a",
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b",
     ]
+
+
+# --- the definition that was released ----------------------------------------------------------------------------------------------------
+
+
+def test_the_definition_breaks_no_profile_of_the_newest_release() -> None:
+    """Within v1alpha1 no field goes, changes its type, or becomes required."""
+    record = parsed((ROOT / "tools" / "release" / "fields.txt").read_text())
+    assert len(record) > 100
+    assert record["v1alpha1.spec.schedulerName"] == "string"
+    assert broken(record, current()) == []
+
+
+RECORD = {"v1.spec": "object required", "v1.spec.name": "string", "v1.spec.rules[]": "object", "v1.spec.rules[].cpu": "integer required"}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"v1.spec.name": None}, ["v1.spec.name: gone"]),
+        ({"v1.spec.name": "integer"}, ["v1.spec.name: integer, was string"]),
+        ({"v1.spec.name": "string required"}, ["v1.spec.name: newly required"]),
+        ({"v1.spec.rules[].memory": "string required"}, ["v1.spec.rules[].memory: newly required"]),
+        ({"v1.spec.rules[].cpu": "integer"}, []),
+        ({"v1.spec.limit": "object", "v1.spec.limit.pods": "integer required"}, []),
+    ],
+)
+def test_a_change_of_the_definition_that_breaks_profiles_is_told(change: dict[str, str | None], says: list[str]) -> None:
+    now = {path: kind for path, kind in {**RECORD, **change}.items() if kind is not None}
+    assert broken(RECORD, now) == says
+
+
+def test_elements_and_values_are_fields_too() -> None:
+    found = current()
+    assert found["v1alpha1.spec.pluginConfig[].name"] == "string required"
+    assert found["v1alpha1.spec.weights{}"] == "integer"
