@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-import sysconfig
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ import pytest
 from placewright import __version__
 from placewright.framework.distributions import COMMANDS
 from tools.release.files import write_distributions
+
+from .environments import environment
 
 #: Installations take long on a busy machine.
 pytestmark = pytest.mark.timeout(600)
@@ -98,16 +99,6 @@ def index() -> Iterator[Index]:
         Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield made
         server.shutdown()
-
-
-def environment(folder: Path) -> Path:
-    """An environment with all that ours has, but for the distributions of this repository; its Python."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    (packages,) = (folder / "lib").glob("python*/site-packages")
-    for each in Path(sysconfig.get_path("purelib")).iterdir():
-        if not each.name.lower().lstrip("_").startswith(("placewright", "kubesandbox", "editable_")):
-            (packages / each.name).symlink_to(each)
-    return folder / "bin" / "python"
 
 
 def pip(python: Path, at: Index, *words: str) -> subprocess.CompletedProcess[str]:

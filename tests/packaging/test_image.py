@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from programs import program
 
 from .building import manifests_of, pod_of
+from .environments import environment
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -64,6 +66,7 @@ def test_every_stage_has_the_same_named_python() -> None:
     images = {line.split()[0] for stage in stages() for line in of(stage, "FROM")} - {"build"}
     assert images == {"${PYTHON_IMAGE}"}
     assert ("ARG", "PYTHON_IMAGE=python:3.14-slim") in instructions(DOCKERFILE)
+    assert '\nPYTHON: Final = "3.14"\n' in (ROOT / ".ci" / "lock").read_text(), "its requirements are resolved for another Python"
     assert PROJECT["project"]["requires-python"] == ">=3.11"
 
 
@@ -140,6 +143,38 @@ def test_the_entry_point_is_a_script_of_the_package() -> None:
     (entry,) = of(stages()[-1], "ENTRYPOINT")
     assert entry == '["/opt/placewright/bin/placewright"]'
     assert "placewright" in PROJECT["project"]["scripts"]
+
+
+def test_the_steps_of_the_build_install_the_commands_from_what_is_copied(tmp_path: Path) -> None:
+    """In an empty folder, with all that the lab and the plugins add. Only the pinned releases, of another Python, are ours."""
+    source, opt = tmp_path / "src", tmp_path / "opt"
+    source.mkdir()
+    for name in copied():
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, source / name)
+    for name in ("placewright", "build"):
+        environment(opt / name)
+    (command,) = (each for each in of(stages()[0], "RUN") if "pip install" in each)
+    steps = [step for step in command.split(" && ") if "--require-hashes" not in step]
+    run = " && ".join(steps).replace("/opt/", f"{opt}/").replace("/bin/pip ", "/bin/python -m pip ")
+    variables = {"EXTRAS": "fast,lab", "PLUGINS": "legacy-plugins load-aware", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(["sh", "-c", run], cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(source)  # the last stage has only the environment
+    for words in (["version"], ["schema", "NodeLabel"], ["demo", "--help"], ["console", "--help"]):
+        ran = subprocess.run([opt / "placewright" / "bin" / "placewright", *words], capture_output=True, text=True, check=False, timeout=60)
+        assert ran.returncode == 0, ran.stderr
+
+
+def test_all_that_the_image_writes_goes_where_the_pods_have_a_volume() -> None:
+    """So the root file system can be read-only."""
+    (line,) = of(stages()[-1], "ENV")
+    variables = dict(each.split("=") for each in line.split())
+    (container,) = pod_of(manifests_of(ROOT / "manifests" / "base"))["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert variables["HOME"] in {mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")}
+    assert of(stages()[-1], "WORKDIR") == [variables["HOME"]]
+    assert variables["PYTHONDONTWRITEBYTECODE"] == "1"
 
 
 class Tilt:
