@@ -50,7 +50,6 @@ NOT_YET: Final = frozenset(
         "docs/faults.md",
         "docs/fragmentation.md",
         "docs/leadership.md",
-        "docs/logs.md",
         "docs/metrics.md",
         "docs/profile-assignment.md",
         "docs/reconciler.md",
