@@ -20,8 +20,8 @@ from placewright.api.profile import SchedulingProfile
 from placewright.api.quantity import QuantityError, nano
 from placewright.api.turnedaway import FailedPod
 from placewright.api.writers import FIELD_BYTES, Characters, Writer, counted
+from placewright.kube.discovery import REFLECTED
 from placewright.kube.fullobjects import WholeNode
-from placewright.kube.reflectedkinds import REFLECTED
 from placewright.leadership.leaseobject import Lease
 from placewright.leadership.peering import Peering
 

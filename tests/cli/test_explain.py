@@ -26,7 +26,7 @@ from placewright.cli.main import main
 from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, Queued
 from placewright.explain.nearestmiss import Miss
 from placewright.framework.remedies import Remedy, RemedyKind
-from placewright.scheduler.decisiondetail import NodeRefusal
+from placewright.scheduler.cycle import NodeRefusal
 from serving.desk import Desk, desk
 
 

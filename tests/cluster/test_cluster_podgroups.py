@@ -23,7 +23,7 @@ from placewright.api.podgroups import (
 )
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.podgroups import GROUP_KINDS, GroupObjects
+from placewright.cluster.objects import GROUP_KINDS, GroupObjects
 from randomcases import cases
 
 TRAIN = GroupRef(Form.COSCHEDULING, "shop", "train")

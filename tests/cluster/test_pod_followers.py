@@ -10,7 +10,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podfollowers import PodFollower
-from placewright.shadow.world import ShadowCluster
+from placewright.shadow.chooser import ShadowCluster
 from placewright.testing import node, pod
 
 READY: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -138,7 +138,9 @@ def test_without_a_follower_no_pod_costs_a_call_more() -> None:
     cluster, calls = with_nodes(), list[str]()
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and frame.f_code.co_filename.endswith(("podfollowers.py", "startingpods.py", "podstart.py", "turnedaway.py")):
+        if event == "call" and frame.f_code.co_filename.endswith(
+            ("podfollowers.py", "nodestartrate.py", "podstart.py", "noderejections.py")
+        ):
             calls.append(frame.f_code.co_qualname)
 
     sys.setprofile(note)

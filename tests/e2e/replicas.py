@@ -19,7 +19,7 @@ import yaml
 from faults.proxy import Proxy
 from faults.replica import Replica, operator
 from kubesandbox.auth.credentials import make_credentials, write_private
-from placewright.kube.retry import RetryBackoff, until_answered
+from placewright.kube.errors import RetryBackoff, until_answered
 from placewright_lab.controlplane.audit import Record
 from placewright_lab.demo.feed import background
 

@@ -24,8 +24,7 @@ from lab.controlplane.onceaudit import BindingRequest, binding_requests
 from placewright.api.annotations import Decision, read_decision
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH, ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError
-from placewright.kube.retry import RetryBackoff, until_answered
+from placewright.kube.errors import NOT_FOUND, ApiError, RetryBackoff, until_answered
 from placewright_lab.controlplane.audit import Record, read_records
 from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.server import ControlPlane

@@ -11,8 +11,8 @@ import msgspec
 
 from placewright.api.objects import NodeName, ObjectMeta
 from placewright.kube.client import ApiClient
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.kube.retry import RetryBackoff
 
 from .installation import PEERING, PROFILES
 

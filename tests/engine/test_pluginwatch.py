@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placewright.api.pods import PodInfo
-from placewright.engine.pluginwatch import PluginWatch
+from placewright.engine.profilekeeper import PluginWatch
 from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import SUCCESS, Status

@@ -16,8 +16,7 @@ from placewright.api.workloads import PodDisruptionBudget
 from placewright.engine.discovery import Discovery, Shortfall, survey
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.discovery import ServedResources
-from placewright.kube.reflectedkinds import REFLECTED
+from placewright.kube.discovery import REFLECTED, ServedResources
 from placewright.kube.reflector import Reflectors
 from placewright.kube.serverversion import ServerVersion
 

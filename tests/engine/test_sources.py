@@ -9,10 +9,8 @@ import pytest
 
 from placewright.api.decode import convert
 from placewright.api.workloads import PodDisruptionBudget
-from placewright.engine.discovery import Discovery, Shortfall
-from placewright.engine.reflectors import reflected_core
-from placewright.kube.discovery import ServedResources
-from placewright.kube.reflectedkinds import REFLECTED, upgraded_budget
+from placewright.engine.discovery import Discovery, Shortfall, reflected_core
+from placewright.kube.discovery import REFLECTED, ServedResources, upgraded_budget
 from placewright.kube.reflector import Source
 from placewright.kube.serverversion import ServerVersion
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from explain.test_nearest_miss import Object, a_node, a_pod, apply, fitting, now
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GROUP_LABEL, Form, GroupRef
-from placewright.explain.claimfacts import claim_facts
-from placewright.explain.explanation import CurrentVerdict
+from placewright.explain.explanation import CurrentVerdict, claim_facts
 from placewright.explain.groupfacts import group_facts
 from placewright.explain.nearestmiss import Miss
 from placewright.framework.remedies import RemedyKind

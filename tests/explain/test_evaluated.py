@@ -11,8 +11,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
-from placewright.explain.claimfacts import UNCOUNTED, claim_facts
-from placewright.explain.explanation import CurrentVerdict, Explanation, evaluated, tried
+from placewright.explain.explanation import UNCOUNTED, CurrentVerdict, Explanation, claim_facts, evaluated, tried
 from placewright.explain.observed import ObservedObjects, evaluated_once, oldest_of, with_company, with_decision, without_profile
 from placewright.explain.records import AttemptRecord
 from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, PreEnqueuePlugin, Rows
@@ -20,7 +19,7 @@ from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.status import Status, unschedulable
 from placewright.framework.steps import Step
 from placewright.profiles.problem import ProfileError
-from placewright.scheduler.decisiondetail import MOST_CHARACTERS, TOP
+from placewright.scheduler.cycle import MOST_CHARACTERS, TOP
 from placewright.testing import World, device_class, node, pod, profile, resource_claim, resource_slice
 
 LONG = "no " * 100_000

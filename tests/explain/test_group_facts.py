@@ -13,8 +13,7 @@ from placewright.api.objects import NodeName
 from placewright.api.podgroups import Form, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.clusterlimits import amount
-from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
-from placewright.explain.groupshortage import MOST_HOLDERS, Shortage, shortages
+from placewright.explain.groupfacts import MOST_HOLDERS, GroupFacts, Shortage, group_facts, kept_nodes, shortages
 from placewright.testing import World, coscheduling_group, node, pod, pod_group
 from randomcases import cases
 

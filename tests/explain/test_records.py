@@ -20,8 +20,7 @@ from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Observer, Observers
-from placewright.scheduler.cycle import FitError, choose
-from placewright.scheduler.decisiondetail import MOST_EXAMPLES, MOST_REFUSALS, SHARE, DecisionDetail, best_rows
+from placewright.scheduler.cycle import MOST_EXAMPLES, MOST_REFUSALS, SHARE, DecisionDetail, FitError, best_rows, choose
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.testing import VirtualTime

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.explain.claimfacts import ClaimFact, DeviceFact
-from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, Queued, TurnFacts
-from placewright.explain.groupfacts import GroupFacts
-from placewright.explain.groupshortage import Holder, Shortage
+from placewright.explain.explanation import AttemptSummary, ClaimFact, CurrentVerdict, DeviceFact, Explanation, Queued, TurnFacts
+from placewright.explain.groupfacts import GroupFacts, Holder, Shortage
 from placewright.explain.nearestmiss import Miss
 from placewright.explain.words import (
     beyond_line,

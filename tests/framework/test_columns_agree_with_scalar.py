@@ -22,7 +22,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Status
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.noderesources import balanced, fit
-from placewright.plugins.noderesources.loads import FEW_ROWS
+from placewright.plugins.noderesources.strategies import FEW_ROWS
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from randomcases import cases

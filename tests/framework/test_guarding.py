@@ -18,8 +18,7 @@ from placewright.framework.events import Action, EventResource, QueueingHint, al
 from placewright.framework.interface import CycleState, Plugin, PreFilterResult, Reads, Rejection
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.failures import Call, PluginFailures
-from placewright.framework.runtime.guard import Guarding, is_ours, why
+from placewright.framework.runtime.guard import Call, Guarding, PluginFailures, is_ours, why
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.status import SUCCESS, Status, error, unschedulable
 from placewright.plugins.nodename import NodeName as NodeNamePlugin

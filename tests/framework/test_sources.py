@@ -13,14 +13,14 @@ from kubesandbox.storage.selectors import parse_labels
 from placewright.api.objects import KubeObject, LabelSelector, ObjectMeta, Requirement
 from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster
+from placewright.engine.discovery import reflected_rows
 from placewright.engine.permissions import declared_needs
-from placewright.engine.reflectors import reflected_rows
 from placewright.framework.errors import PluginRegistrationError
 from placewright.framework.events import Action, ClusterEvent, event_with_hint
 from placewright.framework.interface import Plugin
 from placewright.framework.registry import Registry
 from placewright.framework.sources import ObjectFollower, ObjectSource
-from placewright.kube.reflectedkinds import REFLECTED
+from placewright.kube.discovery import REFLECTED
 
 
 class Quota(KubeObject, frozen=True):

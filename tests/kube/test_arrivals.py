@@ -15,9 +15,9 @@ from placewright.api.turnedaway import FailedPod
 from placewright.kube.arrivals import Arrivals
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.reflector import Source
-from placewright.kube.retry import RetryBackoff
-from placewright.plugins.turnedaway import FAILED_PODS
+from placewright.plugins.noderejections import FAILED_PODS
 
 NODES = "/api/v1/nodes"
 

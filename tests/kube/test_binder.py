@@ -12,7 +12,7 @@ from pods import a_pod, pod_json
 from placewright.api.errors import BindError
 from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.writers.binder import HttpBinder
 
 BINDING = "POST /api/v1/namespaces/shop/pods/web/binding"

@@ -19,10 +19,9 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
+from placewright.kube.errors import RequestError, RetryBackoff
 from placewright.kube.ratelimit import LONGEST_HOLD, PASSED_OVER_AT_MOST, SPREAD, Pacing, TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Source
-from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import CONCURRENCY, HttpBinder
 from placewright.kube.writers.events import EventLimits, HttpEventRecorder
 from placewright.kube.writers.evictor import HttpEvictor

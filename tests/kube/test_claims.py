@@ -15,7 +15,7 @@ from placewright.api.devices import AllocationResult, ClaimMeta, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import OwnerReference, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.writers.claims import ClaimListener, HttpClaimWriter
 
 Body = dict[str, Any]

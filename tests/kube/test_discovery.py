@@ -7,8 +7,7 @@ from kubesandbox.server import Sandbox
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ATTEMPTS, Collection, ServedResources, Wanted, discover
-from placewright.kube.errors import ApiError, Unreachable
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import ApiError, RetryBackoff, Unreachable
 
 
 def serve(api: FakeApi, served: dict[str, list[str]], down: dict[str, int] | None = None) -> None:

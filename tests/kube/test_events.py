@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pods import a_pod
 
 from placewright.kube.client import ApiClient
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.writers.events import EventLimits, HttpEventRecorder, cut_note
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"

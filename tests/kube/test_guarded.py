@@ -16,9 +16,8 @@ from placewright.api.errors import BindError, EvictError
 from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import Unreachable
+from placewright.kube.errors import RetryBackoff, Unreachable
 from placewright.kube.guarded import GuardedBody
-from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import HttpBinder
 from placewright.kube.writers.evictor import HttpEvictor
 from programs import on_linux

@@ -12,9 +12,9 @@ from fake_api import FakeApi, Step, a_node, answer, listing, refuse, stream
 from recording import RecordingSink
 
 from placewright.api.objects import Node
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.optionalterms import ObjectBytes, OptionalTerms
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.kube.retry import RetryBackoff
 
 SAMPLES = "/apis/metrics.example/v1/nodes"
 FORBIDDEN = refuse(403, "Forbidden")

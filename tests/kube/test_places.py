@@ -20,7 +20,7 @@ from placewright.api.errors import BindError
 from placewright.api.fairshares import FairShares
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.writers.binder import ALL_PLACES, CONCURRENCY, HttpBinder
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.places import OUT_OF_ORDER, RequestOwner, RequestPlaces

@@ -22,7 +22,7 @@ from placewright.api.podgroups import (
     pod_group_of,
 )
 from placewright.kube.client import ApiClient
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.writers.podgroupstatus import (
     MOST_WAITING,
     PAUSE_SECONDS,

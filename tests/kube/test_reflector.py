@@ -16,8 +16,8 @@ from placewright.api.objects import Node, NodeSpec
 from placewright.api.workloads import Service
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.kube.retry import RetryBackoff
 
 NODES = "/api/v1/nodes"
 GONE = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}

@@ -5,8 +5,7 @@ import logging
 import pytest
 from fake_api import FakeApi, answer, refuse
 
-from placewright.kube.errors import ApiError, Unreachable, error_from_answer
-from placewright.kube.retry import AwayNotice, RetryBackoff, until_answered
+from placewright.kube.errors import ApiError, AwayNotice, RetryBackoff, Unreachable, error_from_answer, until_answered
 
 
 def test_bounds_double_up_to_the_maximum_and_jitter_takes_from_the_whole_range() -> None:

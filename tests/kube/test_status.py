@@ -19,8 +19,8 @@ from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.profiles import apply_status
-from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import HttpBinder
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.podstatus import HttpStatusWriter

@@ -9,7 +9,7 @@ from fake_api import FakeApi, answer, hang_up, refuse
 from placewright.api.decode import convert
 from placewright.api.errors import VolumeError
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import RetryBackoff
 from placewright.kube.writers.volumes import HttpVolumeWriter
 from placewright.kube.writers.writer import LONGEST_LOOK_SECONDS, LOOK_SECONDS
 

@@ -14,9 +14,8 @@ import pytest
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_peering
+from placewright.leadership.peering import PEERINGS_PATH, Leadership, RecordPace, ensure_peering
 from placewright.leadership.peers import Replica, priority_of
-from placewright.leadership.recordkeeper import RecordPace
 
 from .nofence import no_fence
 

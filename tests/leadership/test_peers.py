@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from placewright.leadership.peerrecord import ENROLLED_SECONDS
-from placewright.leadership.peers import Peers
+from placewright.leadership.peers import ENROLLED_SECONDS, Peers
 
 OURS, ABOVE, BELOW = -50, -10, -90
 

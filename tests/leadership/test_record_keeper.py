@@ -16,10 +16,9 @@ from kopf._core.engines.peering import Peer
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.leadership import recordkeeper
+from placewright.leadership import peering
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_peering
-from placewright.leadership.peerrecord import ENROLLED_SECONDS, renewal
-from placewright.leadership.peers import Replica, priority_of
+from placewright.leadership.peers import ENROLLED_SECONDS, Replica, priority_of, renewal
 
 from .hastyloop import HastyLoop
 from .nofence import no_fence
@@ -127,7 +126,7 @@ async def test_a_clock_that_stands_still_keeps_no_record_from_changing(scene: Sc
         def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
             return datetime(2026, 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr(recordkeeper, "datetime", Stopped)
+    monkeypatch.setattr(peering, "datetime", Stopped)
     async with scene.at_work(US), scene.at_work(THEM):
         await scene.enrol(US)
         await scene.enrol(THEM)

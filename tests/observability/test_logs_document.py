@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 import placewright
 from observability.test_tracing import traced
-from placewright.observability import decisionlog, logformat, logrepeats, logs, tracingexport
+from placewright.observability import decisionlog, logformat, logs, tracingexport
 from placewright.observability.decisionlog import DecisionLog
 from placewright.scheduler.attempts import Attempt
 from scheduler.makers import REFUSED, World, node, pod
@@ -64,7 +64,7 @@ async def test_every_attribute_of_a_span_is_in_the_table_and_no_other() -> None:
 def test_the_numbers_are_those_of_the_code() -> None:
     for number in (logformat.LONGEST_MESSAGE, logformat.LONGEST_FIELD, logformat.LONGEST_EXCEPTION, f"{logs.MOST_WAITING:,}"):
         assert f" {number}" in LOGS
-    assert (logrepeats.FEW, logrepeats.SECONDS, logs.END_SECONDS, logs.LAST_WORDS_SECONDS) == (3, 60, 2, 1)
+    assert (logs.FEW, logs.SECONDS, logs.END_SECONDS, logs.LAST_WORDS_SECONDS) == (3, 60, 2, 1)
     assert (decisionlog.SLOW_DECISION_SECONDS, decisionlog.SLOW_BINDING_SECONDS) == (0.1, 1.0)
     assert f"beyond {tracingexport.MOST_WAITING} " in TRACING
     assert tracingexport.END_SECONDS == 2

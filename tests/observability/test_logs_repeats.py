@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from observability.logging_makers import raised, record
 from placewright.api.extenders import ExtenderError
-from placewright.kube.errors import Unreachable
-from placewright.kube.retry import AwayNotice
-from placewright.observability.logrepeats import FEW, SECONDS, Repeats
+from placewright.kube.errors import AwayNotice, Unreachable
+from placewright.observability.logs import FEW, SECONDS, Repeats
 from placewright.testing import FakeExtender, VirtualTime
 from scheduler.makers import World, node, pod
 

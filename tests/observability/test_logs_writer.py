@@ -21,8 +21,7 @@ from observability.logging_makers import Pipe, record
 from placewright.kube.errors import ApiError, Unreachable
 from placewright.observability import logs
 from placewright.observability.logformat import TextFormatter
-from placewright.observability.logrepeats import Repeats
-from placewright.observability.logs import BackgroundHandler, LogFormat, LogOptions, logging_to_stderr
+from placewright.observability.logs import BackgroundHandler, LogFormat, LogOptions, Repeats, logging_to_stderr
 
 #: A pipe holds 64 KiB; this is more, so that a writer without a reader stands still.
 MORE_THAN_A_PIPE_HOLDS = 20_000

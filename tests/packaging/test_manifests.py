@@ -14,8 +14,7 @@ import yaml
 
 from placewright import __version__
 from placewright.api.profile import GROUP, KIND, PLURAL
-from placewright.engine.discovery import Discovery, Shortfall
-from placewright.engine.reflectors import reflected_core
+from placewright.engine.discovery import Discovery, Shortfall, reflected_core
 from placewright.kube.discovery import ServedResources
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

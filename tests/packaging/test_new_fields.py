@@ -16,7 +16,7 @@ from programs import needs
 PROFILE: Final = "operator/placewright/api/profile.py"
 RESOLVE: Final = "operator/placewright/profiles/resolve.py"
 EFFECTIVE: Final = "operator/placewright/profiles/effective.py"
-DIFFERENCE: Final = "operator/placewright/profiles/difference.py"
+DIFFERENCE: Final = "operator/placewright/profiles/effective.py"
 PROMOTE: Final = "operator/placewright/cli/profiles/promote.py"
 CHECK: Final = "operator/placewright/profiles/check.py"
 RULES: Final = "operator/placewright/profiles/rules.py"

@@ -17,7 +17,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.events import EventResource, QueueingHint
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.domainlimit.annotation import LONGEST_TEXT, MOST_LIMITS
+from placewright.plugins.domainlimit.args import LONGEST_TEXT, MOST_LIMITS
 from placewright.plugins.domainlimit.plugin import DomainLimit
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError

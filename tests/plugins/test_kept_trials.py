@@ -16,8 +16,7 @@ from placewright.api.workloads import PodDisruptionBudget
 from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.handle import ProfileHandle
-from placewright.framework.runtime.keptanswers import AnswerByRow
-from placewright.framework.runtime.rowchecks import RowwiseCheck
+from placewright.framework.runtime.rowchecks import AnswerByRow, RowwiseCheck
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.queue.nominator import Nominator
@@ -179,7 +178,7 @@ def test_nothing_is_kept_for_a_pod_about_which_a_filter_looks_at_other_nodes() -
 
 
 def test_kinds_of_preemptors_beyond_the_bound_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placewright.framework.runtime.keptanswers.MAX_ANSWERS", 3 * len(NAMES))
+    monkeypatch.setattr("placewright.framework.runtime.rowchecks.MAX_ANSWERS", 3 * len(NAMES))
     full = Full()
     for priority in range(10, 30):
         full.told(full.long_lived, waiting("a", priority))

@@ -9,8 +9,7 @@ import pytest
 
 from placewright.api.objects import NodeName
 from placewright.api.turnedaway import Owner
-from placewright.plugins.noderejections import NodeRejections
-from placewright.plugins.turnedaway import record_of
+from placewright.plugins.noderejections import NodeRejections, record_of
 from placewright.profiles.problem import ProfileError
 from placewright.queue.queued import SubQueue
 from placewright.testing import PluginCase, World, assert_bound, assert_waiting, node, pod, profile

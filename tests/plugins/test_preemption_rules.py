@@ -13,7 +13,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.framework.preemption.evictions import MINUTE, MOST_KEPT, SHOWN_AT_LATEST
-from placewright.framework.preemption.refusals import LOOK_AGAIN
+from placewright.framework.preemption.rules import LOOK_AGAIN
 from plugins.preempting import Scene, a_pod
 from plugins.preemption_model import SECONDS_A_DAY, Model, Rules, Standing
 from randomcases import cases

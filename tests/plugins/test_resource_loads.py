@@ -24,8 +24,7 @@ from placewright.plugins.noderesources.args import (
 )
 from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
 from placewright.plugins.noderesources.fit import NodeResourcesFit
-from placewright.plugins.noderesources.loads import FEW_ROWS, LoadTable
-from placewright.plugins.noderesources.strategies import strategy_score
+from placewright.plugins.noderesources.strategies import FEW_ROWS, LoadTable, strategy_score
 from placewright.profiles.resolve import resolve
 from placewright.testing import node, pod
 

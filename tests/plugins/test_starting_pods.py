@@ -8,7 +8,7 @@ from typing import Any
 from placewright.api.objects import NodeName
 from placewright.api.podstart import MIRROR
 from placewright.cluster.cluster import Cluster
-from placewright.plugins.startingpods import StartingPods
+from placewright.plugins.nodestartrate import StartingPods
 from placewright.testing import node, pod
 from placewright.testing.pods import PodMaker
 

@@ -9,7 +9,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import NodeName
 from placewright.api.turnedaway import REASONS, FailedPod, Owner, owner_of
 from placewright.cluster.cluster import Cluster
-from placewright.plugins.turnedaway import MOST_ENTRIES, MOST_OF_A_NAMESPACE, QUIET_SECONDS, TurnedAwayPods, record_of
+from placewright.plugins.noderejections import MOST_ENTRIES, MOST_OF_A_NAMESPACE, QUIET_SECONDS, TurnedAwayPods, record_of
 from placewright.testing import node, pod
 
 JOB = Owner("default", "Job", "job-x")

@@ -7,7 +7,7 @@ from typing import Any
 
 from handlers.stage import Object, Stage, operator
 from kubesandbox.controllers.kubelet import START_SECONDS, TURNS_AWAY
-from placewright.plugins.turnedaway import record_of
+from placewright.plugins.noderejections import record_of
 
 from .samples import apply_sample, sample
 

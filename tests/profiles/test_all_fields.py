@@ -17,8 +17,7 @@ from placewright.cli.profiles.promote import STAYS, not_taken_over
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import ConfigProfile, read_profiles
-from placewright.profiles.difference import differences
-from placewright.profiles.effective import as_document
+from placewright.profiles.effective import as_document, differences
 from placewright.profiles.kubescheduler.writer import to_configuration
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import openapi_schema
@@ -28,7 +27,7 @@ _MERGED: Final = "if it is merged with defaults, resolve in operator/placewright
 #: By check, the file and the constant or function where a new field of `spec` is added; docs/contributing.md has a row for each file.
 PLACES: Final[Mapping[str, str]] = {
     "shown": f"SETTINGS in operator/placewright/api/profile.py; {_MERGED}, and as_document in operator/placewright/profiles/effective.py",
-    "differs": f"SETTINGS in operator/placewright/api/profile.py; {_MERGED}, and _settings in operator/placewright/profiles/difference.py",
+    "differs": f"SETTINGS in operator/placewright/api/profile.py; {_MERGED}, and _settings in operator/placewright/profiles/effective.py",
     "listed": (
         "HELD in tests/profiles/test_all_fields.py, or take it out of _HELD_FIELDS in operator/placewright/profiles/kubescheduler/writer.py"
     ),

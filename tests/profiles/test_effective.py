@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.difference import Difference, changed_settings, differences
-from placewright.profiles.effective import HIDDEN, ValueWithOrigin, as_document, effective_plugins
+from placewright.profiles.effective import (
+    HIDDEN,
+    Difference,
+    ValueWithOrigin,
+    as_document,
+    changed_settings,
+    differences,
+    effective_plugins,
+)
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.resolve import resolve
 from profiles.makers import a_profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placewright.api.objects import Condition
-from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.guard import PluginFailures
 from placewright.profiles.pluginfailures import QUIET_SECONDS, TELL_SECONDS, PluginFailing
 from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 

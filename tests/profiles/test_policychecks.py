@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from placewright.api.profilepods import ProfilePods
-from placewright.profiles.difference import differences
-from placewright.profiles.effective import as_document
+from placewright.profiles.effective import as_document, differences
 from placewright.profiles.kubescheduler.writer import to_configuration
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.profiles.difference import reconsidered
+from placewright.profiles.effective import reconsidered
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE, a_profile, plugin
 

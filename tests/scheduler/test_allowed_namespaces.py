@@ -9,7 +9,7 @@ import pytest
 from placewright.api.objects import NodeName, ObjectMeta
 from placewright.api.pods import PodInfo
 from placewright.api.workloads import Namespace
-from placewright.engine.keptoutpods import BURST, PODS_A_SECOND, KeptOutPods
+from placewright.engine.podgroupstatus import BURST, PODS_A_SECOND, KeptOutPods
 from placewright.explain.explanation import evaluated
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.ports import EventType

@@ -47,8 +47,7 @@ from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.selfcheck import SelfCheck
-from placewright.shadow.chooser import Chooser
-from placewright.shadow.world import ShadowCluster
+from placewright.shadow.chooser import Chooser, ShadowCluster
 from placewright_lab.simulation.evaluation import evaluate_pod
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import simulate

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from placewright.queue.queued import SubQueue
+from placewright.scheduler.attempts import FailureHandler
 from placewright.scheduler.cycle import FitError
-from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.ports import AlwaysLead, EventType
 
 from .makers import World, node, pod

@@ -17,7 +17,7 @@ from placewright.framework.scalar import ScalarFilter
 from placewright.framework.status import SUCCESS, Code, Status, unschedulable
 from placewright.queue.inflight import RoomSizes
 from placewright.queue.queued import SubQueue
-from placewright.scheduler import line
+from placewright.scheduler import loop
 from placewright.scheduler import loop as module
 from placewright.scheduler.turns import TURN_SECONDS
 
@@ -367,7 +367,7 @@ async def test_a_group_that_is_less_important_waits_for_it_too(monkeypatch: pyte
 
 
 async def test_of_a_crowd_that_asks_for_much_some_go_back_to_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "MOST_WAITING", 3)
+    monkeypatch.setattr(loop, "MOST_WAITING", 3)
     world = peopled()
     begun = slow_counting(world, monkeypatch)
     world.pods(*(demanding(f"large-{index}") for index in range(9)))

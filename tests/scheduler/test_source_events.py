@@ -9,7 +9,7 @@ import numpy as np
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.engine.reflectors import PolledObjectSink
+from placewright.engine.discovery import PolledObjectSink
 from placewright.framework.events import Action, ClusterEventWithHint, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Reads, Rows

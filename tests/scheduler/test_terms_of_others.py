@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placewright.api.objects import Affinity
-from placewright.cluster import affinityterms, carriedterms
+from placewright.cluster import affinityterms, pairwisegroups
 from placewright.cluster.affinityterms import CompiledTerms, Term, compile_terms
 from placewright.plugins.interpodaffinity import matchers
 
@@ -43,7 +43,7 @@ def test_each_pod_is_compiled_when_it_is_shown_and_none_in_a_decision(monkeypatc
         compiled.append(namespace)
         return compile_terms(affinity, namespace)
 
-    for module in (affinityterms, carriedterms, matchers):
+    for module in (affinityterms, pairwisegroups, matchers):
         monkeypatch.setattr(module, "compile_terms", noted)
     world = World().nodes(node("n0"), node("n1"))
     for number in range(PODS):
@@ -56,7 +56,7 @@ def test_each_pod_is_compiled_when_it_is_shown_and_none_in_a_decision(monkeypatc
 
 def test_a_profile_that_is_built_later_finds_the_terms_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World().nodes(node("n0"), node("n1")).pods(*(wary(f"w{number}") for number in range(PODS)))
-    monkeypatch.setattr(carriedterms, "compile_terms", lambda *_: pytest.fail("compiled in one go"))
+    monkeypatch.setattr(pairwisegroups, "compile_terms", lambda *_: pytest.fail("compiled in one go"))
     banned = matchers.Matcher(1).facing(pod("new").labels({"w3-1": "x"}).build(), world.cluster).bans
     assert [ban.key for ban in banned] == ["kubernetes.io/hostname"]
 

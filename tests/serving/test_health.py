@@ -10,7 +10,7 @@ import pytest
 from handlers.stage import DEADLINE, FAST, HELD, Stage, operator
 from kubesandbox.faults import Rule
 from placewright.engine.options import EngineOptions
-from placewright.serving.checks import TOLERATED_SECONDS, LeadRenewal
+from placewright.serving.endpoints import TOLERATED_SECONDS, LeadRenewal
 from placewright.testing import VirtualTime
 
 from .desk import Desk, desk

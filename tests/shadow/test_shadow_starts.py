@@ -7,7 +7,7 @@ from typing import Any
 
 from placewright.api.objects import NodeName
 from placewright.api.turnedaway import Owner
-from placewright.plugins.turnedaway import record_of
+from placewright.plugins.noderejections import record_of
 from placewright.shadow.shadow import Shadow
 from scheduler.makers import node, pod
 from shadow.shadowing import Beside

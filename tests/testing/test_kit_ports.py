@@ -31,7 +31,7 @@ from placewright.testing import (
 )
 from placewright.testing.claimport import FakeClaimWriter
 from placewright.testing.ports import FakeBinder, FakeEvents, FakeEvictor, FakeGroupStatus, FakeStatus
-from placewright.testing.storageport import FakeVolumeWriter
+from placewright.testing.world import FakeVolumeWriter
 
 UNKNOWN = BindError("answer lost, and the pod could not be read", unknown=True)
 

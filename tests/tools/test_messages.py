@@ -53,7 +53,7 @@ def test_the_lines_of_an_absence_of_the_api_server_stand_in_its_section(messages
     _, sections = read_explanations(EXPLAINED)
     (away,) = [section for section in sections if section.title == "While the API server is away"]
     keys = {key for row in away.rows for key in row.keys}
-    said = [each for each in messages if each.file.endswith(("kube/retry.py", "leadership/lease.py"))]
+    said = [each for each in messages if each.file.endswith(("kube/errors.py", "leadership/lease.py"))]
     assert {each.text for each in said} <= keys
     assert len(said) == 5
 

@@ -16,7 +16,7 @@ from placewright.api.objects import NodeName
 from placewright.explain.records import AttemptRecord
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Result
-from placewright.scheduler.decisiondetail import cut
+from placewright.scheduler.cycle import cut
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.serving.rights import Rights
 from placewright.serving.schedulerview import SchedulerView

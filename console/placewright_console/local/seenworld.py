@@ -20,8 +20,7 @@ from placewright.framework.errors import PluginError
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.writers.podstatus import POD_SCHEDULED, find_condition
-from placewright.offline.grouptrial import Members
-from placewright.offline.world import offline_evaluator, read_object
+from placewright.offline.world import Members, offline_evaluator, read_object
 from placewright.profiles.config import placing
 from placewright.profiles.resolve import resolve
 from placewright.profiles.unclaimed import looked_at_by_others

@@ -22,9 +22,8 @@ from placewright.cli.livecluster import UNFINISHED, Readable, readable
 from placewright.cli.profiles.connection import in_words
 from placewright.framework.registry import Registry
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
+from placewright.kube.errors import RequestError, RetryBackoff
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.kube.retry import RetryBackoff
 from placewright_console.local.prunedobjects import kind_of, pruned
 from placewright_console.local.seenworld import SeenWorld
 

@@ -23,11 +23,10 @@ from placewright.api.devices import (
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import DeviceObjects, owner_of_extended
-from placewright.explain.claimfacts import claim_fact
-from placewright.explain.explanation import Explanation, evaluated
+from placewright.explain.explanation import Explanation, claim_fact, evaluated
 from placewright.explain.words import claim_line, verdict
 from placewright.plugins.dynamicresources.claims import named_claims
-from placewright.scheduler.decisiondetail import cut
+from placewright.scheduler.cycle import cut
 from placewright.serving.rights import Rights
 from placewright_console.pages.devicehomes import home_of
 from placewright_console.pages.pendingpods import PendingPods

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.explain.groupshortage import or_logged, usable_rows
+from placewright.explain.groupfacts import or_logged, usable_rows
 from placewright.framework.interface import IntColumn, Rows
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.scheduler.podgroups.domains import Domain, domains, free, joined_domain

@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from placewright.api.podgroups import Form, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.explain.groupfacts import GroupFacts, group_facts
-from placewright.explain.groupshortage import Holder, Shortage, shortages
+from placewright.explain.groupfacts import GroupFacts, Holder, Shortage, group_facts, shortages
 from placewright.explain.words import group_lines
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.scheduler.decisiondetail import cut
+from placewright.scheduler.cycle import cut
 from placewright.serving.rights import Rights
 from placewright_console.pages.groupdomains import DomainFacts, domain_facts
 from placewright_console.pages.pendingpods import PendingPods

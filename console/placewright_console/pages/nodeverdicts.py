@@ -21,7 +21,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
 from placewright.framework.status import Status
 from placewright.plugins.noderesources.fit import NodeResourcesFit
-from placewright.scheduler.decisiondetail import NO_REASON, OTHER_REASONS, cut
+from placewright.scheduler.cycle import NO_REASON, OTHER_REASONS, cut
 from placewright_console.pages.nearmisses import NONE_LACK, near_misses
 from placewright_console.pages.podpage import filter_order
 

@@ -18,7 +18,7 @@ import msgspec
 from placewright.api.pods import PodInfo
 from placewright.plugins.schedulinggates import NAME as SCHEDULING_GATES
 from placewright.plugins.schedulinggates import gates_line
-from placewright.scheduler.decisiondetail import cut
+from placewright.scheduler.cycle import cut
 from placewright.serving.rights import Rights
 
 #: Rows, and pods that a row names. Further rows are summed up in one.

@@ -11,7 +11,7 @@ from rich.console import Console
 from placewright.cli.profiles.output import compact, print_table, say, table
 from placewright.cli.terminal import plain
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.profiles.difference import Difference, differences
+from placewright.profiles.effective import Difference, differences
 from placewright_lab.commands.comparisonoutput import as_data, escaped, markdown_of
 from placewright_lab.figures.comparison import Change, ProfileComparison, Waiting
 from placewright_lab.figures.rows import COUNT, FigureRow, moment_of, rows_of

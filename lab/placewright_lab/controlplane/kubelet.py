@@ -35,9 +35,8 @@ from placewright.api.decode import convert, decode
 from placewright.api.objects import Node, NodeName, ObjectMeta, Pod
 from placewright.api.pods import FINISHED_PHASES
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.errors import NOT_FOUND, ApiError, RetryBackoff, until_answered
 from placewright.kube.reflector import Reflector, Source
-from placewright.kube.retry import RetryBackoff, until_answered
 from placewright.kube.writers.events import seconds_time
 from placewright_lab.controlplane.admission import Admission, Refusal
 

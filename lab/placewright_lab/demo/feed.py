@@ -15,8 +15,7 @@ import msgspec
 
 from placewright.api.objects import ObjectMeta, PodKey
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, ApiError
-from placewright.kube.retry import RetryBackoff, until_answered
+from placewright.kube.errors import CONFLICT, ApiError, RetryBackoff, until_answered
 from placewright.offline.kinds import Manifest, create_rank, kind_of
 from placewright_lab.readers.expansion import owner_uid
 

@@ -10,7 +10,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError, PluginError
 from placewright.framework.interface import Diagnosis
-from placewright.framework.preemption.victimunits import VictimUnit, units_of
+from placewright.framework.preemption.evictions import VictimUnit, units_of
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.status import Code
 from placewright.scheduler.messages import NO_NODES, fit_error

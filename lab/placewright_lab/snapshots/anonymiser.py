@@ -36,7 +36,7 @@ from placewright.api.profile import KIND as PROFILE
 from placewright.api.selectors import NODE_NAME_FIELD, parse_int64
 from placewright.api.storage import BETA_CLASS, MIGRATED_PLUGINS, SELECTED_NODE
 from placewright.framework.registry import installed_sources
-from placewright.plugins.domainlimit.annotation import DomainLimitError, read_limits, write_limits
+from placewright.plugins.domainlimit.args import DomainLimitError, read_limits, write_limits
 from placewright_console.local.prunedobjects import avoided_text
 from placewright_lab.snapshots.linefile import only_what_stays
 

@@ -18,8 +18,7 @@ from placewright.framework.registry import Registry
 from placewright.kube.history import without_keys
 from placewright.kube.profileapi import manifest_of
 from placewright.profiles.config import read_manifest
-from placewright.profiles.difference import Difference, differences
-from placewright.profiles.effective import HIDDEN
+from placewright.profiles.effective import HIDDEN, Difference, differences
 from placewright.profiles.kubescheduler.documents import stated_spec, yaml_text
 from placewright.profiles.presets import find_preset, preset_weights
 from placewright.profiles.problem import Problem, ProfileError

@@ -17,11 +17,10 @@ from placewright.cluster.cluster import PodOnNode
 from placewright.cluster.objects import ClusterObject
 from placewright.cluster.storage import key_of
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.offline.grouptrial import Members
+from placewright.offline.world import Members
 from placewright.scheduler.cycle import FitError
-from placewright.shadow.chooser import Chooser, Found
+from placewright.shadow.chooser import Chooser, Found, ShadowCluster
 from placewright.shadow.tape import LiveChoice
-from placewright.shadow.world import ShadowCluster
 from placewright_console.local.seenworld import SeenWorld
 
 #: Number of objects that are compared between two looks at the clock.

@@ -10,12 +10,11 @@ from typing import Any, Final
 from placewright.api.bad_input import InputError
 from placewright.api.objects import Node, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
-from placewright.engine.reflectors import reflected_rows
+from placewright.engine.discovery import reflected_rows
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.client import ApiClient
-from placewright.kube.discovery import ServedResources, Wanted, discover
+from placewright.kube.discovery import Reflected, ServedResources, Wanted, discover, groups_of
 from placewright.kube.errors import BAD_REQUEST, FORBIDDEN, ApiError
-from placewright.kube.reflectedkinds import Reflected, groups_of
 from placewright.kube.reflector import Source
 from placewright.kube.serverversion import server_version
 

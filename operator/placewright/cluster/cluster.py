@@ -26,10 +26,9 @@ from placewright.cluster.dryrun import DryRunCluster, net_of
 from placewright.cluster.hostports import HostPorts
 from placewright.cluster.journal import Journal
 from placewright.cluster.noderows import NodeRows
-from placewright.cluster.objects import ClusterObjects
+from placewright.cluster.objects import ClusterObjects, PodGroups
 from placewright.cluster.pairwisecounts import PairwiseCounts
 from placewright.cluster.podfollowers import PodFollower, PodFollowers
-from placewright.cluster.podgroups import PodGroups
 from placewright.cluster.volumes import VolumeUse
 
 T = TypeVar("T")

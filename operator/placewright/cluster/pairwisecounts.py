@@ -10,8 +10,7 @@ from collections.abc import Iterator, KeysView, Mapping
 from types import MappingProxyType
 
 from placewright.api.pods import PairwiseKey, PodInfo
-from placewright.cluster.carriedterms import CarriedTerms
-from placewright.cluster.pairwisegroups import PairwiseGroups
+from placewright.cluster.pairwisegroups import CarriedTerms, PairwiseGroups
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.tallies import Tallies
 from placewright.cluster.tally import Tally

@@ -22,7 +22,7 @@ from placewright.api.podgroups import (
     PodGroup,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.podgroups import PodGroups
+from placewright.cluster.objects import PodGroups
 
 _LABEL_KEY: Final = re.compile(r"(?:[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 #: The field by which a pod names its group, by form.

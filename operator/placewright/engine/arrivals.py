@@ -11,7 +11,7 @@ from typing import Any
 
 from placewright.cluster.cluster import Cluster
 from placewright.engine.children import first_of
-from placewright.engine.reflectors import CallingSink
+from placewright.engine.discovery import CallingSink
 from placewright.framework.sources import AnySource
 from placewright.kube.arrivals import Arrivals
 from placewright.kube.client import ApiClient

@@ -18,13 +18,11 @@ from placewright.engine.children import Children, every, while_leading
 from placewright.engine.companions import Listeners, ReplicaInfo
 from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.extenders import Extenders
-from placewright.engine.keptoutpods import KeptOutPods
 from placewright.engine.memory import column_bytes, plugin_bytes
 from placewright.engine.options import EngineOptions
-from placewright.engine.pluginwatch import PluginWatch
-from placewright.engine.podgroupstatus import GroupStatusKeeper, WaitingMembers
+from placewright.engine.podgroupstatus import GroupStatusKeeper, KeptOutPods, WaitingMembers
 from placewright.engine.profilehistory import HistoryKeeper, LastGood
-from placewright.engine.profilekeeper import FileProfiles, ProfileKeeper
+from placewright.engine.profilekeeper import FileProfiles, PluginWatch, ProfileKeeper
 from placewright.engine.profilestatus import StatusReporter
 from placewright.engine.steadyclock import SteadyClock
 from placewright.engine.takeover import Takeover
@@ -41,15 +39,14 @@ from placewright.kube.history import HistoryStore
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import Traffic
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.difference import reconsidered
+from placewright.profiles.effective import reconsidered
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding
 from placewright.queue.events import A_SLICE
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Observers
-from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.decisiondetail import DecisionDetail
+from placewright.scheduler.cycle import DecisionDetail, SchedulingCycle
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import StatusChannels
 from placewright.scheduler.scheduler import Ports, Scheduler

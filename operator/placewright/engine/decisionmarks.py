@@ -23,11 +23,10 @@ from placewright.api.decisionmarks import DecisionMark, heavy_work, marked
 from placewright.api.decode import DecodeError
 from placewright.cluster.cluster import Cluster
 from placewright.kube.decisionmarks import MarkStore
-from placewright.kube.errors import CONFLICT, FORBIDDEN, INVALID, NOT_FOUND, ApiError, RequestError
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import CONFLICT, FORBIDDEN, INVALID, NOT_FOUND, ApiError, RequestError, RetryBackoff
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, Suspicion
-from placewright.scheduler.failures import FAILED_SCHEDULING, SCHEDULER_ERROR
+from placewright.scheduler.attempts import FAILED_SCHEDULING, SCHEDULER_ERROR
 from placewright.scheduler.messages import go_duration
 from placewright.scheduler.ports import EventRecorder, EventType, Precautions, StatusWriter
 

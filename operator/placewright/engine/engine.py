@@ -18,7 +18,7 @@ from placewright.engine.profilekeeper import FileProfiles
 from placewright.engine.readingpart import ReadingPart
 from placewright.engine.writingpart import WritingPart
 from placewright.kube.auth.login import ClusterAccess
-from placewright.kube.retry import RetryBackoff, until_answered
+from placewright.kube.errors import RetryBackoff, until_answered
 
 
 class Engine:

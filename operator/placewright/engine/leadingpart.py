@@ -14,9 +14,9 @@ from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.engine.children import Children
 from placewright.engine.companions import ReplicaInfo
 from placewright.engine.decidingpart import DecidingPart
+from placewright.engine.discovery import NODES_PATH, PODS_PATH
 from placewright.engine.options import EngineOptions
 from placewright.engine.readingpart import ReadingPart
-from placewright.engine.reflectors import NODES_PATH, PODS_PATH
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
 from placewright.engine.writingpart import WritingPart
 from placewright.kube.auth.login import ClusterAccess

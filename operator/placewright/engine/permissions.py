@@ -22,8 +22,8 @@ from placewright.framework.patches import ObjectPatch
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.sources import AnySource
+from placewright.kube.discovery import REFLECTED
 from placewright.kube.profileadmission import ADMISSION_GROUP, POLICY_NAME, WEBHOOK_NAME
-from placewright.kube.reflectedkinds import REFLECTED
 from placewright.leadership.peering import PEERING_NAME
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

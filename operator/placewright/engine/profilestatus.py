@@ -18,7 +18,7 @@ import msgspec
 
 from placewright.api.objects import Condition, ObjectMeta
 from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile, ShadowStatus
-from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.guard import PluginFailures
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.profiles import ProfileEvents, apply_status

@@ -11,12 +11,11 @@ from placewright.engine.arrivals import ArrivalsWatch
 from placewright.engine.children import Children
 from placewright.engine.companions import Listeners
 from placewright.engine.decidingpart import DecidingPart
-from placewright.engine.discovery import Discovery
+from placewright.engine.discovery import Discovery, reflected_core, reflected_rows
 from placewright.engine.options import EngineOptions
 from placewright.engine.reconcile.forgotten import ForgottenPods
 from placewright.engine.reconcile.loop import Comparer, ReconcileLoop
 from placewright.engine.reconcile.reconciler import Reconciler
-from placewright.engine.reflectors import reflected_core, reflected_rows
 from placewright.engine.takeover import Leader, Takeover
 from placewright.engine.writingpart import WritingPart
 from placewright.kube.reflector import Reflector

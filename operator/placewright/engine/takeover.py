@@ -20,12 +20,11 @@ from typing import Any, Final, Protocol
 from placewright.api.decode import DecodeError
 from placewright.api.pods import PodInfo
 from placewright.engine.children import set_within
-from placewright.engine.reflectors import read_pod
+from placewright.engine.discovery import read_pod
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
+from placewright.kube.errors import RequestError, RetryBackoff
 from placewright.kube.listwatch import Malformed, Wire
 from placewright.kube.reflector import Reflector
-from placewright.kube.retry import RetryBackoff
 from placewright.leadership.peering import Listener
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers

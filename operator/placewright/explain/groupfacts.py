@@ -1,20 +1,185 @@
-"""The facts about the group that a pod names: its placed and waiting members, and the reasons and times of the wait."""
+"""The facts about the group that a pod names: its placed and waiting members, and the reasons and times of the wait.
+
+`group_shortage` finds the resources that a waiting group lacks for all its members together, and the pods that hold them.
+
+`explain` shows them for members that would each fit alone.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import Final
+from collections.abc import Callable, Collection, Iterable
+from heapq import nlargest
+from typing import Final, TypeVar
 
 import msgspec
+import numpy as np
 
 from placewright.api.objects import NodeName
-from placewright.api.podgroups import GroupRef
+from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.clusterlimits import amount as amount_of
+from placewright.cluster.objects import PodGroups
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint
-from placewright.cluster.podgroups import PodGroups
-from placewright.explain.groupshortage import Shortage
-from placewright.scheduler.decisiondetail import cut
+from placewright.framework.interface import Rows
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.status import Code
+from placewright.scheduler.cycle import cut
+
+_logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Most holders that are named of a resource.
+MOST_HOLDERS: Final = 10
+
+
+class Holder(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A pod or group that holds some of the resource.
+
+    Attributes:
+        name: `NAMESPACE/NAME` of a pod, or a group as its members name it.
+        amount: amount in words.
+        priority: the highest of its pods, or the group's own.
+        pods: number of pods of a group; 0 for a pod without a group.
+    """
+
+    name: str
+    amount: str
+    priority: int
+    pods: int = 0
+
+
+class Shortage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A resource that is too scarce for a group on the nodes that its members may use.
+
+    Attributes:
+        resource: its name.
+        wanted: amount that the members ask for, in words.
+        free: amount that is free, in words.
+        total: amount on all these nodes, in words.
+        fit: members that this resource alone leaves room for.
+        members: members that must be placed.
+        short: the missing amount; empty if enough is free, but in pieces that are too small.
+        holders: the pods and groups with the most of it.
+        others: the number of further holders.
+    """
+
+    resource: str
+    wanted: str
+    free: str
+    total: str
+    fit: int
+    members: int
+    short: str = ""
+    holders: tuple[Holder, ...] = ()
+    others: int = 0
+
+
+def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiting: Collection[PodInfo]) -> tuple[Shortage, ...]:
+    """Find the resources that alone keep a group from being placed.
+
+    Nodes that a member may not use even if all pods left them (taints, selectors) are left out.
+
+    Args:
+        evaluator: evaluator of the members' profile.
+        cluster: cluster with the nodes.
+        pod_group: the group that its object declares.
+        waiting: its members without a node.
+
+    Returns:
+        The resources, the scarcest first; none if another reason keeps the group from being placed.
+    """
+    members = sorted((pod for pod in waiting if cluster.placement(pod.uid) is None), key=lambda pod: -pod.priority)
+    needed = pod_group.min_member - len(cluster.pod_groups.placed(pod_group.ref))
+    if pod_group.basic or needed <= 0 or len(members) < needed:
+        return ()
+    rows = or_logged(lambda: usable_rows(evaluator, cluster, members[0]), None, "the shortages of %s cannot be told", pod_group.ref)
+    if rows is None:
+        return ()
+    found = [_shortage(cluster, rows, name, members, needed) for name in sorted({name for pod in members for name in pod.requests})]
+    return tuple(sorted((each for each in found if each is not None), key=lambda each: each.fit))
+
+
+def or_logged(ask: Callable[[], T], otherwise: T, problem: str, about: object) -> T:
+    """Ask plugins for a part of an answer. A plugin that fails is logged: a decision needs less of it, so the other parts stand.
+
+    Args:
+        ask: makes the part.
+        otherwise: the part after an error.
+        problem: line for the log, with %s for the object.
+        about: the object of the question.
+    """
+    try:
+        return ask()
+    except MemoryError:
+        raise
+    except Exception:
+        _logger.exception(problem, about)
+        return otherwise
+
+
+def usable_rows(evaluator: Evaluator, cluster: Cluster, member: PodInfo) -> Rows:
+    """Find the rows that could hold a member, now or if other pods left."""
+    evaluation = evaluator.evaluate(member)
+    diagnosis = evaluator.diagnose(evaluation)
+    closed = [rows for status, rows in diagnosis.rejections if status.code is not Code.UNSCHEDULABLE]
+    return np.setdiff1d(cluster.rows(), np.concatenate([np.zeros(0, np.intp), *closed]))
+
+
+def _shortage(cluster: Cluster, rows: Rows, resource: str, members: Collection[PodInfo], needed: int) -> Shortage | None:
+    asked = sorted(pod.requests.get(resource, 0) for pod in members)[:needed]
+    least = asked[0]
+    if least <= 0:
+        return None
+    column = cluster.resources.column(resource)
+    free = np.maximum(column.allocatable[rows] - column.requested[rows], 0)
+    fit = int((free // least).sum())
+    if fit >= needed:
+        return None
+    held, holders = _holders(cluster, rows, resource)
+    left, wanted = int(free.sum()), sum(asked)
+    return Shortage(
+        resource,
+        wanted=amount_of(resource, wanted),
+        free=amount_of(resource, left),
+        total=amount_of(resource, int(column.allocatable[rows].sum())),
+        fit=fit,
+        members=needed,
+        short=amount_of(resource, wanted - left) if wanted > left else "",
+        holders=held,
+        others=holders - len(held),
+    )
+
+
+def _holders(cluster: Cluster, rows: Rows, resource: str) -> tuple[tuple[Holder, ...], int]:
+    """Return the groups and pods with the most of a resource, the largest first, and the number of all holders."""
+    by: dict[GroupRef | str, list[PodInfo]] = {}
+    amounts: dict[GroupRef | str, int] = {}
+    for row in rows.tolist():
+        name = cluster.names[row]
+        for pod in () if name is None else cluster.pods_on(name):
+            held = pod.requests.get(resource, 0)
+            if held > 0:
+                who = pod.pod_group if pod.pod_group is not None else pod.key
+                by.setdefault(who, []).append(pod)
+                amounts[who] = amounts.get(who, 0) + held
+    # Of many holders a few are named: the others are not sorted.
+    least = min(nlargest(MOST_HOLDERS, amounts.values()), default=0)
+    largest = sorted((who for who, amount in amounts.items() if amount >= least), key=lambda who: (-amounts[who], str(who)))
+    return tuple(_holder(cluster, who, by[who], amount_of(resource, amounts[who])) for who in largest[:MOST_HOLDERS]), len(by)
+
+
+def _holder(cluster: Cluster, who: GroupRef | str, pods: Collection[PodInfo], amount: str) -> Holder:
+    highest = max(pod.priority for pod in pods)
+    if isinstance(who, str):
+        return Holder(who, amount, highest)
+    pod_group = cluster.pod_groups.get(who)
+    own = None if pod_group is None else pod_group.priority
+    return Holder(str(who), amount, highest if own is None else own, len(pods))
+
 
 #: Most nodes that are named.
 _MOST_NODES: Final = 20

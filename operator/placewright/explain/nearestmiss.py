@@ -23,7 +23,7 @@ from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin
 from placewright.framework.remedies import OF_THE_NODE, OF_THE_POD, Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.podcolumns import PodColumns, pre_filter
-from placewright.scheduler.decisiondetail import cut
+from placewright.scheduler.cycle import cut
 
 #: Most misses in an explanation.
 MOST_MISSES: Final = 5

@@ -10,18 +10,15 @@ from placewright.api.annotations import read_decision
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
-from placewright.explain.claimfacts import claim_facts
-from placewright.explain.explanation import Explanation, evaluated
-from placewright.explain.groupfacts import group_facts
-from placewright.explain.groupshortage import shortages
+from placewright.explain.explanation import Explanation, claim_facts, evaluated
+from placewright.explain.groupfacts import group_facts, shortages
 from placewright.framework.registry import installed_plugins
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.offline.grouptrial import Members, tried_lacks
-from placewright.offline.world import offline_evaluator
+from placewright.offline.world import Members, offline_evaluator, tried_lacks
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
-from placewright.scheduler.decisiondetail import TOP, cut
+from placewright.scheduler.cycle import TOP, cut
 
 
 @dataclass(slots=True)

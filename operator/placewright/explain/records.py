@@ -18,7 +18,7 @@ from placewright.api.objects import NodeName
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.steps import Step
 from placewright.scheduler.attempts import Attempt
-from placewright.scheduler.decisiondetail import NodeRefusal, cut
+from placewright.scheduler.cycle import NodeRefusal, cut
 
 #: Attempts that are kept of one pod.
 PER_POD: Final = 5

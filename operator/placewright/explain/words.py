@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from placewright.explain.claimfacts import ClaimFact
-from placewright.explain.explanation import CurrentVerdict, Explanation, Queued, TurnFacts
-from placewright.explain.groupfacts import GroupFacts
-from placewright.explain.groupshortage import Holder, Shortage
+from placewright.explain.explanation import ClaimFact, CurrentVerdict, Explanation, Queued, TurnFacts
+from placewright.explain.groupfacts import GroupFacts, Holder, Shortage
 from placewright.explain.nearestmiss import Miss
 
 _MILLISECOND: Final = 1e-3

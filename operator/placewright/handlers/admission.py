@@ -37,9 +37,8 @@ from placewright.handlers.podassignment import PodAssignment
 from placewright.http.accept import CANCELLED_WHEN_GONE, Connection, Port
 from placewright.http.certificates import self_signed
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import ApiError
+from placewright.kube.errors import ApiError, RetryBackoff, until_answered
 from placewright.kube.profiles import apply_webhook
-from placewright.kube.retry import RetryBackoff, until_answered
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.validation import check_object
 

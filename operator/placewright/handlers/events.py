@@ -12,9 +12,9 @@ import msgspec
 from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION
+from placewright.engine.discovery import readable_pod
 from placewright.engine.outofmemory import reported
 from placewright.engine.readingpart import ReadingPart
-from placewright.engine.reflectors import readable_pod
 from placewright.handlers.directdelivery import delivered_directly
 
 _logger = logging.getLogger(__name__)

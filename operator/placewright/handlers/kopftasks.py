@@ -25,7 +25,7 @@ from placewright.handlers.admission import registry_with_admission
 from placewright.handlers.directdelivery import direct_delivery
 from placewright.handlers.events import pod_event
 from placewright.handlers.watchlines import quick_decoding
-from placewright.kube.retry import RetryBackoff
+from placewright.kube.errors import RetryBackoff
 
 _logger = logging.getLogger(__name__)
 

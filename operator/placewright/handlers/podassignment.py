@@ -18,7 +18,7 @@ from placewright.api.objects import Pod
 from placewright.api.profile import SchedulingProfile
 from placewright.api.profileaccess import facts_of
 from placewright.api.workloads import Namespace
-from placewright.engine.reflectors import CallingSink
+from placewright.engine.discovery import CallingSink
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.reflector import Reflector, Source

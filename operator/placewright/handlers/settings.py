@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import kopf
 
-from placewright.engine.reflectors import UNSCHEDULED_PODS
+from placewright.engine.discovery import UNSCHEDULED_PODS
 from placewright.leadership.peering import PEERING_NAME
-from placewright.leadership.peerrecord import ENROLLED_SECONDS
-from placewright.leadership.peers import Replica
+from placewright.leadership.peers import ENROLLED_SECONDS, Replica
 
 #: Seconds that Kopf's worker of an object waits for another event. Kopf's 5 s would keep ten times as many tasks in a storm of pods;
 #: much less would end and start workers between the events of one pod.
@@ -67,7 +66,7 @@ def configure(settings: kopf.OperatorSettings, replica: Replica) -> None:
     settings.peering.clusterwide = True
     settings.peering.mandatory = True
     settings.peering.priority = replica.priority
-    settings.peering.lifetime = ENROLLED_SECONDS  # Kopf writes the record once; `leadership.recordkeeper` renews it
+    settings.peering.lifetime = ENROLLED_SECONDS  # Kopf writes the record once; `RecordKeeper` renews it
     settings.peering.stealth = True
     # Kopf formats a line for each event before it looks at the level of the handlers.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)

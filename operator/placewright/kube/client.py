@@ -31,6 +31,7 @@ from placewright.kube.errors import (
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
     ApiError,
+    AwayNotice,
     RequestError,
     Unreachable,
     error_from_answer,
@@ -39,7 +40,6 @@ from placewright.kube.guarded import GuardedBody, GuardedPayload, GuardedRequest
 from placewright.kube.keptconnection import REFUSED_FROM, AnswerLost, KeptConnection, NotSent, probing_socket
 from placewright.kube.ratelimit import Pacing, TokenBucket, Traffic
 from placewright.kube.requesttext import RequestText
-from placewright.kube.retry import AwayNotice
 
 T = TypeVar("T")
 

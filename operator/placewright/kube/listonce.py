@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import GONE, INVALID, ApiError
+from placewright.kube.errors import GONE, INVALID, ApiError, RetryBackoff, Sleep, with_retries
 from placewright.kube.listwatch import Object, UndecodableObject, Wire, pages
 from placewright.kube.reflector import PAGE_LIMIT, Source
-from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 
 T = TypeVar("T", bound=Object)
 

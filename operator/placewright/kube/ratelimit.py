@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from placewright.kube.retry import Sleep
+from placewright.kube.errors import Sleep
 
 #: Tokens that other classes may get while a class waits; then the class gets one.
 PASSED_OVER_AT_MOST: Final = 20

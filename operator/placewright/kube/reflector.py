@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from placewright.api.objectbounds import bounded
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import GONE, ApiError, RequestError, Unreachable
+from placewright.kube.errors import GONE, ApiError, RequestError, RetryBackoff, Sleep, Unreachable
 from placewright.kube.listwatch import (
     ChangeType,
     Event,
@@ -40,7 +40,6 @@ from placewright.kube.listwatch import (
     pages,
 )
 from placewright.kube.optionalterms import ObjectBytes, OptionalTerms
-from placewright.kube.retry import RetryBackoff, Sleep
 from placewright.kube.sink import ReflectorCounts, Sink
 
 T = TypeVar("T", bound=Object)

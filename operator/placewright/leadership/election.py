@@ -14,8 +14,7 @@ from typing import Final
 
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import USER_AGENT, ApiClient
-from placewright.kube.errors import RequestError
-from placewright.kube.retry import AwayNotice, RetryBackoff, until_answered
+from placewright.kube.errors import AwayNotice, RequestError, RetryBackoff, until_answered
 from placewright.kube.writers.events import Regarding, core_event
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaserule import Timing

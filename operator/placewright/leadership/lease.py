@@ -15,9 +15,8 @@ from typing import Final
 
 from placewright.api.decode import DecodeError
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError, until_set
 from placewright.kube.reflector import Reflector, Source
-from placewright.kube.retry import until_set
 from placewright.kube.writers.events import micro_time
 from placewright.leadership.leaseobject import Lease, LeaseStore, older, sight_of
 from placewright.leadership.leaserule import LeaseRecord, Moment, Sight, Tenure, Timing, real_seconds

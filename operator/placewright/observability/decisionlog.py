@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from placewright.engine.companions import Companions, Listeners, ReplicaInfo
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT, Step
-from placewright.scheduler.attempts import Attempt, Result
-from placewright.scheduler.failures import SCHEDULER_ERROR, UNSCHEDULABLE
+from placewright.scheduler.attempts import SCHEDULER_ERROR, UNSCHEDULABLE, Attempt, Result
 
 #: Documented in docs/logs.md. Log collectors select by it, so it stays where the module moves.
 LOGGER: Final = "placewright.serving.decisionlog"

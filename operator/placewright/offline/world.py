@@ -1,9 +1,13 @@
-"""Makes a cluster from manifests instead of an API server, for `evaluate`, `explain` and the golden cases."""
+"""Makes a cluster from manifests instead of an API server, for `evaluate`, `explain` and the golden cases.
+
+`tried_lacks` finds the shortage of a group on such a cluster, by placing its members one after the other.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +19,7 @@ from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node, Pod
 from placewright.api.podgroups import KIND as POD_GROUP
-from placewright.api.podgroups import POD_GROUPS
+from placewright.api.podgroups import POD_GROUPS, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import bound_at
 from placewright.api.profile import KIND, SchedulingProfile
@@ -33,7 +37,8 @@ from placewright.framework.runtime.handle import NoBinder, NoPodGroupMembers, No
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.queue.nominator import Nominator
-from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.cycle import FitError, SchedulingCycle
+from placewright.scheduler.podgroups.shortage import lacking
 
 #: The structs of all kinds that placement reads, and of profiles, by kind; `struct_of` tells kinds of one name apart.
 STRUCTS: Final[Mapping[str, type[Any]]] = {kind.__name__: kind for kind in (Node, Pod, *KINDS) if kind not in POD_GROUPS.values()} | {
@@ -218,3 +223,77 @@ def offline_cycle(cluster: Cluster, seed: int = 0) -> SchedulingCycle:
 def _name(manifest: Mapping[str, Any]) -> str:
     meta = manifest.get("metadata")
     return str(meta.get("name", "?")) if isinstance(meta, Mapping) else "?"
+
+
+#: Most members that are tried of a larger group, to bound the time of the trial.
+_MOST_MEMBERS: Final = 512
+
+
+class Members:
+    """The pods without a node, by group. Implements the framework's `GangMembers`."""
+
+    def __init__(self) -> None:
+        self._pods: dict[GroupRef, list[PodInfo]] = {}
+
+    def add(self, pod: PodInfo) -> None:
+        """Add a pod without a node."""
+        if pod.pod_group is not None:
+            self._pods.setdefault(pod.pod_group, []).append(pod)
+
+    def remove(self, pod: PodInfo) -> None:
+        """Remove a pod that got a node or is gone; harmless for a pod that was not added."""
+        if pod.pod_group is None or pod.pod_group not in self._pods:
+            return
+        left = [each for each in self._pods[pod.pod_group] if each.uid != pod.uid]
+        if left:
+            self._pods[pod.pod_group] = left
+        else:
+            del self._pods[pod.pod_group]
+
+    def members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """Return the pods of a group."""
+        return self._pods.get(ref, ())
+
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
+        """Count the members of a group that may be tried, by schedulerName.
+
+        Args:
+            ref: the group.
+            beside: a pod that counts as a member, too.
+        """
+        ready = {pod.uid: pod.scheduler_name for pod in (*self.members(ref), beside) if pod.may_be_tried}
+        return Counter(ready.values())
+
+
+def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: Collection[PodInfo]) -> str:
+    """Find the shortage of a group by placing its members.
+
+    The members stay placed, so the cluster cannot be used for another question afterwards.
+
+    Returns:
+        The shortage in words. It is empty if enough members fit, are decided one by one, or must fit one domain.
+    """
+    pod_group = cluster.pod_groups.get(ref)
+    if pod_group is None or pod_group.basic or cluster.pod_groups.placed(ref) or (pod_group.topology_key and pod_group.topology_required):
+        return ""
+    cycle, failures = offline_cycle(cluster), list[FitError]()
+    ordered = sorted(members, key=lambda pod: (-pod.priority, pod.created))[:_MOST_MEMBERS]
+    for pod in ordered:
+        try:
+            _take(cycle, evaluator, cluster, pod)
+        except FitError as failure:
+            failures.append(failure)
+    placed = len(ordered) - len(failures)
+    return "" if placed >= pod_group.min_member else lacking(pod_group.min_member, placed, pod_group.min_member - len(ordered), failures)
+
+
+def _take(cycle: SchedulingCycle, evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> None:
+    evaluation = cycle.evaluate(evaluator, pod)
+    if evaluation.count == 0:
+        raise cycle.refusal(evaluator, evaluation)
+    result = cycle.chosen(evaluator, evaluation)
+    cluster.assume(pod, result.node)
+    status = evaluator.runtime.run_reserve(result.state, pod, result.node)
+    if not status.ok:
+        cluster.forget(pod, result.node)
+        raise FitError(status.message)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from placewright.api.objects import Condition
-from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.guard import PluginFailures
 from placewright.profiles.profilestate import EVERY_POD_FAILS, PLUGIN_FAILING
 
 #: Seconds without a failure after which the condition becomes False.

@@ -27,9 +27,8 @@ from placewright.framework.status import SUCCESS, Code, Status, error
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
 from placewright.queue.inflight import RoomPlace
 from placewright.queue.queue import SchedulingQueue
-from placewright.scheduler.attempts import Attempt, Counts, Observers
+from placewright.scheduler.attempts import Attempt, Counts, FailureHandler, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
-from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import late_rejection
 from placewright.scheduler.podgroups.barrier import LEFT, Barrier
 from placewright.scheduler.ports import EventRecorder, EventType

@@ -23,8 +23,7 @@ from placewright.api.quantity import QuantityError
 from placewright.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from placewright.cluster.cluster import Cluster, PodOnNode
 from placewright.cluster.devices import DEVICE_KINDS
-from placewright.cluster.objects import KINDS, ClusterObject
-from placewright.cluster.podgroups import GROUP_KINDS
+from placewright.cluster.objects import GROUP_KINDS, KINDS, ClusterObject
 from placewright.cluster.storage import STORAGE_KINDS
 from placewright.framework.events import (
     ASSIGNED_POD_ADD,

@@ -18,7 +18,7 @@ from placewright.api.givenup import given_up_condition, is_given_up, taken_back_
 from placewright.api.objects import Condition
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.cluster.podgroups import PodGroups
+from placewright.cluster.objects import PodGroups
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.events import A_SLICE
 from placewright.queue.queue import SchedulingQueue

@@ -7,8 +7,7 @@ from typing import Final
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
-from placewright.framework.runtime.failures import Call
-from placewright.framework.runtime.guard import why
+from placewright.framework.runtime.guard import Call, why
 from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
 from placewright.framework.status import Status, error
 from placewright.queue.policy import BackoffPolicy, SortKey

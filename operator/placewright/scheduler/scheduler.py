@@ -18,11 +18,10 @@ from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt, Attempts, Counts, Observers
+from placewright.scheduler.attempts import Attempt, Attempts, Counts, FailureHandler, Observers
 from placewright.scheduler.binding import BindingCycle, Reserver
 from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle, broken
 from placewright.scheduler.extendedcycle import LEAD_LOST, ExtendedCycle
-from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.giveupreports import GiveUpReports
 from placewright.scheduler.loop import SchedulingLoop
 from placewright.scheduler.podgroups.domains import within_domain

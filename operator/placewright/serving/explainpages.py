@@ -17,17 +17,15 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import PodOnNode
 from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.decisionmarks import why_last
-from placewright.explain.claimfacts import claim_facts
-from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, Queued, TurnFacts, evaluated, tried
-from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
-from placewright.explain.groupshortage import shortages
+from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, Queued, TurnFacts, claim_facts, evaluated, tried
+from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes, shortages
 from placewright.explain.records import OVERALL, AttemptRecord, Records
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.http.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 from placewright.profiles.problem import closest_name
 from placewright.profiles.profilestate import Reason
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.decisiondetail import cut
+from placewright.scheduler.cycle import cut
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.serving.debug import limit_of
 

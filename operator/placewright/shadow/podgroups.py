@@ -13,9 +13,8 @@ from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.cluster.podgrouprules import standing
 from placewright.scheduler.podgroups.domains import Domain, domains, joined_domain
 from placewright.scheduler.podgroups.group import largest_first, mixed
-from placewright.shadow.chooser import Chooser, Found
+from placewright.shadow.chooser import Chooser, Found, ShadowCluster
 from placewright.shadow.tape import Decided
-from placewright.shadow.world import ShadowCluster
 
 #: Yields after each member, and returns the choices by uid.
 Steps = Generator[None, None, Mapping[str, Found]]

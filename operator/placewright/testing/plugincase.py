@@ -21,10 +21,9 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.runtime.calllimit import CALL_SECONDS, limited_calls
-from placewright.framework.runtime.failures import PluginFailures
-from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.guard import Guarding, PluginFailures
 from placewright.framework.runtime.handle import ProfileHandle
-from placewright.framework.runtime.scorerange import check_range
+from placewright.framework.runtime.podcolumns import check_range
 from placewright.framework.status import Code
 from placewright.testing.objectmaker import PlainMaker
 from placewright.testing.pods import PodMaker

@@ -35,9 +35,8 @@ from placewright.testing.pluginreport import CaseCounts, PluginReport, report_of
 from placewright.testing.plugintrial import CheckedPlugin, PluginTrial, QuietFailures
 from placewright.testing.profiles import profile, registry_with, require_plugin
 from placewright.testing.promises import BreachError, BrokenPromiseError, Promise
-from placewright.testing.randomclusters import NodeSource, ObjectSource, PodSource, Sources, random_scenario
 from placewright.testing.randomobjects import random_node, random_object, random_pod
-from placewright.testing.scenarios import Reducer, Scenario
+from placewright.testing.scenarios import NodeSource, ObjectSource, PodSource, Reducer, Scenario, Sources, random_scenario
 
 #: Nodes of the cluster on which calls are timed: so many that the cost of its rows shows beside the cost of a call. A few pods are enough
 #: for a mean, and each costs a test time.

@@ -30,18 +30,16 @@ from placewright.framework.interface import (
 )
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.failures import Call, PluginFailures
-from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.guard import Call, Guarding, PluginFailures
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import unschedulable
 from placewright.queue import hints
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
-from placewright.scheduler.attempts import Observers
+from placewright.scheduler.attempts import FailureHandler, Observers
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
-from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import AlwaysLead
 from placewright.scheduler.waitingpods import WaitingPods

@@ -11,7 +11,7 @@ from contract.client import Client
 from contract.cluster import client_from
 from e2e.answers.randomcluster import Dice, Object
 from e2e.answers.sequences import ALL_NODES, PodSequence, evaluator_of
-from placewright.offline.grouptrial import tried_lacks
+from placewright.offline.world import tried_lacks
 from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.controlplane.server import ControlPlane

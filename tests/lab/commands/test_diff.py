@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from lab.commands.scenarios import NODES, PODS, profile_file, scenario_file
 from lab.figures.outcomes import a_node, a_pod, outcome
 from placewright.cli.main import main
-from placewright.profiles.difference import Difference
+from placewright.profiles.effective import Difference
 from placewright_lab.commands.review import MOST_NAMED, Named, Review, markdown
 from placewright_lab.figures.comparison import compare
 

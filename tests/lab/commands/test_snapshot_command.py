@@ -19,7 +19,7 @@ from placewright.cli.livecluster import UNFINISHED
 from placewright.cli.main import main
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.reflectedkinds import REFLECTED
+from placewright.kube.discovery import REFLECTED
 from placewright_lab.snapshots.snapshot import open_snapshot, profiles_in, read_snapshot
 
 Body = dict[str, Any]

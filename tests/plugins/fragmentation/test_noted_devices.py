@@ -12,7 +12,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.plugins.devicefragmentation.noteddevices import noted_devices
-from placewright.shadow.world import ShadowCluster
+from placewright.shadow.chooser import ShadowCluster
 from placewright.testing import node, pod
 
 NODE = NodeName("n0")

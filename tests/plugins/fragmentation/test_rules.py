@@ -18,9 +18,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
 from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, TypicalPod
-from placewright.plugins.devicefragmentation.devices import Devices
 from placewright.plugins.devicefragmentation.mix import Mix
-from placewright.plugins.devicefragmentation.plugin import DeviceFragmentation
+from placewright.plugins.devicefragmentation.plugin import DeviceFragmentation, Devices
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
 from placewright.queue.queued import SubQueue

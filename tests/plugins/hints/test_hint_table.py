@@ -12,7 +12,7 @@ from hints import device_rows, gang_rows, node_rows, pairwise_rows, volume_rows
 from hints.rows import NODE_TAINTED, Rejected, Row
 from hints.waiting_room import WaitingRoom
 from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, always
-from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES
+from placewright.framework.runtime.profileruntime import ALLOWED_NAMESPACES
 from placewright.plugins.catalog import in_tree
 from placewright.queue.queued import SubQueue
 from placewright.testing import node, pod

@@ -14,8 +14,7 @@ from framework.makers import Scene
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.turnedaway import Owner
-from placewright.cluster.objects import KINDS
-from placewright.cluster.podgroups import GROUP_KINDS
+from placewright.cluster.objects import GROUP_KINDS, KINDS
 from placewright.framework.events import ClusterEventWithHint, EventResource, always
 from placewright.plugins.catalog import in_tree
 

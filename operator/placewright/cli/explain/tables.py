@@ -9,10 +9,9 @@ from rich.console import Console
 
 from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
-from placewright.explain.claimfacts import UNCOUNTED, FreeDevices, FreeGroup
-from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, RankedNode
+from placewright.explain.explanation import UNCOUNTED, AttemptSummary, CurrentVerdict, Explanation, FreeDevices, FreeGroup, RankedNode
 from placewright.explain.words import beyond_line, headline, miss_line, standing, time_span, verdict
-from placewright.scheduler.decisiondetail import NodeRefusal
+from placewright.scheduler.cycle import NodeRefusal
 
 
 def show_explanation(console: Console, found: Explanation, now: float | None = None) -> None:

@@ -11,7 +11,7 @@ from placewright.cli.profiles.connection import add_operator_options, ask, histo
 from placewright.cli.profiles.namedprofiles import NAMED, NamedProfile, catalogue, from_cluster, from_file, names_file
 from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
 from placewright.kube.client import ApiClient
-from placewright.profiles.difference import Difference, differences
+from placewright.profiles.effective import Difference, differences
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

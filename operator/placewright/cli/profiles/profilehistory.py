@@ -16,7 +16,7 @@ from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.history import Revision
-from placewright.profiles.difference import Difference, differences
+from placewright.profiles.effective import Difference, differences
 from placewright.profiles.resolve import resolve
 
 #: Differences in one row of the table; all of them with `-o json`.

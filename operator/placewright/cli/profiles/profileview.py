@@ -29,8 +29,7 @@ from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.profiles.defaults import default_plugins
-from placewright.profiles.difference import changed_settings
-from placewright.profiles.effective import as_document, effective_plugins, extender_fields, whole
+from placewright.profiles.effective import as_document, changed_settings, effective_plugins, extender_fields, whole
 
 #: Settings that the head of the table has a sentence for.
 _IN_WORDS: Final = frozenset({"paused", "percentageOfNodesToScore", "backoff.initialSeconds", "backoff.maxSeconds"})

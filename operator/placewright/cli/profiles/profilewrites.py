@@ -36,8 +36,7 @@ from placewright.kube.profileapi import (
     owned_spec,
     read_profile,
 )
-from placewright.profiles.difference import Difference, differences
-from placewright.profiles.effective import HIDDEN
+from placewright.profiles.effective import HIDDEN, Difference, differences
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.profilestate import Reason
 from placewright.profiles.resolve import resolve

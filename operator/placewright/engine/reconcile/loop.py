@@ -19,14 +19,13 @@ from typing import Any, Final, TypeVar
 from placewright.api.decode import DecodeError
 from placewright.api.pods import PodInfo
 from placewright.engine.children import set_within
+from placewright.engine.discovery import pod_path, read_if_there, read_pod
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.engine.reconcile.comparison import Comparison, HasMetadata
 from placewright.engine.reconcile.reconciler import Reconciler
-from placewright.engine.reflectors import pod_path, read_if_there, read_pod
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
+from placewright.kube.errors import RequestError, RetryBackoff, Sleep
 from placewright.kube.listwatch import Malformed, UndecodableObject, Wire, pages
-from placewright.kube.retry import RetryBackoff, Sleep
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.repairs import Repairs
 

@@ -15,8 +15,8 @@ from placewright.api.pods import FINISHED_PHASES, PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
 from placewright.cluster.cluster import Cluster
+from placewright.engine.discovery import ASSIGNED_PODS, NODES_PATH, PODS_PATH, UNSCHEDULED_PODS
 from placewright.engine.reconcile.comparison import Comparison
-from placewright.engine.reflectors import ASSIGNED_PODS, NODES_PATH, PODS_PATH, UNSCHEDULED_PODS
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers

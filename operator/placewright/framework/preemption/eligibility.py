@@ -9,7 +9,7 @@ import numpy as np
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Diagnosis, Rows
-from placewright.framework.preemption.victimunits import priority_of
+from placewright.framework.preemption.evictions import priority_of
 from placewright.framework.status import Code
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."

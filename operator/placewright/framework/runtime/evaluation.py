@@ -33,12 +33,11 @@ from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.keptcolumn import KeptColumn
 from placewright.framework.runtime.keptshapes import KeptShapes
 from placewright.framework.runtime.nodesample import SampledColumns, Sampler, candidate_count, nodes_to_find, passing
-from placewright.framework.runtime.podcolumns import NOTHING_SCORED, PodColumns, Summaries, Totals, pre_filter, rows_named
+from placewright.framework.runtime.podcolumns import NOTHING_SCORED, PodColumns, Summaries, Totals, check_range, pre_filter, rows_named
 from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
 from placewright.framework.runtime.rowchecks import NoNominations, RowChecker
 from placewright.framework.runtime.rowrejections import RowRejections, outside
 from placewright.framework.runtime.scoreimpact import ScoreImpact
-from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.status import NODES_ARE_KEPT, SUCCESS, Code, Status, unresolvable
 from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 

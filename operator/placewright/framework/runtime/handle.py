@@ -45,11 +45,10 @@ from placewright.framework.preemption.rules import PreemptionRules
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
-from placewright.framework.runtime.keptanswers import AnswerByRow
 from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.framework.runtime.rowchecks import AnswerByRow, NoNominations
 from placewright.framework.status import Status
 
 

@@ -21,9 +21,9 @@ from placewright.framework.runtime.podcolumns import (
     PodColumns,
     Summaries,
     Totals,
+    check_range,
 )
 from placewright.framework.runtime.profileruntime import ProfileRuntime
-from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.steps import FILTER, SCORE
 
 _MIN_FEASIBLE_TO_FIND: Final = 100

@@ -4,6 +4,8 @@ For one signature they hold the rows that pass the local filters, and the sums o
 depends only on the pod, a node and the pods on that node. Both are put together from parts, which signatures share (`columnparts`). A
 placement changes one row, so one row is recomputed. Plugins that read more (`Reads.CLUSTER`) keep a whole column here for as long as their
 fingerprint stays the same. PreFilter comes before any node is looked at: its answer about the pod alone is kept likewise.
+
+The range of scores: after normalisation 0 to 100, as kube-scheduler demands. A score outside ends the attempt as an error.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from placewright.api.bytecount import bytes_of
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.errors import CycleError
+from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -34,12 +36,40 @@ from placewright.framework.interface import (
 )
 from placewright.framework.runtime.changedrows import NOTHING_READ
 from placewright.framework.runtime.columnparts import ColumnPart, ColumnParts
+from placewright.framework.runtime.guard import PluginFailures
 from placewright.framework.runtime.keptcolumn import KeptColumn, V
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.rowrejections import nothing_left
-from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.status import Code, Status
 from placewright.framework.steps import FILTER, PRE_FILTER, SCORE
+
+#: Number of scores up to which they are compared one by one: cheaper than two reductions.
+_FEW: Final = 16
+
+
+def check_range(plugin: ScorePlugin, scores: NDArray[np.signedinteger[Any]], failures: PluginFailures) -> None:
+    """Refuse scores outside 0 to 100, and count the failure.
+
+    The message is kube-scheduler's, word for word.
+
+    Args:
+        plugin: the plugin that gave them.
+        scores: scores of feasible rows, after normalisation; any shape (k,).
+        failures: counts the failure.
+
+    Raises:
+        InvalidScoreError: a score is outside.
+    """
+    if len(scores) == 0:
+        return
+    values = scores.tolist() if len(scores) <= _FEW else (scores.min(), scores.max())
+    low, high = min(values), max(values)
+    if low < 0 or high > MAX_NODE_SCORE:
+        wrong = low if low < 0 else high
+        failures.note(plugin.name, SCORE, f"found score {wrong}; allowed 0 to {MAX_NODE_SCORE}")
+        raise InvalidScoreError(
+            f'plugin "{plugin.name}" returns an invalid score {wrong}, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing'
+        )
 
 
 class PreFiltered(NamedTuple):

@@ -1,4 +1,8 @@
-"""One generation of one profile, ready to run: its plugins built, ordered by extension point, and called the way the contract says."""
+"""One generation of one profile, ready to run: its plugins built, ordered by extension point, and called the way the contract says.
+
+`AllowedNamespaces` keeps out pods whose namespace may not use the profile (`api/profileaccess.py`). Its gate comes before the profile's
+PreEnqueue plugins.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,12 @@ from placewright.api.errors import BindError
 from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.profileaccess import NamespaceRule
+from placewright.api.profileaccess import DEFAULTS_ON, NamespaceRule, facts_of
+from placewright.api.workloads import Namespace
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.errors import PluginError
-from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, event_with_hint
+from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BindPlugin,
@@ -44,14 +49,47 @@ from placewright.framework.interface import (
     Seconds,
 )
 from placewright.framework.preemption.evictions import Evictions
-from placewright.framework.preemption.refusals import soonest
-from placewright.framework.preemption.rules import PreemptionRules
-from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES, AllowedNamespaces
+from placewright.framework.preemption.rules import PreemptionRules, soonest
 from placewright.framework.runtime.guard import Guarding, build, events_of, guard, why
 from placewright.framework.runtime.keptcolumn import narrowest
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
-from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
+from placewright.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, POST_FILTER, PRE_BIND, RESERVE
+
+#: Stands for the gating plugin of such pods.
+ALLOWED_NAMESPACES: Final = "AllowedNamespaces"
+
+
+class AllowedNamespaces(PreEnqueuePlugin[NamespaceRule]):
+    """Gates pods of namespaces that may not use the profile, until the profile or the namespace lets them."""
+
+    name = ALLOWED_NAMESPACES
+
+    def keeps_out(self, pod: PodInfo) -> bool:
+        """Return whether the pod's namespace may not use the profile."""
+        return bool(self._refusal(pod))
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Gate the pod if its namespace may not use the profile.
+
+        Returns:
+            SUCCESS, or a rejection that names the profile and the rule.
+        """
+        refusal = self._refusal(pod)
+        return unresolvable(refusal) if refusal else SUCCESS
+
+    def events(self) -> Sequence[ClusterEventWithHint[Namespace]]:
+        """Return the changes of namespaces that may let a pod use the profile."""
+        return (event_with_hint(EventResource.NAMESPACE, Action.ADD | Action.UPDATE, self._after_namespace),)
+
+    def _refusal(self, pod: PodInfo) -> str:
+        return self.args.refusal(facts_of(pod.namespace, self.handle.cluster.objects.namespaces))
+
+    def _after_namespace(self, pod: PodInfo, _old: Namespace | None, new: Namespace | None) -> QueueingHint:
+        """Queue a pod when its namespace changes, or the namespace that has the default."""
+        concerned = new is None or new.metadata.name in (pod.namespace, DEFAULTS_ON)
+        return QueueingHint.QUEUE if concerned and not self._refusal(pod) else QueueingHint.SKIP
+
 
 _logger = logging.getLogger(__name__)
 

@@ -25,9 +25,8 @@ from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError, Unreachable
+from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError, RetryBackoff, Unreachable
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.places import RequestOwner
 from placewright.kube.writers.writer import ApiWriter, WriterTiming, pod_path
 

@@ -18,10 +18,9 @@ from typing import Any, ClassVar, Final, NamedTuple, Unpack
 
 from placewright.api.pods import PodInfo
 from placewright.kube.client import JSON, MERGE_PATCH, ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError, RetryBackoff, with_retries
 from placewright.kube.guarded import always
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import RetryBackoff, with_retries
 from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts, remember
 from placewright.kube.writers.writer import NotActive, WriterTiming
 

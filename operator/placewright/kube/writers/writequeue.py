@@ -21,9 +21,8 @@ from placewright.api.boundedcache import counts_bytes
 from placewright.api.bytecount import estimate_bytes
 from placewright.api.fairshares import FairShares
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
+from placewright.kube.errors import RequestError, until_set
 from placewright.kube.guarded import always
-from placewright.kube.retry import until_set
 from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
 _log = logging.getLogger(__name__)

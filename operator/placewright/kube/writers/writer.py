@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Final, TypedDict, TypeVar, Unpack
 
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
+from placewright.kube.errors import RetryBackoff, Sleep, with_retries
 from placewright.kube.guarded import GuardedBody, always
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 from placewright.kube.writers.places import RequestOwner, RequestPlaces
 
 T = TypeVar("T")

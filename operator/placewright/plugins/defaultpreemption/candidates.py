@@ -18,7 +18,7 @@ from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, Seconds
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.victimunits import EvictablePods, Move, VictimUnit, alone, importance, start_time
+from placewright.framework.preemption.evictions import EvictablePods, Move, VictimUnit, alone, importance, start_time
 from placewright.framework.status import Status, error, unresolvable
 
 #: Makes every priority positive, so that a victim of negative priority cannot lower the sum.

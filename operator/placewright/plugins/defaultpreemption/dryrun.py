@@ -24,9 +24,8 @@ from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, Rows, RowTrials, Seconds
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.refusals import PreemptionRefusal, one_for_each_reason, soonest
-from placewright.framework.preemption.rules import VictimLimits
-from placewright.framework.preemption.victimunits import VictimUnits
+from placewright.framework.preemption.evictions import VictimUnits
+from placewright.framework.preemption.rules import PreemptionRefusal, VictimLimits, one_for_each_reason, soonest
 from placewright.framework.status import Code, Status, error, unresolvable
 from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, BoundTrial, Candidate, NodeTrial, Outcome
 

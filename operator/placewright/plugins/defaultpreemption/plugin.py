@@ -27,9 +27,8 @@ from placewright.framework.interface import (
 )
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import rows_where_it_may_help, why_not_eligible
-from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
-from placewright.framework.preemption.rules import VictimLimits
-from placewright.framework.preemption.victimunits import VictimUnits, importance
+from placewright.framework.preemption.evictions import VictimUnits, importance
+from placewright.framework.preemption.rules import PreemptionRefusal, VictimLimits, soonest
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.candidates import Candidate, pick
 from placewright.plugins.defaultpreemption.dryrun import CandidateSearch, DryRun

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.framework.interface import IntColumn
-from placewright.plugins.devicefragmentation.columns import SelectionTable
-from placewright.plugins.devicefragmentation.mix import BoolTable, Typical
+from placewright.plugins.devicefragmentation.mix import BoolTable, SelectionTable, Typical
 
 IntTable = NDArray[np.int64]
 

@@ -5,12 +5,17 @@ come after it. At a start the record begins with the pods on nodes, in order of 
 So a restart changes the mix little, as long as arriving pods resemble the running ones.
 
 Kept columns depend on the mix, so it is computed again only when a quarter of the record has changed.
+
+Columns of the measure: where pods of a mix may go, and what amount they can use. A change updates single rows.
+
+They do not depend on the pod to be placed, so they are computed once for each change.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import msgspec
@@ -22,8 +27,10 @@ from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.requests import CPU, MEMORY, canonical
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import IntColumn, Reads, Rows
 from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, TypicalPod, may_be_asked
 from placewright.plugins.nodeaffinity import RequiredNodeAffinity, affinity_of
+from placewright.plugins.shared.rowtable import RowTable
 
 #: The selection of pods that may run on any node.
 ANY_NODE: Final = b""
@@ -155,3 +162,38 @@ def _fixed(args: DeviceFragmentationArgs) -> Typical:
 def _shape(typical: TypicalPod, resource: str) -> Shape:
     requests = canonical(typical.requests)
     return Shape(requests.get(resource, 0), requests.get(CPU, 0), requests.get(MEMORY, 0), selection_from(typical.node_selector))
+
+
+class UsefulColumn(RowTable):
+    """The usable amount of each row."""
+
+    def __init__(self, work_out: Callable[[Cluster, Rows], IntColumn]) -> None:
+        super().__init__()
+        self._work_out = work_out
+
+    def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[IntColumn]:
+        """Compute the amounts of these rows."""
+        return (self._work_out(cluster, cluster.all_rows[index]),)
+
+
+class SelectionTable(RowTable):
+    """A table by row and distinct selection, True where the node matches."""
+
+    reads = Reads.NODE
+
+    def __init__(self, selections: Sequence[bytes]) -> None:
+        super().__init__()
+        self._selections = selections
+
+    @cached_property
+    def _demands(self) -> list[RequiredNodeAffinity | None]:
+        return [None if selection == ANY_NODE else demand_of(selection) for selection in self._selections]
+
+    def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[BoolTable]:
+        """Match these rows; shape (rows, selections)."""
+        rows = cluster.all_rows[index]
+        selected = np.ones((len(rows), len(self._demands)), np.bool_)
+        for column, demand in enumerate(self._demands):
+            if demand is not None:
+                selected[:, column] = demand.column(cluster, rows)
+        return (selected,)

@@ -1,22 +1,35 @@
 """Limits of a pod, compiled: the limits of the profile that pick it, and its own.
 
 They are compiled once for all pods with equal values of the labels that limits read.
+
+Effects of limits on nodes: rules and remedies of required limits, and scores of preferred ones.
+
+Rules say which domains have room for one more pod, for all rows at once and for one changed row. Scores say by how many pods a node's
+domains would exceed the limits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from placewright.api.annotations import DOMAIN_LIMITS
-from placewright.api.pods import PairwiseKey, PodInfo
+from placewright.api.pods import NO_LABELS, PairwiseKey, PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
-from placewright.framework.memory import Memory
+from placewright.framework.filters import RowwiseCounts, RowwiseRule
+from placewright.framework.interface import BoolColumn, IntColumn, Rows
+from placewright.framework.memory import Memory, NodeMemory
+from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, keys, standing_pods
 from placewright.framework.status import Status, unresolvable, unschedulable
-from placewright.plugins.domainlimit.annotation import LONGEST_TEXT, DomainLimitError, read_limits
-from placewright.plugins.domainlimit.args import PREFERRED, ProfileLimit, StatedLimit
+from placewright.framework.topology import MISSING, DefaultVerdict, DomainRule, Domains, FixedRule, RowRule, domains, tally_of
+from placewright.plugins.domainlimit.args import LONGEST_TEXT, PREFERRED, DomainLimitError, ProfileLimit, StatedLimit, read_limits
 from placewright.plugins.shared.labelkeys import completed, keys_read
+from placewright.plugins.shared.lookups import at
 
 #: Most annotations, and most compiled limits, that are kept. Each takes about 1.5 KB, and the pods of a Deployment share one.
 _MAX_KEPT: Final = 16_384
@@ -151,3 +164,142 @@ def _compile(limit: StatedLimit, namespaces: frozenset[str], pod: PodInfo) -> Li
         denied=unschedulable(f"node(s) would exceed the limit of {limit.max} {pods} per {limit.topology_key}"),
         missing=unresolvable(f"node(s) didn't have the label {limit.topology_key}, by which pods are limited"),
     )
+
+
+#: Labels whose domains are held in addition to the bounded memory of all plugins. Each takes 9 bytes a node.
+_AT_HAND: Final = 4
+
+
+class LimitedPlace(NamedTuple):
+    """The domains of a label.
+
+    Attributes:
+        everywhere: whether every node has the label.
+    """
+
+    domains: Domains
+    everywhere: bool
+
+
+class LimitedPlaces:
+    """Computes the domains of labels once until a node changes. It holds the last few: most profiles limit by one or two labels."""
+
+    def __init__(self) -> None:
+        self._memory = NodeMemory()
+        self._last: dict[str, LimitedPlace] = {}
+        self._cluster: Cluster | None = None
+        self._position = -1
+
+    def of(self, key: str, cluster: Cluster) -> LimitedPlace:
+        """Return the domains of the node label `key`. An event of a node, or another cluster, drops the held ones."""
+        now = cluster.node_journal.position
+        if now != self._position or cluster is not self._cluster or len(self._last) > _AT_HAND:
+            self._last, self._cluster, self._position = {}, cluster, now
+        found = self._last.get(key)
+        if found is None:
+            place = domains(self._memory, cluster, key)
+            found = self._last[key] = LimitedPlace(place, bool((place.labelled | ~cluster.present).all()))
+        return found
+
+
+def limit_rule(limit: Limit, place: LimitedPlace, cluster: Cluster) -> FixedRule | None:
+    """Allow nodes that have the label, in domains with fewer pods than the limit; None if all nodes are allowed.
+
+    A node without the label is in no domain. It may stand in a full rack, so the rule rejects it, as a spread constraint does. If domains
+    are single nodes, the rule lists the full ones, which are few.
+    """
+    where, tally = place.domains, tally_of(cluster, limit.pods)
+    if where.single:
+        full = where.full_rows(tally, limit.most)
+        if not len(full) and place.everywhere:
+            return None
+        return RowRule(where, DefaultVerdict.ALLOWED_WHERE_LABELLED, full, limit.denied, limit.missing)
+    room: BoolColumn = where.pods(tally) < limit.most
+    if place.everywhere and np.count_nonzero(room[MISSING + 1 :]) == len(room) - 1:
+        return None
+    room[MISSING] = False
+    return DomainRule(where.codes, room, limit.denied, limit.missing)
+
+
+def rowwise_rule(limit: Limit, place: Domains, cluster: Cluster) -> RowwiseRule:
+    """Make the rule of a required limit for trials of preemption, with one row changed."""
+    counts = RowwiseCounts(cluster, limit.pods, place.codes, place.distinct)
+
+    def allows(rows: Rows) -> BoolColumn:
+        allowed: BoolColumn = (counts.around(rows) < limit.most) & (place.codes[rows] != MISSING)
+        return allowed
+
+    return RowwiseRule(place.codes, limit.denied, limit.missing, allows)
+
+
+def fewer_pods(plugin: str, limits: Iterable[tuple[Limit, Domains]], cluster: Cluster, row: int) -> Iterator[Remedy]:
+    """Propose for each limit that rejects the row fewer pods in its domain, or the label that the node lacks.
+
+    At most `MOST_PODS` pods are named.
+    """
+    labels = cluster.node(row).metadata.labels or NO_LABELS
+    for limit, place in limits:
+        code = int(place.codes[row])
+        if code == MISSING:
+            yield Remedy(plugin, RemedyKind.TOLD, f"label {limit.key}, by whose values pods are limited")
+            continue
+        count = int(place.pods(tally_of(cluster, limit.pods))[code])
+        surplus = count + 1 - limit.most
+        if surplus > 0:
+            value = labels.get(limit.key, "")
+            named = keys(islice(standing_pods(cluster, limit.pods, limit.key, value), MOST_PODS))
+            others = f" and {count - len(named)} more" if count > len(named) else ""
+            fewer = f"{surplus} pod{'s' if surplus > 1 else ''} fewer"
+            text = f"{fewer} in {limit.key}={value}, which has {count} of at most {limit.most} pods: {', '.join(named)}{others}"
+            kind = RemedyKind.REMOVE_PODS if surplus <= len(named) else RemedyKind.TOLD
+            yield Remedy(plugin, kind, text, pods=named[:surplus] if kind is RemedyKind.REMOVE_PODS else ())
+
+
+#: Raw score of nodes that lack the label of a limit; normalised to 0.
+IGNORED: Final = -1
+
+
+class Excess:
+    """Pods in excess of all preferred limits, by row.
+
+    Attributes:
+        matters: whether any node is better than another.
+        lowest: lowest raw score of a node: `IGNORED` if some node lacks a label, else 0.
+    """
+
+    def __init__(self, limits: Iterable[tuple[Limit, LimitedPlace]], cluster: Cluster) -> None:
+        """Count the pods as they are now, with the pod to be placed added."""
+        self._by_row: IntColumn | None = None
+        self._lacking: BoolColumn | None = None
+        for limit, place in limits:
+            self._add(limit, place.domains, cluster)
+            if not place.everywhere:
+                lacking = ~place.domains.labelled
+                self._lacking = lacking if self._lacking is None else self._lacking | lacking
+        self.matters = self._by_row is not None or self._lacking is not None
+        self.lowest = 0 if self._lacking is None else IGNORED
+        self._size = cluster.size
+
+    def of(self, rows: Rows) -> IntColumn:
+        """Return the raw score of these rows, which ascend; shape (len(rows),)."""
+        raw = np.zeros(self._size, np.int64) if self._by_row is None else self._by_row
+        if self._lacking is not None:
+            raw = np.where(self._lacking, IGNORED, raw)
+        return at(raw, rows)
+
+    def _add(self, limit: Limit, place: Domains, cluster: Cluster) -> None:
+        tally = tally_of(cluster, limit.pods)
+        room = limit.most - 1
+        if place.single:
+            if len(place.full_rows(tally, limit.most)):
+                rows, counts = place.rows_with(tally)
+                self._total(cluster.size)[rows] += np.maximum(counts - room, 0)
+            return
+        by_code = np.maximum(place.pods(tally) - room, 0)
+        if by_code.any():
+            self._total(cluster.size)[:] += by_code[place.codes]
+
+    def _total(self, size: int) -> IntColumn:
+        if self._by_row is None:
+            self._by_row = np.zeros(size, np.int64)
+        return self._by_row

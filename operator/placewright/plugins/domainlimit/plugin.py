@@ -37,8 +37,7 @@ from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable
 from placewright.framework.topology import FixedRule, fingerprint, first_broken, obey
 from placewright.plugins.domainlimit.args import DomainLimitArgs
-from placewright.plugins.domainlimit.limits import Limit, LimitsOfPods
-from placewright.plugins.domainlimit.rules import IGNORED, Excess, LimitedPlaces, fewer_pods, limit_rule, rowwise_rule
+from placewright.plugins.domainlimit.limits import IGNORED, Excess, Limit, LimitedPlaces, LimitsOfPods, fewer_pods, limit_rule, rowwise_rule
 from placewright.plugins.shared.lookups import value_by_value
 
 NAME: Final = "DomainLimit"

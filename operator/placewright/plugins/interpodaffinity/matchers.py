@@ -22,9 +22,9 @@ from placewright.cluster.affinityterms import (
     compile_terms,
     selection,
 )
-from placewright.cluster.carriedterms import CarriedTerm, CarriedTerms
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObjects
+from placewright.cluster.pairwisegroups import CarriedTerm, CarriedTerms
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.framework.memory import Memory
 

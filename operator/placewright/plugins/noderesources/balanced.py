@@ -29,7 +29,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SKIP, SUCCESS, Status
 from placewright.plugins.noderesources.args import BalancedAllocationArgs
-from placewright.plugins.noderesources.loads import FEW_ROWS
+from placewright.plugins.noderesources.strategies import FEW_ROWS
 from placewright.plugins.shared.rowtable import RowTable
 
 Fractions = NDArray[np.float64]

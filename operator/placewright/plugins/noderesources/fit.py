@@ -44,8 +44,7 @@ from placewright.framework.memory import Memory
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
-from placewright.plugins.noderesources.loads import FEW_ROWS, Load, LoadTable
-from placewright.plugins.noderesources.strategies import score_of_row, strategy_score
+from placewright.plugins.noderesources.strategies import FEW_ROWS, Load, LoadTable, score_of_row, strategy_score
 
 TOO_MANY_PODS: Final = "Too many pods"
 _SHORT: Final = "Insufficient "

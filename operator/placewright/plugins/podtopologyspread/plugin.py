@@ -59,8 +59,7 @@ from placewright.plugins.podtopologyspread.constraints import (
     labels_looked_at,
 )
 from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
-from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
-from placewright.plugins.podtopologyspread.preferences import IGNORED, Preferences, preference
+from placewright.plugins.podtopologyspread.layout import IGNORED, Field, Layouts, Preferences, placement_wishes, preference
 from placewright.plugins.podtopologyspread.rules import count_pods, fixed_rule, rowwise_rule
 from placewright.plugins.shared.lookups import value_by_value
 

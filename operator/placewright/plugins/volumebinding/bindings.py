@@ -21,7 +21,7 @@ from placewright.api.storage import SELECTED_NODE, ObjectReference, PersistentVo
 from placewright.cluster.storage import StorageObjects, Table
 from placewright.plugins.shared.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
 from placewright.plugins.volumebinding.claims import fully_bound
-from placewright.plugins.volumebinding.freevolumes import bound_to
+from placewright.plugins.volumebinding.reach import bound_to
 
 #: Annotation of a volume whose claim was not chosen by a user.
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"

@@ -29,8 +29,7 @@ from placewright.framework.interface import BoolColumn, IntColumn, Rows
 from placewright.plugins.noderesources.args import ShapePoint
 from placewright.plugins.noderesources.strategies import broken_linear
 from placewright.plugins.volumebinding.claims import PodVolumeClaims, VolumeDemand
-from placewright.plugins.volumebinding.freevolumes import Candidates, capacity_of
-from placewright.plugins.volumebinding.reach import StorageReach
+from placewright.plugins.volumebinding.reach import Candidates, StorageReach, capacity_of
 
 # --- volumes by row --------------------------------------------------------------------------------------------------------------
 

@@ -17,8 +17,7 @@ from placewright.api.profile import DECIDING, Backoff, ProfileSpec, SchedulingPr
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
-from placewright.profiles.difference import changed_settings
-from placewright.profiles.effective import plain
+from placewright.profiles.effective import changed_settings, plain
 from placewright.profiles.kubescheduler.documents import Document, stated_plugins
 from placewright.profiles.kubescheduler.draft import PRE_SCORE, SCORE, Draft
 from placewright.profiles.kubescheduler.findings import ConversionFinding, ConversionFindings

@@ -24,8 +24,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.group import Group, MemberCycle, depends_on_others
-from placewright.scheduler.podgroups.seats import DryRunSeatHolder
+from placewright.scheduler.podgroups.group import DryRunSeatHolder, Group, MemberCycle, depends_on_others
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.turns import at_once
 

@@ -17,15 +17,14 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Seconds
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import NEVER
-from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
-from placewright.framework.preemption.victimunits import VictimUnit, units_of
+from placewright.framework.preemption.evictions import VictimUnit, units_of
+from placewright.framework.preemption.rules import PreemptionRefusal, soonest
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, make_room
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.seats import DryRunSeatHolder, Seat
+from placewright.scheduler.podgroups.group import DryRunSeatHolder, Group, MemberCycle, Seat
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.turns import Steps
 

@@ -23,20 +23,18 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
 from placewright.framework.interface import PodGroupPlugin, Seconds
-from placewright.framework.preemption.refusals import soonest
+from placewright.framework.preemption.rules import soonest
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, GroupAttempt, GroupResult
 from placewright.scheduler.binding import BindingCycle, Reserver
-from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
-from placewright.scheduler.decisiondetail import NO_NODE_REFUSED
+from placewright.scheduler.cycle import NO_NODE_REFUSED, NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN, Barrier
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.grouppreemption import GroupPreemption, GroupRoom
-from placewright.scheduler.podgroups.plans import Planner
-from placewright.scheduler.podgroups.reservations import Reservations
+from placewright.scheduler.podgroups.reservations import Planner, Reservations
 from placewright.scheduler.podgroups.shortage import lacking
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.ports import Clock, GroupStatusWriter, Start

@@ -4,7 +4,7 @@ The decision assumes and reserves the members. So their ports, volumes, devices 
 is placed in turns (`turns`). Before another pod is decided, the trial is suspended, so that no decision counts its members. Afterwards each
 member is put back on its node if it still fits there. If not, it is tried anew.
 
-The search for victims and the self-check run the same trial in a dry run (`seats`). So all three agree on whether a group fits.
+The search for victims and the self-check run the same trial in a dry run (`MemberSeats`). So all three agree on whether a group fits.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.effort import TrialBudget
-from placewright.scheduler.podgroups.group import Group, MemberCycle, UnplacedMember, depends_on_others
-from placewright.scheduler.podgroups.seats import MemberSeats, RoomMaker, Seat
+from placewright.scheduler.podgroups.group import Group, MemberCycle, MemberSeats, RoomMaker, Seat, UnplacedMember, depends_on_others
 from placewright.scheduler.turns import Steps
 
 #: Most members that are tried to explain why a group cannot fit.
