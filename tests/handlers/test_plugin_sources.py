@@ -141,7 +141,7 @@ async def test_samples_that_are_not_served_any_more_are_let_go_of(at: Stage, cap
         await at.until(lambda: BUSY in at.condition("web").get("message", ""))
         at.sandbox.faults.add(Rule(method="GET", path=LIST, code=503))
         await at.until(lambda: at.placed("web"))
-    assert sum("too old to go by, so LoadAware does without" in each for each in caplog.messages) == 1
+    assert sum("its objects are too old, so LoadAware does without" in each for each in caplog.messages) == 1
 
 
 async def test_an_api_that_comes_later_is_read_from_then_on(at: Stage) -> None:

@@ -139,7 +139,7 @@ async def test_objects_that_could_not_be_read_for_too_long_are_told_as_deleted_o
         assert at.sink.heard[2:] == [("deleted", "a"), ("synced",)]
         await at.next_wait()
         assert at.sink.heard[4:] == [("added", "a"), ("synced",)]
-    assert sum("too old to go by, so LoadAware does without" in each for each in caplog.messages) == 1
+    assert sum("its objects are too old, so LoadAware does without" in each for each in caplog.messages) == 1
 
 
 async def test_objects_without_a_limit_of_age_stay_as_they_were_read() -> None:

@@ -8,11 +8,9 @@ from typing import Final
 
 import pytest
 
-from placewright.engine.discovery import Shortfall
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.unclaimed import Unclaimed
 from tools.generated.messages import EXPLANATIONS, Row, assigned, page, read_explanations
-from tools.generated.messagetexts import ERRORS, NOT_SHOWN, PASSED_ON, ROOT, Message, Sources
+from tools.generated.messagetexts import ERRORS, NOT_SHOWN, PACKAGES, PASSED_ON, ROOT, Message, Sources
 
 EXPLAINED: Final = EXPLANATIONS.read_text()
 #: Classes of ours whose names are Kubernetes' own or the product's: kinds, and what a person writes in a file.
@@ -45,8 +43,10 @@ def test_each_class_of_error_is_shown_or_not_and_each_name_is_there(sources: Sou
     assert sources.unsorted_errors() == set()
     ours = {name for names in ERRORS.values() for name in names} - {"ArgumentTypeError"}
     assert ours | NOT_SHOWN <= set(sources.classes)
-    methods = {f"{kind.__name__}.{name}" for kind in (Unclaimed, Shortfall) for name in vars(kind)}
-    assert {each for each in PASSED_ON if "." in each} <= methods
+    code = [file.read_text() for package, folder in PACKAGES.items() for file in (ROOT / folder / package).rglob("*.py")]
+    for name in PASSED_ON:
+        home, _, function = name.rpartition(".")
+        assert any(f"def {function}(" in text and f"class {home}" in text for text in code), name
 
 
 def test_the_lines_of_an_absence_of_the_api_server_stand_in_its_section(messages: tuple[Message, ...]) -> None:
@@ -113,7 +113,7 @@ def work(self, path, pod):
     raise RequestRefused(404, "no such page")
     sys.stderr.write(f"placewright: {printable(note(path))}\\n")
     _told("a listener broke", pod)
-    self.events.record(pod, EventType.WARNING, "Lost", "Scheduling", "note")
+    self.events.record(pod, EventType.WARNING, "Lost", "Scheduling", f"{pod} is lost")
     yield Condition("Ready", "True", "Active" if path else "Paused", "message")
 
 def why(path):
@@ -146,4 +146,5 @@ def test_messages_are_found_with_gaps_for_values(tmp_path: Path) -> None:
         ("log", "pod … waits for … s", "warning"),
         ("note", "… is left out", ""),
         ("page", "no such page", "404"),
+        ("pod", "… is lost", "event"),
     ]

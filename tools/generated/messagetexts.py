@@ -54,6 +54,7 @@ PASSED_ON: Final[Mapping[str, tuple[str, str]]] = {
         ("said_of", "Unclaimed.__str__", "Shortfall._collections", "Shortfall._none_of_several", "Shortfall._pods"), ("log", "warning")
     ),
     **dict.fromkeys(("active_elsewhere", "find_pages"), ("page", "503")),
+    **dict.fromkeys(("why_last", "_cannot", "Forgotten.__str__"), ("pod", "event")),
 }
 #: Scripts of the console that tell a person why there is no page, and their sentences that do so.
 _SCREENS: Final = ("app.js", "failure.js", "tokenform.js")
@@ -69,8 +70,8 @@ _BEFORE: Final = ("placewright: error: ", "placewright: ", "sandbox: ")
 _PLUGINS: Final = {
     "PluginRegistrationError": "plugin …: ", "PluginBuildError": 'initializing plugin "…": ', "PluginError": 'running … plugin "…": ',
 }  # fmt: skip
-#: Position of the reason among the arguments of a call that records an event.
-_EVENTS: Final = {"record": 2, "record_about": 2, "announce": 1}
+#: Positions of the reason and of the note among the arguments of a call that records an event.
+_EVENTS: Final = {"record": (2, 4), "record_about": (2, 4), "announce": (1, 3)}
 _CAMEL: Final = re.compile(r"(?:placewright\.dev/)?[A-Z][A-Za-z]+")
 _COMMANDS: Final = frozenset(commands())
 #: Commands by a module's or a package's name that is another one.
@@ -86,7 +87,7 @@ class Message(NamedTuple):
     """One message.
 
     Attributes:
-        kind: `log`, a key of `ERRORS`, `note`, `event` or `condition`.
+        kind: `log`, a key of `ERRORS`, `note`, `event` for an event's reason, `pod` for its note, or `condition`.
         text: its words, with `…` for values.
         where: level of a log line, status of an answer, type of a condition, name of a command; "" if several commands show it.
         file: path of the module, relative to the checkout.
@@ -213,7 +214,10 @@ class _Reader:
 
     def _recorded(self, call: ast.Call, scope: Scope) -> Iterator[_Found]:
         if len(call.args) > 3:  # a recorder of events takes at least an object, a type, a reason and a note
-            yield from (("event", word, "") for word in self._words(call.args[_EVENTS[last_name(call.func)]], scope))
+            reason, note = _EVENTS[last_name(call.func)]
+            yield from (("event", word, "") for word in self._words(call.args[reason], scope))
+            for each in call.args[note : note + 1]:
+                yield from self._worded("pod", each, "event", scope)
 
     def _of_condition(self, call: ast.Call, scope: Scope) -> Iterator[_Found]:
         given = dict(zip(("type", "status", "reason"), call.args, strict=False)) | {each.arg or "": each.value for each in call.keywords}

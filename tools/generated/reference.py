@@ -81,10 +81,10 @@ def reference(catalogue: Catalogue) -> str:
 
 
 def _spec_fields(spec: Schema) -> Iterator[tuple[str, Schema]]:
-    """All fields. The fields of one extension point stand for those of all."""
+    """All fields. The fields of one extension point stand for those of all, and an enabled plugin for a disabled one."""
     for path, schema in _walk(spec, "spec"):
         if path.startswith("spec.plugins."):
-            if path.startswith("spec.plugins.filter."):
+            if path.startswith("spec.plugins.filter.") and ".disabled[]" not in path:
                 yield path.replace("spec.plugins.filter", _POINTS), schema
         else:
             yield path, schema

@@ -132,14 +132,14 @@ class Texts:
         return ["".join(text) for text in product(*parts)]
 
     def _put_in(self, node: ast.expr, scope: Scope, depth: int) -> list[str]:
-        """Return the texts of a value inside a text, if they are all known or are those of a call; else a gap."""
+        """Return the texts of a value inside a text, if they have words or are a known value; else a gap."""
         value = node.value if isinstance(node, ast.FormattedValue) else node
         if not isinstance(value, (ast.Name, ast.Call)):
             return [GAP]
         texts = self._read(value, scope, depth)
         if isinstance(value, ast.Call):
             return texts if any(map(WORD.search, texts)) else [GAP]
-        known = not any(GAP in text for text in texts) and (len(texts) == 1 or all(map(WORD.search, texts)))
+        known = all(map(WORD.search, texts)) or (len(texts) == 1 and GAP not in texts[0])
         return texts if known else [GAP]
 
     def _sum(self, node: ast.BinOp, scope: Scope, depth: int) -> list[str]:

@@ -373,7 +373,9 @@ class ProfileKeeper:
                 _logger.debug("profile %s: its history cannot be read, will be tried again: %s", name, problem)
                 continue
             if earlier is not None and self._live.restore(earlier).changed:
-                _logger.warning("profile %s: generation %d, which was in effect before, is again", name, earlier.metadata.generation)
+                _logger.warning(
+                    "profile %s: generation %d is in effect again, because the newest one is refused", name, earlier.metadata.generation
+                )
 
     def _beat(self) -> float:
         """Seconds to wait for a change, less where the status of a profile becomes due earlier."""

@@ -228,7 +228,7 @@ class Reflector(Generic[T]):
             self._failing_since = now
         age = now - self._failing_since
         if self.store and terms.stale_after_seconds is not None and age >= terms.stale_after_seconds:
-            _log.warning("%s: not read for %.0f s: too old to go by, so %s does without", self.source, age, terms.reader)
+            _log.warning("%s: not read for %.0f s: its objects are too old, so %s does without", self.source, age, terms.reader)
             self.version = ""
             for key in list(self.store):
                 self._remove(key)

@@ -93,7 +93,7 @@ class HangMark:
         try:
             mark = asyncio.run(self._mark_pod(found))
         except Exception as problem:  # noqa: BLE001 - the log is the only place left
-            _log.error("pod %s is being decided, which could not be noted: %r", found.key, problem)
+            _log.error("pod %s is being decided, and no mark of it could be written: %r", found.key, problem)
             return
         _log.error("pod %s is being decided; a mark notes it, and the next leader tries it after all others", found.key)
         self._loop.call_soon_threadsafe(self._marks.hung, mark)
