@@ -35,21 +35,25 @@ _END: Final = re.compile(r"(?<=[.;:?!])[)\"']?\s+|\n\s*\n|\n\s*(?:[-*|]|\d\.) ")
 #: An indented block: a table or a drawing below a sentence that ends with a colon, or an example.
 _BLOCK: Final = re.compile(r"(?::\n\s*\n|^Example:\n)(?: {4,}.*(?:\n|\Z)|\s*\n)+", re.MULTILINE)
 _FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+#: Parts of a document that are no sentences: regions that a command writes, rows of tables, headings, marks.
+_NO_SENTENCE: Final = re.compile(r"<!-- ([^>]+) -->(?s:.*?)<!-- end of [^>]+ -->|^(?:\||#|<!--).*$", re.MULTILINE)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Prose(NamedTuple):
-    """A piece of text: where it begins, whether it is a docstring, whose first words count as its opening, or a comment."""
+    """A piece of text: where it begins, whether it is a docstring, whose first words count as its opening, a comment, or a document."""
 
     line: int
     text: str
     docstring: bool = False
     comment: bool = False
+    document: bool = False
 
     def sentences(self) -> Iterator[tuple[int, int]]:
-        """Iterate over the sentences of a docstring or a comment: the line, and how many words."""
+        """Iterate over the sentences of a docstring, a comment or a document: the line, and how many words."""
         text = re.sub(r"^#:? ?", "", self.text, flags=re.MULTILINE) if self.comment else inspect.cleandoc(self.text)
         text = _BLOCK.sub(lambda match: "." + "\n" * match.group().count("\n"), text)
+        text = _NO_SENTENCE.sub(lambda match: "\n" * match.group().count("\n"), text) if self.document else text
         begin = 0
         for end in (*_END.finditer(text), None):
             sentence = text[begin : end.start() if end else None]
@@ -99,7 +103,7 @@ class Rules:
             for match in pattern.finditer(text):
                 found = " ".join(re.sub(r"#:?", "", match.group()).split())
                 yield prose.line + text.count("\n", 0, match.start()), f'"{found}": {instead}'
-        if prose.docstring or prose.comment:
+        if prose.docstring or prose.comment or prose.document:
             for line, words in prose.sentences():
                 if words > _LONGEST:
                     yield line, f"a sentence of {words} words: at most {_LONGEST}"
@@ -122,7 +126,7 @@ def prose_of(path: Path) -> Iterator[Prose]:
     """Iterate over the docstrings, comments and messages of a module, or the text of a document without its code."""
     source = path.read_text()
     if path.suffix == ".md":
-        yield Prose(1, _FENCED.sub(lambda match: "\n" * match.group().count("\n"), source))
+        yield Prose(1, _FENCED.sub(lambda match: "\n" * match.group().count("\n"), source), document=True)
         return
     tree, docstrings = ast.parse(source), set[ast.expr]()
     for node in ast.walk(tree):
