@@ -242,9 +242,7 @@ class MarkKeeper(Precautions):
         except RequestError as problem:
             if isinstance(problem, ApiError) and problem.status == CONFLICT:
                 raise  # another client changed the mark meanwhile: the caller reads all marks again
-            _logger.warning(
-                "deciding %s ended a replica; its mark could not be written, so only this replica knows: %s", mark.pod.subject, problem
-            )
+            _logger.warning("deciding %s ended a replica, and its mark could not be written: %s", mark.pod.subject, problem)
             died = mark._replace(deaths=mark.deaths + 1)
         self.counts.deaths += 1
         what = "deciding %s ended a replica or its term (%s), %d times by now: it is tried after all others"

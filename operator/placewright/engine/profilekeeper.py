@@ -373,9 +373,8 @@ class ProfileKeeper:
                 _logger.debug("profile %s: its history cannot be read, will be tried again: %s", name, problem)
                 continue
             if earlier is not None and self._live.restore(earlier).changed:
-                _logger.warning(
-                    "profile %s: generation %d is in effect again, because the newest one is refused", name, earlier.metadata.generation
-                )
+                again = "profile %s: generation %d is in effect again: the newest is refused"
+                _logger.warning(again, name, earlier.metadata.generation)
 
     def _beat(self) -> float:
         """Seconds to wait for a change, less where the status of a profile becomes due earlier."""

@@ -234,8 +234,8 @@ async def test_objects_of_any_kind_are_created_and_written_anew(plane: SandboxPl
     [
         (CreateAny(named("Gadget", "g", "toys.dev/v1")), "the API server does not serve Gadget in toys.dev/v1"),
         (Churn([named("Gadget", "g", "v1")], recreate=False, number=0, seconds=1.0), "the API server does not serve Gadget in v1"),
-        (CreateAny(named("Node", "n"), namespace="here"), "nodes in the namespace 'here': allowed without one"),
-        (UpdateAny(named("Pod", "p")), "pods in the namespace '': allowed in a namespace"),
+        (CreateAny(named("Node", "n"), namespace="here"), "nodes in the namespace 'here': allowed none"),
+        (UpdateAny(named("Pod", "p")), "pods in the namespace '': allowed a name"),
     ],
 )
 async def test_a_kind_that_is_not_served_leaves_the_workload_out_before_it_begins(

@@ -32,9 +32,7 @@ class ServedKind(NamedTuple):
     def path(self, namespace: str, name: str = "") -> str:
         """Return the path of the collection, or of the object `name`. Raises `NotKnown` for a missing or needless namespace."""
         if self.namespaced != bool(namespace):
-            raise NotKnown(
-                f"{self.plural} in the namespace {namespace!r}: allowed {'in a namespace' if self.namespaced else 'without one'}"
-            )
+            raise NotKnown(f"{self.plural} in the namespace {namespace!r}: allowed {'a name' if self.namespaced else 'none'}")
         collection = f"{self.root}/namespaces/{namespace}/{self.plural}" if namespace else f"{self.root}/{self.plural}"
         return f"{collection}/{name}" if name else collection
 
