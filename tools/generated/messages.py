@@ -123,8 +123,7 @@ def _in_cell(text: str) -> str:
 
 
 def _in_code(text: str) -> str:
-    marks = "``" if "`" in text else "`"
-    return f"{marks}{_in_cell(text)}{marks}"
+    return f"`` {_in_cell(text)} ``" if "`" in text else f"`{_in_cell(text)}`"
 
 
 def _place(message: Message) -> str:
