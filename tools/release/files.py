@@ -72,7 +72,7 @@ def write_manifests(folder: Path, image: str) -> None:
 
 
 def write_bills(folder: Path, seconds: int) -> None:
-    """Write bills of materials in the format CycloneDX: all releases of other projects that an image has, with their digests."""
+    """Write bills of materials in the format CycloneDX: the pinned Python packages of an image, with their digests."""
     for name, (requirements, distribution) in _BILLS.items():
         text = _run(
             sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible",
