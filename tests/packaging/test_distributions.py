@@ -20,8 +20,9 @@ import pytest
 
 from placewright import __version__
 from placewright.framework.distributions import COMMANDS
-from tools.release.files import write_distributions
+from tools.release.files import write_distributions, write_manifests
 
+from .building import documents, manifests_of, pod_of
 from .environments import environment
 
 #: Installations take long on a busy machine.
@@ -242,6 +243,16 @@ def test_a_source_distribution_builds_the_wheel_that_is_released(released: Path,
     assert done.returncode == 0, done.stderr
     built = {wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in tmp_path.glob("*.whl")}
     assert built == {wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in released.glob("*.whl")}
+
+
+def test_definitions_are_apart_from_the_manifests_and_these_name_the_published_image(tmp_path: Path) -> None:
+    crds, expected = (manifests_of(ROOT / folder) for folder in ("crds", "manifests/base"))
+    write_manifests(tmp_path, "ghcr.io/someone/placewright")
+    definitions, install = (documents((tmp_path / f"{name}.yaml").read_text()) for name in ("definitions", "install"))
+    assert definitions == crds
+    (container,) = pod_of(expected)["containers"]
+    container["image"] = f"ghcr.io/someone/placewright:{__version__}"
+    assert install == expected
 
 
 def test_each_distribution_brings_the_licence_along(released: Path) -> None:

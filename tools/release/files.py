@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 DISTRIBUTIONS: Final = (ROOT, ROOT / "console", ROOT / "lab")
 _CHART: Final = ROOT / "manifests" / "helm" / "placewright"
 #: Kustomizations. The definitions have a file of their own, because kubectl finds no SchedulingProfile before they are applied.
-#: Besides, `kubectl delete -f install.yaml` must keep all profiles.
+#: Besides, `kubectl delete -f install.yaml` must keep the users' profiles.
 _MANIFESTS: Final = {"definitions": ROOT / "crds", "install": ROOT / "manifests" / "base"}
 #: Bills of materials: pinned requirements of the images, and the distribution that needs them.
 _BILLS: Final = {"placewright": ("fast,otel", ROOT), "placewright-lab": ("fast,lab", ROOT / "lab")}
