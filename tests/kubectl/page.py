@@ -25,7 +25,7 @@ _TITLE: Final = re.compile(r' title="([^"]+)"')
 _LEFT_OUT: Final = "…"
 #: What differs from run to run, and what stands for it.
 _VARIES: Final = (
-    (re.compile(r"\b(?:\d+h)?(?:\d+m)?\d+m?s\b"), "AGE"),
+    (re.compile(r"\b(?:\d+h)?(?:\d+m)?\d+m?s\b|\b\d+(?:\.\d+)? [mµ]?s\b"), "AGE"),
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?"), "TIME"),

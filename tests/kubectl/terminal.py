@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
@@ -20,6 +21,7 @@ END_SECONDS: Final = 15.0
 _DONE: Final = "--done--"
 #: What a page starts listens where everybody's does, unless it is told: two pages at once would be in each other's way.
 _RUN: Final = "placewright run "
+_PORT: Final = re.compile(r"(127\.0\.0\.1|localhost):10259")
 #: Between two looks at what has not come yet. Each is a process or several, which take the time that it needs to come.
 _PAUSE: Final = 0.1
 
@@ -28,11 +30,13 @@ _PAUSE: Final = 0.1
 class Desk:
     """Where the reader sits: a home, and the programs that the page names.
 
-    `kubectl` is the one under test, `placewright` the one of this checkout, whatever else is on PATH.
+    `kubectl` is the one under test, `placewright` the one of this checkout, whatever else is on PATH. With a `port`, the operator listens
+    there, and kubectl forwards to it: a sandbox starts no container in which the operator could be.
     """
 
     home: Path
     binary: str
+    port: int = 0
 
     @property
     def folder(self) -> Path:
@@ -42,7 +46,13 @@ class Desk:
         self.folder.mkdir()
         programs = self.home / "bin"
         programs.mkdir()
-        (programs / "kubectl").symlink_to(self.binary)
+        kubectl = programs / "kubectl"
+        if self.port:
+            forwarding = f'echo "Forwarding from 127.0.0.1:{self.port} -> 10259"; exec sleep 600'
+            kubectl.write_text(f'#!/bin/sh\ncase " $* " in *" port-forward "*) {forwarding};; esac\nexec {self.binary} "$@"\n')
+            kubectl.chmod(0o755)
+        else:
+            kubectl.symlink_to(self.binary)
 
     def environment(self) -> Mapping[str, str]:
         """Nothing of who runs the tests, but for the search path."""
@@ -69,15 +79,16 @@ async def _bash(desk: Desk, *arguments: str, stdin: int, stdout: int) -> AsyncIt
 class Shell:
     """One bash for the whole page: variables and folders stay from block to block."""
 
-    def __init__(self, process: Process, folder: Path) -> None:
+    def __init__(self, process: Process, desk: Desk) -> None:
         self._process = process
-        self._script = folder / "typed"
+        self._desk = desk
+        self._script = desk.home / "typed"
 
     async def run(self, commands: str) -> tuple[bool, str]:
         """Whether every command succeeded, and what they printed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._script.write_text(commands)
+        self._script.write_text(_PORT.sub(rf"\1:{self._desk.port}", commands))
         self._process.stdin.write(f". '{self._script}' </dev/null; printf '\\n{_DONE}%s\\n' \"$failed\"; failed=\n".encode())
         lines: list[str] = []
         async with asyncio.timeout(DEADLINE):
@@ -93,14 +104,20 @@ async def shell(desk: Desk) -> AsyncIterator[Shell]:
     async with _bash(desk, stdin=PIPE, stdout=PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(b"set -o pipefail -o errtrace; failed=; trap 'failed=yes' ERR\n")
-        yield Shell(process, desk.home)
+        yield Shell(process, desk)
+
+
+async def until_serving(typed: Shell) -> None:
+    """Wait for the sandbox of a page, as a reader opens the next terminal when this one says that it is ready."""
+    worked, printed = await typed.run("until [ -s sandbox.yaml ]; do sleep 0.05; done")
+    assert worked, printed
 
 
 @asynccontextmanager
 async def terminal(desk: Desk, commands: str) -> AsyncIterator[Process]:
     """Another terminal, in which the last command stays. It gets a Ctrl-C on leaving, and must end by it."""
     with (desk.home / "terminals").open("ab") as output:
-        anywhere = commands.replace(_RUN, f"{_RUN}--secure-port 0 --bind-address 127.0.0.1 ")
+        anywhere = commands.replace(_RUN, f"{_RUN}--secure-port {desk.port} --bind-address 127.0.0.1 ")
         async with _bash(desk, "-ec", anywhere, stdin=DEVNULL, stdout=output.fileno()) as process:
             yield process
             os.killpg(process.pid, signal.SIGINT)

@@ -19,8 +19,7 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-7"}}
 
 
 def commands_of(page: str) -> list[Block]:
-    """Those that a sandbox can follow: it has no workload controllers, and is a new Kubernetes."""
-    return [block for block in blocks_of(ROOT / "docs" / page) if block.kind not in ("real-cluster", "before-1.23")]
+    return [block for block in blocks_of(ROOT / "docs" / page) if not block.reason]
 
 
 async def follow(page: str, typed: Shell, kubeconfig: Path) -> None:
@@ -59,9 +58,3 @@ async def test_moving_pods_to_placewright_and_back_does_what_the_page_shows(desk
         assert (await kubectl.read("deployment", "web"))["spec"]["template"]["spec"]["schedulerName"] == "default-scheduler"
         (taint,) = (await kubectl.read("node", "worker-7"))["spec"]["taints"]
         assert (taint["key"], taint["effect"]) == ("placewright.dev/pool", "NoSchedule")
-
-
-@pytest.mark.parametrize("page", ["upgrade.md", "beside-default-scheduler.md"])
-def test_few_blocks_are_left_to_a_real_cluster(page: str) -> None:
-    left_out = [block.kind for block in blocks_of(ROOT / "docs" / page) if block not in commands_of(page)]
-    assert left_out == (["before-1.23", "real-cluster"] if page == "upgrade.md" else [])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubectl.page import blocks_of
-from kubectl.terminal import Desk, shell, terminal, work_through
+from kubectl.terminal import Desk, shell, terminal, until_serving, work_through
 from kubesandbox.devices.layouts import DeviceKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "sandbox.md"
@@ -24,7 +24,7 @@ async def test_every_command_of_the_page_does_what_it_shows(binary: str, tmp_pat
         for block in blocks_of(PAGE):
             if block.kind:
                 await opened.enter_async_context(terminal(desk, block.commands))
-                assert (await typed.run("until [ -s sandbox.yaml ]; do sleep 0.05; done"))[0]
+                await until_serving(typed)
                 continue
             await work_through(typed, block, ("kubectl get ",))
             shown += block.shown is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubectl.page import blocks_of, shows
-from kubectl.terminal import Desk, Shell, shell, terminal, work_through
+from kubectl.terminal import Desk, shell, terminal, until_serving, work_through
 from programs import program
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -45,12 +45,6 @@ async def test_every_command_of_the_tutorial_does_what_the_page_shows(desk: Desk
                 await typed.run(A_SECOND_LATER)
             printed = await work_through(typed, block, READING)
             assert block.shown is None or shows(block.shown, printed)
-
-
-async def until_serving(typed: Shell) -> None:
-    """A reader opens the next terminal when this one says that it is ready."""
-    worked, printed = await typed.run("until [ -s sandbox.yaml ]; do sleep 0.05; done")
-    assert worked, printed
 
 
 def test_the_pages_leave_out_no_more_than_the_installation_and_its_end() -> None:
