@@ -179,6 +179,13 @@ def test_code_is_no_prose(tmp_path: Path, module: str) -> None:
     assert findings(tmp_path, module) == []
 
 
+def test_a_long_sentence_of_a_document_is_found_but_in_tables_and_regions(tmp_path: Path) -> None:
+    long = f"The scheduler {'very ' * 20}slowly places pods."
+    written = f"<!-- figures: speed -->\n{long}\n<!-- end of figures -->"
+    assert findings(tmp_path, f"# Pods\n\n| {long} |\n\n{written}\n", "docs/pods.md") == []
+    assert findings(tmp_path, f"# Pods\n\n{long}\n", "docs/pods.md") == ["a sentence of 25 words: at most 20"]
+
+
 def test_a_fenced_block_of_a_document_is_no_prose(tmp_path: Path) -> None:
     assert findings(tmp_path, "# Pods\n\n```\nsomebody\n```\n\nSomebody waits.\n", "docs/pods.md") == [
         '"Somebody": name the caller, the plugin, the user'
