@@ -36,11 +36,6 @@ FOLLOWED: Final = {
     "docs/uninstall.md": "kubectl/test_uninstalling.py",
     "docs/upgrade.md": "kubectl/test_operating_pages.py",
 }
-#: Pages that break the rule so far. A page that breaks it no longer must go.
-NOT_YET: Final = frozenset(
-    {
-    }
-)
 _KINDS: Final = re.compile(r"|refused|[a-z]+-terminal")
 _INDENTED: Final = re.compile(r"^(?:(?<=\n\n)(?: {4}|\t)[ \t]*| +(?=```))(\S.*)", re.MULTILINE)
 #: Words before a program: `KEY=value`, `exec`, `$` of a prompt.
@@ -56,16 +51,14 @@ def pages() -> list[str]:
 
 def run_together() -> list[str]:
     """Pages that `test_pages.py` runs."""
-    return [
-        page for page in pages() if not {page} & (FOLLOWED.keys() | NOT_YET) and any(not each.reason for each in blocks_of(ROOT / page))
-    ]
+    return [page for page in pages() if page not in FOLLOWED and any(not each.reason for each in blocks_of(ROOT / page))]
 
 
 def not_run() -> Iterator[tuple[str, str, str]]:
     """Each block that no test runs: the reason, where it is, its commands."""
     for page in pages():
         for block in blocks_of(ROOT / page):
-            if block.reason and page not in NOT_YET:
+            if block.reason:
                 yield block.reason, f"{page}:{block.line}", block.commands
 
 
@@ -127,5 +120,3 @@ def _split(commands: str) -> Iterator[list[str]]:
 if __name__ == "__main__":
     for why, where, typed in not_run():
         sys.stdout.write(f"{where}: {why}\n{indent(typed, '    ')}")
-    for name in sorted(NOT_YET):
-        sys.stdout.writelines(f"{name} breaks the rule: {problem}\n" for problem in problems(ROOT / name))

@@ -7,20 +7,16 @@ from pathlib import Path
 import pytest
 
 from kubectl.page import blocks_of
-from kubectl.pages import FOLLOWED, NOT_YET, ROOT, lines_not_run, pages, problems, run_together
+from kubectl.pages import FOLLOWED, ROOT, lines_not_run, pages, problems, run_together
 
 
 @pytest.mark.parametrize("page", pages())
 def test_every_command_is_run_or_says_why_not(page: str) -> None:
-    found = list(problems(ROOT / page))
-    if page in NOT_YET:
-        assert found or any(not block.reason for block in blocks_of(ROOT / page)), f"{page} keeps the rule: take it out of NOT_YET"
-    else:
-        assert found == []
+    assert list(problems(ROOT / page)) == []
 
 
 def test_a_page_is_followed_by_one_test() -> None:
-    assert FOLLOWED.keys() | NOT_YET <= set(pages())
+    assert FOLLOWED.keys() <= set(pages())
     for page, test in FOLLOWED.items():
         assert Path(page).name in (ROOT / "tests" / test).read_text()
     assert {"README.md"} <= set(run_together())
