@@ -34,3 +34,7 @@ def test_the_site_has_all_pages_and_the_menu_each_of_them_but_single_decisions(t
             menu |= {entry} if isinstance(entry, str) else set(entry)
     assert menu <= pages
     assert {each for each in pages - menu if not each.startswith(("decisions/0", "upstream/"))} == set()
+
+
+def test_a_word_that_only_tests_read_goes_and_a_title_stays() -> None:
+    assert page('```sh refused\nfalse\n```\n\n```yaml title="a.yaml"\n', 1, "") == '```sh\nfalse\n```\n\n```yaml title="a.yaml"\n'

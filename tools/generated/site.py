@@ -16,11 +16,13 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 #: Pages beside the folder docs.
 _BESIDE: Final = ("CHANGELOG.md", "SECURITY.md")
+#: A word behind the language of a block, which only tests read: the site's builder sees no block there.
+_KIND: Final = re.compile(r"^(```\w+) [\w-]+$", re.MULTILINE)
 _LINK: Final = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+)([^)]+)\)")
 
 
 def page(text: str, depth: int, repository: str) -> str:
-    """Return a page with links that a site can follow.
+    """Return a page with links and blocks that a site can show.
 
     `depth` is the number of folders between the page and the root of the repository.
     """
@@ -33,7 +35,7 @@ def page(text: str, depth: int, repository: str) -> str:
             return f"[{words}]({'../' * (depth - 1)}{target})"
         return f"[{words}]({repository}/{target})" if repository else f"{words} (`{target}`)"
 
-    return _LINK.sub(followed, text)
+    return _LINK.sub(followed, _KIND.sub(r"\1", text))
 
 
 def write(folder: Path, repository: str) -> None:
