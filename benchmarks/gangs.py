@@ -3,20 +3,22 @@
 One decision is: pop, take the other members along, and for each of them PreFilter, Filter, PreScore, Score, choose, assume, Reserve; then
 Permit for all. The members of a group are equal, as a job's are. As in `benchmark`, the processor's time is measured. The decisions run on
 an event loop, as the operator's do. A probe measures how long they hold it.
+
+Measures how long an event loop was held: the longest time between two of its turns, seen by another task on it.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
-from benchmarks.loopprobe import LoopProbe
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.profile import default_profile
 from placewright.cli.options import whole_number
@@ -31,10 +33,47 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.scheduler.turns import Turns
 from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table
-from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, nothing_old_collected
+from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, nothing_old_collected, openb_mix
 from placewright_lab.bench.madeup import gpu_nodes
-from placewright_lab.bench.workloads import openb_mix
-from placewright_lab.readers.tracefile import NAMESPACE
+from placewright_lab.readers.openb import NAMESPACE
+
+
+class LoopProbe:
+    """Looks at the clock at every turn of the running event loop, for as long as the `async with` lasts.
+
+    Attributes:
+        longest: the longest time between two turns, in seconds.
+        turns: number of turns.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
+        """Measure nothing yet. `clock` is the processor's time, so that a machine's other work does not count."""
+        self.longest = 0.0
+        self.turns = 0
+        self._clock = clock
+        self._looking: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._looking = asyncio.create_task(self._look())
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.sleep(0)
+        if self._looking is not None:
+            self._looking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._looking
+
+    async def _look(self) -> None:
+        before = self._clock()
+        while True:
+            await asyncio.sleep(0)
+            now = self._clock()
+            self.longest = max(self.longest, now - before)
+            self.turns += 1
+            before = now
+
 
 SUMMARY: Final = "groups of pods that are placed all or none, without an API server"
 NODES: Final = 1523

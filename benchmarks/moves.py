@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from benchmarks.gangs import offline_scheduler
-from benchmarks.loopprobe import LoopProbe
+from benchmarks.gangs import LoopProbe, offline_scheduler
 from placewright.api.decode import convert
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node
@@ -27,10 +26,8 @@ from placewright.offline.world import world_from
 from placewright.queue.events import A_SLICE
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright_lab.bench.benchmark import MOST_PODS, ResultTable, row_of, table
-from placewright_lab.bench.decisions import nothing_old_collected
-from placewright_lab.bench.workloads import ZONE
-from placewright_lab.readers.openb import node_manifest, pod_manifest
-from placewright_lab.readers.tracefile import NAMESPACE
+from placewright_lab.bench.decisions import ZONE, nothing_old_collected
+from placewright_lab.readers.openb import NAMESPACE, node_manifest, pod_manifest
 
 SUMMARY: Final = "events while thousands of pods wait: their cost, and how long they hold the event loop"
 WAITING: Final = 20_000

@@ -23,7 +23,7 @@ from benchmarks.checkouts import ChildFailed, running
 from benchmarks.quoteddata import QUOTED, QuotedFigures, measure, read_figures, write_figures
 from benchmarks.quotedregions import REGIONS
 from placewright.api.bad_input import InputError, bad_field, printable
-from placewright_lab.controlplane.programs import at_hand
+from placewright_lab.controlplane.assets import at_hand
 
 END: Final = "<!-- end of figures -->"
 _REGION: Final = re.compile(r"^<!-- figures: (\S+) -->\n(.*?)^<!-- end of figures -->$", re.MULTILINE | re.DOTALL)

@@ -33,7 +33,7 @@ from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.offline.kinds import Manifest
 from placewright_lab.bench.benchmark import MOST_NODES, BenchFailed, ResultTable, row_of, table
 from placewright_lab.bench.madeup import mixed_nodes
-from placewright_lab.bench.processtimes import percentiles
+from placewright_lab.bench.wavecomparison import percentiles
 from placewright_lab.demo.feed import Feed, background
 from placewright_lab.demo.livestate import PODS_PATH
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command

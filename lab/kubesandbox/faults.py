@@ -16,8 +16,7 @@ from typing import Final
 import msgspec
 
 from kubesandbox.status import ApiError, bad_request, method_not_allowed, no_such_path
-from kubesandbox.storage.store import Store
-from kubesandbox.storage.watches import Watches
+from kubesandbox.storage.store import Store, Watches
 
 _REASONS: Final = {
     409: "Conflict",

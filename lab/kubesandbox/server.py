@@ -48,13 +48,11 @@ from kubesandbox.resources import (
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.metadata import Identity
 from kubesandbox.storage.reads import Reads
-from kubesandbox.storage.store import Store
-from kubesandbox.storage.watches import Watches
+from kubesandbox.storage.store import Store, Watches
 from kubesandbox.storage.writes import Writes
 from kubesandbox.web.discovery import Discovery
 from kubesandbox.web.endpoint import Endpoint
-from kubesandbox.web.objects import ObjectRequests
-from kubesandbox.web.views import Views
+from kubesandbox.web.objects import ObjectRequests, Views
 
 #: Bytes of the largest request, which is the real server's limit.
 LARGEST_BODY: Final = 3 * 1024 * 1024

@@ -27,7 +27,7 @@ from placewright.cli.terminal import lines, plain, printable_json
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.status import Code
 from placewright.profiles.kubescheduler.documents import yaml_text
-from placewright_lab.commands.verdicttable import show_verdict
+from placewright_lab.commands.evaluate import show_verdict
 from placewright_lab.simulation.evaluation import NodeVerdict, Verdict
 
 #: Markup, a cleared screen, a window's title, an override of direction, line ends of all sorts, an 8-bit CSI, half a surrogate.

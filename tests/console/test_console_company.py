@@ -17,7 +17,7 @@ from placewright.explain.words import standing, verdict
 from placewright.serving.rights import ALL_NAMESPACES, Rights
 from placewright_console.pages.grouppage import MOST_MEMBERS
 from placewright_lab.consolefiles.additions import open_file
-from placewright_lab.consolefiles.filesource import FileSource
+from placewright_lab.consolefiles.openedfile import FileSource
 from randomcases import cases
 
 from .companymakers import RACK, claiming, device_claim, devices, given, gpu_class, group, laboratory, member

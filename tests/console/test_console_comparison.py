@@ -15,8 +15,7 @@ from placewright.cli.main import main
 from placewright.serving.rights import ALL_NAMESPACES
 from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.consolefiles.comparisonsource import ComparisonSource, read_comparison
-from placewright_lab.figures.comparison import compare
-from placewright_lab.figures.rows import rows_of
+from placewright_lab.figures.comparison import compare, rows_of
 from placewright_lab.report.content import MOST_NAMED, ReportContent, content_of
 
 from .makers import a_node as node_of

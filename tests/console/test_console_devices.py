@@ -13,10 +13,9 @@ from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.offline.world import read_object
 from placewright.serving.rights import ALL_NAMESPACES, Rights
-from placewright_console.pages.devicetallies import MOST_KINDS
 from placewright_console.pages.feed import Feed
 from placewright_console.pages.grouplabels import MOST_LABELS, MOST_VALUES, LabelCounts
-from placewright_console.pages.noderows import ConsoleNodes
+from placewright_console.pages.noderows import MOST_KINDS, ConsoleNodes
 from randomcases import cases
 
 from .companymakers import device_claim, devices, given

@@ -14,7 +14,7 @@ from placewright.explain.nearestmiss import MOST_MISSES
 from placewright.serving.rights import ALL_NAMESPACES
 from placewright.testing import VirtualTime
 from placewright_lab.consolefiles.additions import open_file
-from placewright_lab.consolefiles.filesource import FileSource
+from placewright_lab.consolefiles.openedfile import FileSource
 
 from .makers import HOSTILE, a_node, a_pod, claim_profile, file_of, shop
 

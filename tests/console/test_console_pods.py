@@ -17,7 +17,7 @@ from placewright.queue.queued import Suspicion
 from placewright.serving.explainpages import explanation
 from placewright.serving.rights import ALL_NAMESPACES, Rights
 from placewright.serving.schedulerview import SchedulerView
-from placewright_console.live.queuedpods import QueuedPods
+from placewright_console.live.livesource import QueuedPods
 from placewright_console.pages.companypages import CompanyPages
 from serving.consolecast import COME_IN, READ, Cast
 from serving.desk import Desk, desk

@@ -15,7 +15,7 @@ from placewright.shadow.figures import Disagreement
 from placewright_console.pages.shadowrows import MOST_NAMED, SeenShadow, shadow_rows
 from placewright_console.pages.timeline import GENERATIONS, OTHERS
 from placewright_lab.consolefiles.additions import open_file
-from placewright_lab.consolefiles.filesource import FileSource
+from placewright_lab.consolefiles.openedfile import FileSource
 
 from .makers import a_node, a_pod, claim_profile, file_of
 

@@ -26,7 +26,7 @@ from placewright_console.pages.statedelta import Sections
 from placewright_console.pages.timeline import PlacementTally, Timeline, Waiting
 from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.consolefiles.comparisonsource import ComparisonSource
-from placewright_lab.consolefiles.filesource import FileSource
+from placewright_lab.consolefiles.openedfile import FileSource
 from placewright_lab.figures.comparison import compare
 from placewright_lab.report.content import content_of
 from placewright_lab.report.page import page_of

@@ -17,7 +17,7 @@ from placewright.serving.rights import ALL_NAMESPACES, Rights
 from placewright_console.pages.nodeverdicts import MOST_RANKED, Judging, node_verdicts
 from placewright_console.pages.verdictdesk import FRESH_SECONDS, MOST_KEPT, MOST_WAITING, TooManyQuestionsError, VerdictDesk
 from placewright_lab.consolefiles.additions import open_file
-from placewright_lab.consolefiles.filesource import FileSource
+from placewright_lab.consolefiles.openedfile import FileSource
 from randomcases import cases
 
 from .makers import Object, a_node, a_pod, claim_profile, file_of, put, shop

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from handlers.stage import DEADLINE, FAST, Running, Stage, new_stage
-from kubesandbox.auth.rbac import Asked, User
+from kubesandbox.auth.access import Asked, User
 from kubesandbox.devices.layouts import DeviceLayout
 from kubesandbox.resources import ResourceType
 from placewright.engine.engine import build_engine

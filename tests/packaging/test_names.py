@@ -32,7 +32,6 @@ NOUNS = {
     "encoding": "a dictionary encoding",
     "gangscheduling": "the name of the plugin",
     "peering": "Kopf's noun for replicas that know each other",
-    "recording": "the file that `placewright record` writes",
     "tracing": "what OpenTelemetry calls it",
 }
 

@@ -11,7 +11,7 @@ import pytest
 from lab.controlplane.machines import FakeMachine, script
 from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import Unavailable
-from placewright_lab.controlplane.children import ControlPlaneFailed
+from placewright_lab.controlplane.server import ControlPlaneFailed
 from tools.conformance import program as conformance_program
 from tools.conformance.__main__ import _parser, _run, main
 from tools.conformance.program import Cluster, E2eTest

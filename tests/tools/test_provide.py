@@ -18,8 +18,7 @@ from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import Assets
 from programs import on_linux
 from tools.kubernetes.__main__ import main
-from tools.kubernetes.debian import BuildFailed, with_source_packages
-from tools.kubernetes.provide import Unavailable, cache_folder, provide
+from tools.kubernetes.provide import BuildFailed, Unavailable, cache_folder, provide, with_source_packages
 
 ROOT = Path(__file__).parents[2]
 

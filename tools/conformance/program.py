@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from placewright_lab.controlplane.assets import minor_version
-from placewright_lab.controlplane.children import Child, ControlPlaneFailed
+from placewright_lab.controlplane.server import Child, ControlPlaneFailed
 from tools.conformance.specs import SpecOutcome, SpecVerdict, UnreadableReport, read_report
 
 _REPORT: Final = "junit_01.xml"

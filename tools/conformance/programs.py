@@ -10,8 +10,7 @@ from typing import Final
 
 from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import VARIABLE, Assets, Unavailable, from_environment
-from tools.kubernetes.debian import FOR_CONFORMANCE, Machine, Say
-from tools.kubernetes.provide import provide
+from tools.kubernetes.provide import FOR_CONFORMANCE, Machine, Say, provide
 
 E2E_TEST: Final = "E2E_TEST"
 _MANAGER: Final = "kube-controller-manager"

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kubesandbox.controllers.kubelet import simulated_node
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, ApiError
-from placewright_lab.controlplane.children import ControlPlaneFailed
+from placewright_lab.controlplane.server import ControlPlaneFailed
 
 NAMES: Final = ("kube-proxy", "fluentd-elasticsearch", "node-problem-detector")
 _PODS: Final = "/api/v1/namespaces/kube-system/pods"

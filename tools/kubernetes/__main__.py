@@ -13,8 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from placewright.api.bad_input import InputError, printable
-from tools.kubernetes.debian import BuildFailed, Machine
-from tools.kubernetes.provide import Unavailable, at_hand, provide
+from tools.kubernetes.provide import BuildFailed, Machine, Unavailable, at_hand, provide
 
 
 def main(environ: Mapping[str, str], machine: Machine | None = None, words: Sequence[str] = ()) -> int:

@@ -4,34 +4,100 @@ Without readers nothing is kept and nothing is noted. With readers, the work is 
 pods are placed. A slice reads rows of nodes from the journals, pods that the queue noted, and new attempts from the records.
 
 The reasons of a waiting pod are those of its last attempt, as the records have them; a pod whose record is gone has its plugins alone.
+
+The pods without a node of a running operator, for the pages of groups, claims and verdicts.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from placewright.api.objects import NodeName
+from placewright.api.objects import NodeName, PodKey
+from placewright.api.podgroups import GroupRef
+from placewright.api.pods import PodInfo
 from placewright.explain.records import AttemptRecord
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.profiles.problem import did_you_mean
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Result
 from placewright.scheduler.cycle import cut
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.serving.rights import Rights
 from placewright.serving.schedulerview import SchedulerView
-from placewright_console.live.queuedpods import QueuedPods
 from placewright_console.pages.companypages import CompanyPages
 from placewright_console.pages.decisionrows import ERROR, PLACED, PREEMPTING, REFUSED, LastDecisions, SeenDecision
 from placewright_console.pages.nodepage import node_page
 from placewright_console.pages.noderows import ConsoleNodes
-from placewright_console.pages.pendingpods import unclaimed, unix_seconds
+from placewright_console.pages.pendingpods import GroupTurn, WaitingPlace, unclaimed, unix_seconds
 from placewright_console.pages.podpage import pod_page
 from placewright_console.pages.statedelta import Section, Sections
 from placewright_console.pages.turnrows import WaitingTenants, turn_rows, waiting_tenants
 from placewright_console.pages.waitinggroups import WaitingGroups
 from placewright_console.pages.waitingpage import PodsAsked, waiting_page
 from placewright_console.pages.waitingrows import PendingPod, WaitReason, gate_reason
+
+
+class QueuedPods:
+    """The pods of a scheduler's queue. Implements `PendingPods`.
+
+    Example:
+        CompanyPages(view.cluster, QueuedPods(view), time.monotonic)
+    """
+
+    def __init__(self, view: SchedulerView) -> None:
+        """Look at a scheduler."""
+        self._view = view
+
+    def named(self, namespace: str, name: str) -> PodInfo | None:
+        """Find a pod without a node.
+
+        Returns:
+            None for an unknown pod, and for one that is assumed on a node already.
+        """
+        uid = self._view.queue.uid_of(PodKey(f"{namespace}/{name}"))
+        return None if uid is None else self._waiting(uid)
+
+    def of_namespace(self, namespace: str) -> Iterator[PodInfo]:
+        """Iterate over the waiting pods of a namespace. O(pods of the queue)."""
+        for uid in list(self._view.queue.uids()):
+            pod = self._waiting(uid)
+            if pod is not None and pod.namespace == namespace:
+                yield pod
+
+    def members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """Return the members of a group that are in the queue."""
+        return self._view.queue.pod_groups.members(ref)
+
+    def standing(self, pod: PodInfo) -> WaitingPlace:
+        """Return the pod's place in the queue, and since when it exists."""
+        place = self._view.queue.locate(pod.uid)
+        return WaitingPlace("" if place is None else place.value, unix_seconds(pod.created))
+
+    def evaluator(self, pod: PodInfo) -> Evaluator | str:
+        """Return the evaluator of the pod's profile, or why there is none: no profile claims the pod, or it is a suspect."""
+        view = self._view
+        queued, active = view.queue.get(pod.uid), view.live.by_scheduler_name(pod.scheduler_name)
+        suspect = "" if queued is None else view.suspect_reason(queued)
+        if suspect:
+            return suspect
+        if active is None:
+            meant = did_you_mean(pod.scheduler_name, view.live.active)
+            return f"no profile takes pods of schedulerName {pod.scheduler_name!r}{meant}"
+        return active.evaluator
+
+    def turn_of(self, ref: GroupRef) -> GroupTurn:
+        """Return the group's wait, its failures, its shortage at the last attempt, and the nodes that are kept for it."""
+        view = self._view
+        queued, kept = view.queue.pod_groups.get(ref), view.kept_for(ref)
+        if queued is None:
+            return GroupTurn(kept=kept)
+        return GroupTurn(round(time.monotonic() - queued.since, 3), queued.failures, queued.lacks, kept)
+
+    def _waiting(self, uid: str) -> PodInfo | None:
+        return None if self._view.cluster.placement(uid) is not None else self._view.queue.latest(uid)
+
 
 #: Steps of one slice, of each kind. Together they take about two milliseconds.
 NODES_A_SLICE: Final = 60

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesandbox.auth.access import Access
-from kubesandbox.auth.rbac import Asked, User
+from kubesandbox.auth.access import Access, Asked, User
 from kubesandbox.status import Object, bad_request
 
 GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from kubesandbox.controllers.backlog import Backlog, Key
+from kubesandbox.controllers.volumecontroller import Backlog, Key
 from kubesandbox.devices.podclaims import (
     FINALIZER,
     POD_CLAIM_NAME,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubesandbox.auth.rbac import Asked, Authorizer, User
+from kubesandbox.auth.access import Asked, Authorizer, User
 from kubesandbox.devices.defaults import GROUP
 from kubesandbox.devices.fields import forbidden
 from kubesandbox.resources import ResourceType

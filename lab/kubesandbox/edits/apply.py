@@ -23,8 +23,7 @@ from kubesandbox.edits.fieldsets import (
     prefixes,
     text,
 )
-from kubesandbox.edits.patcherror import PatchError
-from kubesandbox.edits.shapes import Object, Shape, shape_of
+from kubesandbox.edits.shapes import Object, PatchError, Shape, shape_of
 
 APPLY, UPDATE = "Apply", "Update"
 _IDENTITY: Final = ("manager", "operation", "apiVersion", "subresource")

@@ -17,7 +17,7 @@ from typing import Any, Final
 from jsonpatch import JsonPatch, JsonPatchException
 from jsonpointer import JsonPointer, JsonPointerException
 
-from kubesandbox.edits.patcherror import PatchError
+from kubesandbox.edits.shapes import PatchError
 
 #: Operations that an API server accepts in one patch.
 MAX_OPERATIONS: Final = 10_000

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from kubesandbox.edits.apply import server_side_apply
 from kubesandbox.edits.jsonpatch import apply_json_patch
-from kubesandbox.edits.patcherror import PatchError
-from kubesandbox.edits.shapes import Object, shape_of
+from kubesandbox.edits.shapes import Object, PatchError, shape_of
 from kubesandbox.edits.strategic import strategic_merge
 
 JSON_PATCH: Final = "application/json-patch+json"

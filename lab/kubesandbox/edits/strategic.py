@@ -8,8 +8,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubesandbox.edits.patcherror import PatchError
-from kubesandbox.edits.shapes import Object, Shape
+from kubesandbox.edits.shapes import Object, PatchError, Shape
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _DELETE_VALUES, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"

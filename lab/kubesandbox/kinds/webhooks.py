@@ -18,7 +18,7 @@ from typing import Any, Final
 import aiohttp
 
 from kubesandbox.edits.jsonpatch import apply_json_patch
-from kubesandbox.edits.patcherror import PatchError
+from kubesandbox.edits.shapes import PatchError
 from kubesandbox.resources import NAMESPACES, GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Store

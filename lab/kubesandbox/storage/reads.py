@@ -15,8 +15,7 @@ from kubesandbox import status
 from kubesandbox.resources import ResourceRegistry, ResourceType, presented
 from kubesandbox.status import Object
 from kubesandbox.storage.selectors import Predicate
-from kubesandbox.storage.store import Expired, Store, Stored
-from kubesandbox.storage.watches import View, Watch, Watches
+from kubesandbox.storage.store import Expired, Store, Stored, View, Watch, Watches
 
 _encode = msgspec.json.Encoder().encode
 #: Number of unfinished lists that can continue, so that clients without a next request do not fill the memory.

@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from kubesandbox.edits.apply import track_update
-from kubesandbox.edits.patcherror import PatchError
 from kubesandbox.edits.patches import APPLY_PATCH, PatchTerms, apply_patch
+from kubesandbox.edits.shapes import PatchError
 from kubesandbox.kinds.admission import Admission
 from kubesandbox.resources import DEFINITIONS, NAMESPACES, ResourceRegistry, ResourceType, presented, to_stored
 from kubesandbox.status import (

@@ -17,11 +17,10 @@ import msgspec
 from aiohttp import web
 
 from kubesandbox import status
-from kubesandbox.auth.access import Access
-from kubesandbox.auth.rbac import MASTERS, Asked, User
+from kubesandbox.auth.access import MASTERS, Access, Asked, User
 from kubesandbox.faults import Faults
 from kubesandbox.status import ApiError
-from kubesandbox.storage.watches import Watch, Watches
+from kubesandbox.storage.store import Watch, Watches
 from kubesandbox.web.queries import JSON, parse_query
 
 _logger = logging.getLogger(__name__)

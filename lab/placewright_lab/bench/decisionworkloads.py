@@ -9,10 +9,8 @@ from typing import Final
 from placewright.api.profilelimits import MAX_PERCENTAGE
 from placewright.cli.options import whole_number
 from placewright_lab.bench.benchmark import MOST_PODS, ResultTable, counts, names, row_of, table
-from placewright_lab.bench.decisions import RUNS, DecisionBenchmark
+from placewright_lab.bench.decisions import ATTEMPTS, RUNS, VARIETIES, WANTED_MS, WORKLOADS, DecisionBenchmark, measure_attempts
 from placewright_lab.bench.deployments import ALL_DIFFERENT, DEPLOYMENT_WORKLOADS, DEPLOYMENTS, deployment_benchmarks
-from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES, WANTED_MS, measure_attempts
-from placewright_lab.bench.workloads import WORKLOADS
 
 SUMMARY: Final = "the scheduling cycle alone, without an API server"
 _ALL: Final = (*WORKLOADS, *DEPLOYMENT_WORKLOADS, ALL_DIFFERENT, *VARIETIES)

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from placewright.offline.kinds import Manifest
-from placewright_lab.bench.decisions import DecisionBenchmark
-from placewright_lab.bench.workloads import HOSTNAME, ZONE, Workload, affinity_to, spread_over
+from placewright_lab.bench.decisions import HOSTNAME, ZONE, DecisionBenchmark, Workload, affinity_to, spread_over
 from placewright_lab.readers.openb import pod_manifest
 
 #: Number of Deployments that are measured by default.

@@ -22,12 +22,12 @@ from placewright.kube.client import ApiClient
 from placewright.offline.kinds import Manifest
 from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods, plain_pods
-from placewright_lab.bench.processtimes import cpu_seconds, percentiles, resident_bytes
+from placewright_lab.bench.wavecomparison import cpu_seconds, percentiles, resident_bytes
 from placewright_lab.demo.feed import Feed, pod_key
 from placewright_lab.demo.livestate import Profiles, watch_run
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 from placewright_lab.demo.scenario import make_scenario
-from placewright_lab.demo.tracker import Tracker
+from placewright_lab.demo.summary import Tracker
 from placewright_lab.readers.inputs import Inputs
 
 WARM_UP: Final = 10

@@ -31,8 +31,7 @@ from placewright_lab.commands.scenariooptions import (
     write_text,
 )
 from placewright_lab.consolefiles.comparisonsource import ComparisonSource
-from placewright_lab.figures.comparison import ProfileComparison, compare
-from placewright_lab.figures.rows import rows_of
+from placewright_lab.figures.comparison import ProfileComparison, compare, rows_of
 from placewright_lab.report.content import ReportContent, content_of
 from placewright_lab.simulation.sweep import SimulationRun, Sweep, outcomes_of
 

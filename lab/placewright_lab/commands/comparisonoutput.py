@@ -15,10 +15,9 @@ from rich.text import Text
 from placewright.api.bad_input import printable
 from placewright.cli.profiles.output import print_table, say
 from placewright.cli.terminal import plain
-from placewright_lab.figures.comparison import Change, ProfileComparison
+from placewright_lab.figures.comparison import Change, FigureRow, ProfileComparison, moment_of, rows_of
 from placewright_lab.figures.figures import Figures
 from placewright_lab.figures.groups import company_data
-from placewright_lab.figures.rows import FigureRow, moment_of, rows_of
 
 #: Characters with a meaning in a line of Markdown or HTML. `@` mentions people, `#` other requests, and addresses become links.
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]<>#|~&@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)

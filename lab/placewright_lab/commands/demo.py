@@ -26,8 +26,7 @@ from placewright.offline.kinds import Manifest
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.demo.display import make_progress, show_notes, show_summary
-from placewright_lab.demo.everyday import EverydayLife
-from placewright_lab.demo.feed import background
+from placewright_lab.demo.feed import EverydayLife, background
 from placewright_lab.demo.jobs import DEVICES, LABEL, Jobs
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 from placewright_lab.demo.run import DemoFailed, DemoRun, Limits

@@ -19,7 +19,7 @@ from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.snapshot import add_file_option, in_counts
 from placewright_lab.snapshots.linefile import NewFile, refuse_to_overwrite
 from placewright_lab.snapshots.recorder import Recorded, Recorder
-from placewright_lab.snapshots.recording import read_recording
+from placewright_lab.snapshots.snapshot import read_recording
 
 
 def register(subparsers: Subparsers) -> None:

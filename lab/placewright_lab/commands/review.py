@@ -13,8 +13,7 @@ from placewright.cli.terminal import plain
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.effective import Difference, differences
 from placewright_lab.commands.comparisonoutput import as_data, escaped, markdown_of
-from placewright_lab.figures.comparison import Change, ProfileComparison, Waiting
-from placewright_lab.figures.rows import COUNT, FigureRow, moment_of, rows_of
+from placewright_lab.figures.comparison import COUNT, Change, FigureRow, ProfileComparison, Waiting, moment_of, rows_of
 
 #: Length of each list of pods, short enough for a comment on a pull request. JSON has all pods.
 MOST_NAMED: Final = 10

@@ -20,13 +20,11 @@ from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright_lab.readers.inflation import inflated
-from placewright_lab.readers.inputs import read_sources
-from placewright_lab.readers.scenarios import join, read_scenario
+from placewright_lab.readers.inputs import join, read_scenario, read_sources
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import Which, asked_for
-from placewright_lab.snapshots.recording import read_recording
-from placewright_lab.snapshots.snapshot import profiles_in, read_snapshot
+from placewright_lab.snapshots.snapshot import profiles_in, read_recording, read_snapshot
 
 #: Number of processes, more than any machine can use.
 MOST_JOBS: Final = 1024

@@ -40,10 +40,9 @@ from placewright_lab.commands.scenariooptions import (
     write_text,
 )
 from placewright_lab.simulation.sweep import jobs_for
-from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
 from placewright_lab.tune.sharedstudy import SharedStudy, StudyPlace, tune, tune_together
 from placewright_lab.tune.studystorage import errors_in_a_line, open_storage
-from placewright_lab.tune.weightsearch import STRATEGY, Search, Setting, Task, Trial, TunedSetting
+from placewright_lab.tune.weightsearch import OBJECTIVES, STRATEGY, Search, Setting, Task, Trial, TunedSetting, parse_objectives
 
 INTERRUPTED: Final = 130
 _STUDY: Final = "tune"

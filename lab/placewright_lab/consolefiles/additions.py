@@ -13,8 +13,7 @@ from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright_console.local.clusterathand import ClusterAtHand
 from placewright_lab.consolefiles.comparisonsource import ComparisonSource, read_comparison
-from placewright_lab.consolefiles.filesource import FileSource
-from placewright_lab.consolefiles.openedfile import OpenedFile
+from placewright_lab.consolefiles.openedfile import FileSource, OpenedFile
 from placewright_lab.whatif.whatifpages import WhatIfPages
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Self
 
-from placewright_lab.controlplane.children import Background, Child, ControlPlaneFailed, free_ports
 from placewright_lab.controlplane.flags import gates_flag
-from placewright_lab.controlplane.server import ControlPlane
+from placewright_lab.controlplane.server import Background, Child, ControlPlane, ControlPlaneFailed, free_ports
 
 #: Requests a second that it may make, so many that its own limit delays nothing.
 QPS: Final = 1000

@@ -8,8 +8,8 @@ from typing import Any, Final, Self
 
 import yaml
 
-from placewright_lab.controlplane.children import Background, Child, free_ports
 from placewright_lab.controlplane.flags import gates_flag
+from placewright_lab.controlplane.server import Background, Child, free_ports
 
 NOTHING: Final[Mapping[str, Any]] = {}
 #: Requests a second that it may make, so many that its own limit does not affect a measurement.

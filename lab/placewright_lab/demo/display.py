@@ -17,8 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placewright.api.bad_input import printable
-from placewright_lab.demo.summary import Summary, UnplacedReason, Use
-from placewright_lab.demo.tracker import RunState, State
+from placewright_lab.demo.summary import RunState, State, Summary, UnplacedReason, Use
 
 _REFRESH_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 2.0

@@ -10,7 +10,7 @@ from placewright.api.objects import Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright_lab.demo.tracker import Tracker
+from placewright_lab.demo.summary import Tracker
 
 PODS_PATH: Final = "/api/v1/pods"
 PROFILES_PATH: Final = f"/apis/{GROUP}/{VERSION}/{PLURAL}"

@@ -21,8 +21,7 @@ from placewright_lab.demo.feed import Feed, background, pod_key
 from placewright_lab.demo.livestate import PROFILES_PATH, Profiles, watch_run
 from placewright_lab.demo.operatorprocess import OperatorProcess
 from placewright_lab.demo.scenario import DemoScenario
-from placewright_lab.demo.summary import Summary, summarise
-from placewright_lab.demo.tracker import QUIET_SECONDS, State, TrackedPod, Tracker
+from placewright_lab.demo.summary import QUIET_SECONDS, State, Summary, TrackedPod, Tracker, summarise
 
 #: Seconds between two looks at the run.
 _LOOK_SECONDS = 0.1

@@ -19,7 +19,7 @@ from typing import Final
 from placewright.api.annotations import DOMAIN_LIMITS
 from placewright.api.bad_input import bad_field
 from placewright.offline.kinds import Manifest
-from placewright_lab.readers.tracefile import TraceNames, TraceRow, TraceTimes, header, trace_pod, trace_rows
+from placewright_lab.readers.openb import TraceNames, TraceRow, TraceTimes, header, trace_pod, trace_rows
 
 ROLE_LABEL: Final = "dlrm/role"
 APP_LABEL: Final = "app"

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright_lab.figures.comparison import device_label, span
 from placewright_lab.figures.figures import Figures, Timeline
-from placewright_lab.figures.rows import device_label, span
 
 WIDTH: Final = 320
 HEIGHT: Final = 160

@@ -11,9 +11,8 @@ from typing import Final
 
 import msgspec
 
-from placewright_lab.figures.comparison import Change, ProfileComparison, Waiting
+from placewright_lab.figures.comparison import SHARE, Change, ProfileComparison, Waiting, moment_of, pending_by_reason, rows_of
 from placewright_lab.figures.figures import Figures
-from placewright_lab.figures.rows import SHARE, moment_of, pending_by_reason, rows_of
 from placewright_lab.report.charts import HEIGHT, WIDTH, Course, Distribution, courses, distributions
 
 #: Number of named pods that move, of named pods that wait, and of reasons. `-o json` also has all of them.

@@ -39,12 +39,11 @@ from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright_lab.simulation.apiserver import MIRROR, ApiServer, waiting
+from placewright_lab.simulation.apiserver import MIRROR, ApiServer, InstantVolumeWriter, waiting
 from placewright_lab.simulation.claimwriter import TEMPLATE, InstantClaimWriter, without
 from placewright_lab.simulation.outcome import Fates, Outcome
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.virtualtime import VirtualTimeLoop
-from placewright_lab.simulation.volumewriter import InstantVolumeWriter
 
 #: Seconds between two looks for pods that have waited too long for an event.
 FLUSH_SECONDS: Final = 30.0

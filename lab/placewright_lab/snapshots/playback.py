@@ -23,8 +23,7 @@ from placewright.cluster.objects import ClusterObject
 from placewright.offline.world import as_served
 from placewright_lab.simulation.scenario import Happening
 from placewright_lab.snapshots.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
-from placewright_lab.snapshots.recording import read_change
-from placewright_lab.snapshots.snapshot import RECORDING, SNAPSHOT, SeenNames, identified, read_header
+from placewright_lab.snapshots.snapshot import RECORDING, SNAPSHOT, SeenNames, identified, read_change, read_header
 
 #: Objects of the cluster.
 Seen: TypeAlias = Node | PodInfo | ClusterObject

@@ -26,10 +26,9 @@ from placewright.offline.world import offline_evaluator
 from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.resolve import resolve
 from placewright_console.local.seenworld import SeenWorld
-from placewright_lab.figures.fragmentation import PodClass
-from placewright_lab.whatif.whatifanswer import Answer, Line, Lines, Subject, TriedProfile
+from placewright_lab.figures.figures import PodClass
+from placewright_lab.whatif.whatifanswer import Answer, LastHour, Line, Lines, Mix, Subject, TriedProfile
 from placewright_lab.whatif.whatifpatch import ChangedProfile, changed, settable_weights, shown_spec, taken_along
-from placewright_lab.whatif.whatifplacements import LastHour, Mix
 from placewright_lab.whatif.whatifworld import TrialCluster
 
 #: Seconds for which the copy of a changing cluster serves, so that the answers about two changes can be compared.

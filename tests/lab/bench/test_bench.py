@@ -14,8 +14,8 @@ import pytest
 
 from placewright.cli.main import main
 from placewright.offline.kinds import Manifest
-from placewright_lab.bench import decisions, end_to_end, preemptions
-from placewright_lab.bench.decisions import Measurement
+from placewright_lab.bench import decisions, end_to_end
+from placewright_lab.bench.decisions import ATTEMPTS, VARIETIES, WORKLOADS, Measurement, openb_mix
 from placewright_lab.bench.deployments import (
     ALL_DIFFERENT,
     DEPLOYMENT_WORKLOADS,
@@ -24,9 +24,7 @@ from placewright_lab.bench.deployments import (
     deployments_workload,
 )
 from placewright_lab.bench.end_to_end import EndToEnd
-from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
-from placewright_lab.bench.processtimes import cpu_seconds, machine_seconds, peak_bytes, percentiles, resident_bytes
-from placewright_lab.bench.workloads import WORKLOADS, openb_mix
+from placewright_lab.bench.wavecomparison import cpu_seconds, machine_seconds, peak_bytes, percentiles, resident_bytes
 
 WARM_UP = 3
 
@@ -133,9 +131,9 @@ def test_every_attempt_to_preempt_finds_victims(capsys: pytest.CaptureFixture[st
 
 
 def test_a_cluster_that_has_room_is_none_to_measure_preemption_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preemptions, "PER_NODE", 2)
+    monkeypatch.setattr(decisions, "PER_NODE", 2)
     with pytest.raises(RuntimeError, match="urgent-000 needed no preemption"):
-        preemptions.measure_attempts("preemption", 2)
+        decisions.measure_attempts("preemption", 2)
 
 
 def test_the_median_run_counts() -> None:

@@ -22,8 +22,7 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Source
 from placewright_lab.bench import against
-from placewright_lab.bench.against import ContenderPrograms, Plan
-from placewright_lab.bench.arena import WARM_UP, open_arena
+from placewright_lab.bench.against import WARM_UP, ContenderPrograms, Plan, open_arena
 from placewright_lab.bench.contenders import OUR_SCHEDULER_NAME, Contender, RunningScheduler
 from placewright_lab.bench.madeup import mixed_pods
 from placewright_lab.bench.measuredcluster import Patience, WaveFailed

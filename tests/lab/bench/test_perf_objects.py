@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from placewright_lab.bench.schedulerperf import perfobjects
-from placewright_lab.bench.schedulerperf.operations import CreateNodes, CreatePods, NodePreparation, Template
-from placewright_lab.bench.schedulerperf.opfields import NotKnown
+from placewright_lab.bench.schedulerperf.operations import CreateNodes, CreatePods, NodePreparation, NotKnown, Template
 
 
 def template(text: str) -> Template:

@@ -32,6 +32,7 @@ from placewright_lab.bench.schedulerperf.operations import (
     CreatePods,
     DeletePods,
     NodePreparation,
+    NotKnown,
     Operation,
     PerfWorkload,
     SchedulingStage,
@@ -40,7 +41,6 @@ from placewright_lab.bench.schedulerperf.operations import (
     Template,
     UpdateAny,
 )
-from placewright_lab.bench.schedulerperf.opfields import NotKnown
 from placewright_lab.bench.schedulerperf.verdicts import PerfTurn
 
 SHORT = Patience(binding=5.0, event=0.2)

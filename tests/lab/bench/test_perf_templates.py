@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placewright_lab.bench.schedulerperf.gotemplates import TemplateRefused, has_actions, render
+from placewright_lab.bench.schedulerperf.perfobjects import TemplateRefused, has_actions, render
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
 from placewright_lab.bench.boundwatch import BoundWatch, WatchBroken
 from placewright_lab.bench.madeup import plain_pods
-from placewright_lab.bench.quickfeed import FeedBroken, QuickFeed, posts, request
+from placewright_lab.bench.measuredcluster import FeedBroken, QuickFeed, posts, request
 
 PODS = "/api/v1/namespaces/default/pods"
 #: Seconds after which a test that hears nothing fails.

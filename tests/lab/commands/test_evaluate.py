@@ -18,7 +18,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.main import main
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.status import Code
-from placewright_lab.commands.verdicttable import show_verdict
+from placewright_lab.commands.evaluate import show_verdict
 from placewright_lab.simulation.evaluation import NodeVerdict, Verdict
 
 NODE = {

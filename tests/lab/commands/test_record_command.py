@@ -22,7 +22,7 @@ from placewright.kube.client import ApiClient
 from placewright_lab.simulation.scenario import Act
 from placewright_lab.snapshots.linefile import NewFile, numbered_lines
 from placewright_lab.snapshots.recorder import Recorded, Recorder
-from placewright_lab.snapshots.recording import Recording, read_recording
+from placewright_lab.snapshots.snapshot import Recording, read_recording
 
 Body = dict[str, Any]
 

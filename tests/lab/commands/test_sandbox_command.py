@@ -23,8 +23,7 @@ from kubesandbox.server import Sandbox
 from placewright.cli.main import main
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright_lab.commands.realsandbox import serves_openapi
-from placewright_lab.commands.sandbox import _announce, kubectl_lines
+from placewright_lab.commands.sandbox import _announce, kubectl_lines, serves_openapi
 from placewright_lab.demo.livestate import PROFILES_PATH
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.kubernetes.debian import Machine
+from tools.kubernetes.provide import Machine
 
 DEBIAN = 'PRETTY_NAME="Debian"\nID=debian\n'
 _OWN = "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: stable\nComponents: main\n"

@@ -19,7 +19,7 @@ from placewright.cli.main import main
 from placewright_lab.bench.madeup import mixed_nodes, plain_pods
 from placewright_lab.commands import demo as demos
 from placewright_lab.commands.demo import Demo, interruptible, shown_pods
-from placewright_lab.demo import everyday
+from placewright_lab.demo import feed
 from placewright_lab.demo.run import Limits
 from placewright_lab.demo.scenario import make_scenario
 from placewright_lab.demo.showndemo import ShownDemo
@@ -81,7 +81,7 @@ async def test_it_shows_the_operator_s_own_console_and_ends_by_itself_without_a_
 
 
 async def test_on_a_terminal_pods_come_and_go_and_the_profile_changes_until_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(everyday, "CHANGE_SECONDS", 0.2)
+    monkeypatch.setattr(feed, "CHANGE_SECONDS", 0.2)
     monkeypatch.setattr(demos, "LOOKING_SECONDS", 0.0)
     output = Output()
     running = asyncio.ensure_future(interruptible(shown(output, terminal=True)))

@@ -8,8 +8,7 @@ import io
 from rich.console import Console
 
 from placewright_lab.demo.display import LiveProgress, PlainProgress, make_progress, plain, show_notes, show_summary
-from placewright_lab.demo.summary import Generation, Speed, Summary, UnplacedReason, Use
-from placewright_lab.demo.tracker import RunState, State
+from placewright_lab.demo.summary import Generation, RunState, Speed, State, Summary, UnplacedReason, Use
 
 
 def console(*, terminal: bool = False) -> Console:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placewright.api.objects import Pod
-from placewright_lab.demo.summary import Summary, Use, summarise
-from placewright_lab.demo.tracker import State, Tracker
+from placewright_lab.demo.summary import State, Summary, Tracker, Use, summarise
 
 from .makers import a_node, a_pod, key, without_place
 

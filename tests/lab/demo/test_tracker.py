@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placewright.api.annotations import DECISION
 from placewright.api.objects import ObjectMeta, Pod, PodSpec
-from placewright_lab.demo.tracker import State, Tracker
+from placewright_lab.demo.summary import State, Tracker
 
 from .makers import a_pod, key, without_place
 

@@ -9,8 +9,7 @@ import pytest
 
 from lab.figures.outcomes import NO_CPU, a_node, a_pod, outcome
 from placewright_lab.figures.comparison import compare
-from placewright_lab.figures.figures import NOT_TRIED, figures_of, fullest_moment, without_counts
-from placewright_lab.figures.fragmentation import classes_of, fragmentation
+from placewright_lab.figures.figures import NOT_TRIED, classes_of, figures_of, fragmentation, fullest_moment, without_counts
 from placewright_lab.simulation.outcome import Outcome
 
 GPU = "nvidia.com/gpu"

@@ -13,9 +13,8 @@ from browser import tab
 from lab.simulation.scenarios import a_node, a_pod, a_profile
 from placewright.cli.main import main
 from placewright.plugins.catalog import in_tree
-from placewright_lab.figures.comparison import compare
+from placewright_lab.figures.comparison import compare, rows_of
 from placewright_lab.figures.figures import Figures, figures_of
-from placewright_lab.figures.rows import rows_of
 from placewright_lab.report.page import page_of
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario

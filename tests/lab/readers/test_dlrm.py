@@ -16,8 +16,8 @@ from placewright.api.objects import Pod
 from placewright.api.requests import pod_requests
 from placewright.plugins.catalog import in_tree
 from placewright_lab.readers.dlrm import GPU, RDMA, ROLE_LABEL, is_dlrm, read_pods, read_times
-from placewright_lab.readers.scenarios import read_scenario
-from placewright_lab.readers.tracefile import TraceTimes
+from placewright_lab.readers.inputs import read_scenario
+from placewright_lab.readers.openb import TraceTimes
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.simulation import simulate
 

@@ -14,8 +14,7 @@ from placewright.api.bad_input import InputError
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.requests import canonical, pod_requests
-from placewright_lab.readers.openb import GPU_MILLI, is_openb, read_nodes, read_pods, read_times
-from placewright_lab.readers.tracefile import TraceTimes
+from placewright_lab.readers.openb import GPU_MILLI, TraceTimes, is_openb, read_nodes, read_pods, read_times
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"

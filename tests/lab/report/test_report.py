@@ -13,9 +13,8 @@ import pytest
 
 from browser import Page, tab
 from lab.figures.outcomes import NO_CPU, a_node, a_pod, outcome
-from placewright_lab.figures.comparison import ProfileComparison, compare
+from placewright_lab.figures.comparison import COUNT, NOTHING, SHARE, ProfileComparison, compare, rows_of, span
 from placewright_lab.figures.figures import figures_of
-from placewright_lab.figures.rows import COUNT, NOTHING, SHARE, rows_of, span
 from placewright_lab.report.charts import FULL, courses, distributions
 from placewright_lab.report.page import MOST_NAMED, page_of
 from placewright_lab.simulation.outcome import Outcome

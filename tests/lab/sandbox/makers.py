@@ -11,8 +11,7 @@ from kubesandbox.kinds.admission import Admission
 from kubesandbox.resources import ResourceRegistry, ResourceType
 from kubesandbox.storage.metadata import Identity
 from kubesandbox.storage.reads import Reads
-from kubesandbox.storage.store import Store
-from kubesandbox.storage.watches import Watches
+from kubesandbox.storage.store import Store, Watches
 from kubesandbox.storage.writes import Writes
 from placewright.testing import VirtualTime
 

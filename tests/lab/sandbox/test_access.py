@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.auth.rbac import User
+from kubesandbox.auth.access import User
 from kubesandbox.server import Sandbox, SandboxOptions
 from lab.sandbox.http import Client, client_of
 

@@ -11,8 +11,7 @@ import pytest
 from kubesandbox.faults import Faults, Rule
 from kubesandbox.server import Sandbox
 from kubesandbox.status import ApiError
-from kubesandbox.storage.store import Store
-from kubesandbox.storage.watches import Watches
+from kubesandbox.storage.store import Store, Watches
 from lab.sandbox.claims import claim_spec
 from lab.sandbox.http import Client, client_of
 from lab.sandbox.makers import config_map

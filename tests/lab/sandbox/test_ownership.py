@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from kubesandbox.edits.apply import track_update
 from kubesandbox.edits.fieldsets import compare, decode, encode, fields_of, text
-from kubesandbox.edits.patcherror import PatchError
 from kubesandbox.edits.patches import APPLY_PATCH, PatchTerms, apply_patch
-from kubesandbox.edits.shapes import shape_of
+from kubesandbox.edits.shapes import PatchError, shape_of
 
 POD = shape_of("Pod")
 NAMES = "abc"

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesandbox.edits.patcherror import PatchError
 from kubesandbox.edits.patches import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, PatchTerms, apply_patch
+from kubesandbox.edits.shapes import PatchError
 
 NAMES = ["metadata", "spec", "status", "labels", "finalizers", "containers", "name", "ports", "env", "containerPort"]
 DIRECTIVES = ["$patch", "$retainKeys", "$setElementOrder/containers", "$deleteFromPrimitiveList/finalizers"]

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesandbox.web.cells import age, duration
-from kubesandbox.web.columns import columns_of
+from kubesandbox.web.columns import age, columns_of, duration
 from kubesandbox.web.jsonpath import JsonPath, JsonPathError
-from kubesandbox.web.views import table
+from kubesandbox.web.objects import table
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 KINDS = [

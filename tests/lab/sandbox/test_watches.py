@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesandbox.storage import watches as module
+from kubesandbox.storage import store as module
 from kubesandbox.storage.reads import ListOptions, plain_view
 from kubesandbox.storage.selectors import selection
-from kubesandbox.storage.watches import Watch
+from kubesandbox.storage.store import Watch
 from lab.sandbox.makers import Core, Object, config_map
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from placewright.api.errors import ClaimError, VolumeError
 from placewright.plugins.catalog import in_tree
+from placewright_lab.simulation.apiserver import InstantVolumeWriter
 from placewright_lab.simulation.claimwriter import InstantClaimWriter
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import simulate
-from placewright_lab.simulation.volumewriter import InstantVolumeWriter
 
 from .deviceledger import Ledger
 from .test_simulation_devices import PROFILE, Body, a_claim, a_node, a_pod, devices, keep_book, template

@@ -14,8 +14,7 @@ from placewright.api.pods import PodInfo
 from placewright.offline.world import OfflineCluster, struct_of, world_from
 from placewright_console.local.prunedobjects import kind_of, manifest_line, pruned
 from placewright_lab.snapshots.anonymiser import anonymised
-from placewright_lab.snapshots.recording import RECORDING, read_recording
-from placewright_lab.snapshots.snapshot import SNAPSHOT, Header, read_snapshot, write_snapshot
+from placewright_lab.snapshots.snapshot import RECORDING, SNAPSHOT, Header, read_recording, read_snapshot, write_snapshot
 
 Manifest = dict[str, Any]
 X, NATIVE, VOLCANO = "scheduling.x-k8s.io/v1alpha1", "scheduling.k8s.io/v1beta1", "scheduling.volcano.sh/v1beta1"

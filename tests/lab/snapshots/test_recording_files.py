@@ -14,7 +14,7 @@ import pytest
 from placewright import testing as kit
 from placewright.api.bad_input import InputError
 from placewright_lab.simulation.scenario import Act
-from placewright_lab.snapshots.recording import Recording, read_recording
+from placewright_lab.snapshots.snapshot import Recording, read_recording
 
 Body = dict[str, Any]
 NODE: Body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "n1"}}

@@ -18,10 +18,9 @@ from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright_lab.simulation.simulation import Which
 from placewright_lab.tune import sharedstudy
-from placewright_lab.tune.objectives import parse_objectives
 from placewright_lab.tune.sharedstudy import SharedStudy, StudyPace, StudyPlace, tune, tune_together
 from placewright_lab.tune.studystorage import errors_in_a_line, open_storage, without_password
-from placewright_lab.tune.weightsearch import Result, Search, Settings, Task, TunedSetting
+from placewright_lab.tune.weightsearch import Result, Search, Settings, Task, TunedSetting, parse_objectives
 
 from .test_tuning import WEIGHTS, spec, task, told, world
 

@@ -20,9 +20,8 @@ from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import simulate
 from placewright_lab.simulation.workprocesses import WorkProcesses
 from placewright_lab.tune import weightsearch
-from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
 from placewright_lab.tune.sharedstudy import tune
-from placewright_lab.tune.weightsearch import STRATEGY, Search, Settings, Task, TunedSetting, with_settings
+from placewright_lab.tune.weightsearch import OBJECTIVES, STRATEGY, Search, Settings, Task, TunedSetting, parse_objectives, with_settings
 
 from .answering import end_or_answer
 

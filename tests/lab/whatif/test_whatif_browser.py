@@ -22,7 +22,7 @@ from placewright.kube.profileapi import Object, read_profile
 from placewright.profiles.schema import openapi_schema
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.additions import open_file
-from placewright_lab.consolefiles.filesource import FileSource
+from placewright_lab.consolefiles.openedfile import FileSource
 from placewright_lab.whatif.whatifpages import WhatIfPages
 from profiles.test_all_fields import drawn
 from programs import needs

@@ -22,15 +22,18 @@ from placewright_lab.bench.schedulerperf.operations import (
     DeletePods,
     LeftOutWorkload,
     NodePreparation,
+    NotKnown,
     Operation,
+    OpFields,
+    Parameters,
     PerfWorkload,
     SchedulingStage,
     Sleep,
     StartCollectingMetrics,
     StopCollectingMetrics,
+    TemplateFiles,
     UpdateAny,
 )
-from placewright_lab.bench.schedulerperf.opfields import NotKnown, OpFields, Parameters, TemplateFiles
 
 FILE: Final = "performance-config.yaml"
 #: The folder of configurations until 1.32. Their paths began in the folder above, and nodes got no hostname label.

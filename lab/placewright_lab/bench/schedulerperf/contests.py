@@ -18,17 +18,14 @@ from placewright.kube.eventloop import loop_factory
 from placewright_lab.bench.against import ContenderPrograms
 from placewright_lab.bench.boundwatch import WatchBroken
 from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
-from placewright_lab.bench.measuredcluster import Patience, Plane, WaveFailed, measured_cluster
-from placewright_lab.bench.quickfeed import FeedBroken
-from placewright_lab.bench.schedulerperf.operations import CreatePods, LeftOutWorkload, PerfWorkload
-from placewright_lab.bench.schedulerperf.opfields import NotKnown
+from placewright_lab.bench.measuredcluster import FeedBroken, Patience, Plane, WaveFailed, measured_cluster
+from placewright_lab.bench.schedulerperf.operations import CreatePods, LeftOutWorkload, NotKnown, PerfWorkload
 from placewright_lab.bench.schedulerperf.perfrun import Measured, PerfRun, Progress, warm_up
 from placewright_lab.bench.schedulerperf.throughput import throughput
 from placewright_lab.bench.schedulerperf.verdicts import Contest, PerfTurn
 from placewright_lab.bench.wavecomparison import order_of_waves
-from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.flags import Features
-from placewright_lab.controlplane.server import ControlPlane, Options
+from placewright_lab.controlplane.server import ControlPlane, ControlPlaneFailed, Options
 from placewright_lab.simulation.workprocesses import usable_cores
 
 #: An admission plugin that refuses pods whose priority has no class. Workloads have such pods, so upstream's harness turns it off, too.

@@ -26,9 +26,7 @@ from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.offline.kinds import Manifest
 from placewright_lab.bench.boundwatch import BoundWatch
 from placewright_lab.bench.contenders import RunningScheduler
-from placewright_lab.bench.measuredcluster import LOOK_SECONDS, MeasuredCluster, SeenPod, WaveFailed
-from placewright_lab.bench.processtimes import machine_seconds, peak_bytes
-from placewright_lab.bench.quickfeed import Post, posts, request
+from placewright_lab.bench.measuredcluster import LOOK_SECONDS, MeasuredCluster, Post, SeenPod, WaveFailed, posts, request
 from placewright_lab.bench.schedulerperf import perfobjects
 from placewright_lab.bench.schedulerperf.operations import (
     Barrier,
@@ -47,7 +45,7 @@ from placewright_lab.bench.schedulerperf.operations import (
     UpdateAny,
 )
 from placewright_lab.bench.schedulerperf.servedkinds import ServedKind, ServedKinds
-from placewright_lab.bench.wavecomparison import Spent
+from placewright_lab.bench.wavecomparison import Spent, machine_seconds, peak_bytes
 
 #: Parameters that make unknown fields an error, like in upstream's harness. Servers before 1.25 drop such fields.
 _STRICTLY: Final = "?fieldValidation=Strict"

@@ -9,7 +9,7 @@ import msgspec
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.offline.kinds import Manifest, group_in
-from placewright_lab.bench.schedulerperf.opfields import NotKnown
+from placewright_lab.bench.schedulerperf.operations import NotKnown
 
 
 class _ServedResource(msgspec.Struct, frozen=True):
