@@ -105,7 +105,7 @@ class Replica:
             ShelfStore(shelf), name, self.world.queue, self.world.cluster, clock=lambda: self.world.now, now=lambda: shelf.now
         )
         scheduler = self.world.scheduler
-        scheduler.loop._precautions = self.keeper
+        scheduler.loop.precautions = self.keeper
         self._shelf = shelf
 
     async def begins(self, *makers: PodMaker) -> Replica:

@@ -52,7 +52,7 @@ class Told:
         self.world = World(FakePolicy(interests=table))
         self.queue = self.world.queue
         self.queue._slices = slices
-        self.queue.sweeps._a_slice = slices
+        self.queue.sweeps.a_slice = slices
 
     def _fits(self, waiting: PodInfo, old: Any, new: Any) -> QueueingHint:
         self.asked.append((waiting.name, new or old))

@@ -283,38 +283,30 @@ async def survey(client: ApiClient, rows: tuple[Reflected, ...] = REFLECTED) -> 
     return Shortfall(await server_version(client), await discover(client, groups_of(rows)), rows)
 
 
+@dataclass(eq=False)
 class Discovery:
     """Keeps a reflector for each kind that the API server serves.
 
     Attributes:
+        client: asks the API server.
+        event_handlers: takes the objects.
+        reflectors: reflectors of served kinds are added to these.
+        beat_seconds: seconds between two questions.
+        silent_seconds: the same while an API group does not answer.
+        rows: the kinds that the scheduler and its plugins read.
         served: the API server's last answer; empty before the first.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        event_handlers: ClusterEventHandlers,
-        reflectors: Reflectors,
-        beat_seconds: float,
-        silent_seconds: float = SILENT_SECONDS,
-        rows: tuple[Reflected, ...] = REFLECTED,
-    ) -> None:
-        """Reflect nothing yet; `adopt` does.
+    client: ApiClient
+    event_handlers: ClusterEventHandlers
+    reflectors: Reflectors
+    beat_seconds: float
+    silent_seconds: float = SILENT_SECONDS
+    rows: tuple[Reflected, ...] = REFLECTED
 
-        Args:
-            client: asks the API server.
-            event_handlers: takes the objects.
-            reflectors: reflectors of served kinds are added to these.
-            beat_seconds: seconds between two questions.
-            silent_seconds: the same while an API group does not answer.
-            rows: the kinds that the scheduler and its plugins read.
-        """
-        self._client = client
-        self._rows = rows
-        self._event_handlers = event_handlers
-        self._reflectors = reflectors
-        self._beat = self._wait_seconds = beat_seconds
-        self._silent_beat = min(beat_seconds, silent_seconds)
+    def __post_init__(self) -> None:
+        self._beat = self._wait_seconds = self.beat_seconds
+        self._silent_beat = min(self.beat_seconds, self.silent_seconds)
         self._said = ""
         self.served = ServedResources({})
         self._by_collection: dict[Wanted, Reflector[Any]] = {}
@@ -337,7 +329,7 @@ class Discovery:
 
     async def survey(self) -> Shortfall:
         """Ask the API server now; raises as the function `survey` does."""
-        return await survey(self._client, self._rows)
+        return await survey(self.client, self.rows)
 
     def adopt(self, found: Shortfall) -> None:
         """Reflect the kinds that are served, and log in one line which are missing, where that has changed.
@@ -347,22 +339,22 @@ class Discovery:
         """
         self._note(found)
         self.served = found.served
-        for row in self._rows:
+        for row in self.rows:
             collection = found.served.find(row.wanted)
             if collection is None:
                 continue
             source, known = row.source(collection), self._by_collection.get(row.wanted)
             if known is None:
-                added: Reflector[Any] = Reflector(self._client, source, sink_of(row, self._event_handlers))
+                added: Reflector[Any] = Reflector(self.client, source, sink_of(row, self.event_handlers))
                 self._by_collection[row.wanted] = added
-                if (running := self._reflectors.add(added)) is not None:
+                if (running := self.reflectors.add(added)) is not None:
                     self._added.append(running)
             elif known.source != source:
                 known.redirect(source)
 
     def version_of(self, kind: type[Any]) -> str:
         """Return the API version, such as `v1`, in which objects of a struct are read now; empty if the kind is not served."""
-        for row in self._rows:
+        for row in self.rows:
             if row.kind is kind and row.wanted in self._by_collection:
                 return self._by_collection[row.wanted].source.path.split("/")[3]
         return ""

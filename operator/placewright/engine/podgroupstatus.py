@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.objects import Condition
@@ -170,45 +171,36 @@ class GroupStatusKeeper:
         return Regarding(api_version, kind, ref.namespace, ref.object_name, pod_group.uid, pod_group.resource_version, _REPORTER)
 
 
+@dataclass(eq=False)
 class WaitingMembers:
     """Writes the PodScheduled condition of members that wait: gated members, and members whose group was last tried when it was larger.
 
     Attributes:
+        queue: has the members that wait.
+        declared: the groups as their objects declare them.
+        policies: judge why a member is gated.
+        channels: write to pods and groups.
+        clock: the queue's: seconds, monotonic.
         told: the last message of each group, and the members that were told.
     """
 
-    def __init__(
-        self,
-        queue: SchedulingQueue,
-        declared: PodGroups,
-        policies: Policies,
-        channels: StatusChannels,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Write nothing yet.
+    queue: SchedulingQueue
+    declared: PodGroups
+    policies: Policies
+    channels: StatusChannels
+    clock: Callable[[], float] = time.monotonic
 
-        Args:
-            queue: has the members that wait.
-            declared: the groups as their objects declare them.
-            policies: judge why a member is gated.
-            channels: write to pods and groups.
-            clock: the queue's: seconds, monotonic.
-        """
-        self._queue = queue
-        self._declared = declared
-        self._policies = policies
-        self._channels = channels
-        self._clock = clock
+    def __post_init__(self) -> None:
         self.told: dict[GroupRef, tuple[str, frozenset[str]]] = {}
 
     async def look(self) -> None:
         """Tell the members of each group whose reason is new. After every few groups the event loop runs other tasks."""
-        for number, pod_group in enumerate(tuple(self._queue.pod_groups), 1):
-            if self._clock() - pod_group.since >= PATIENCE_SECONDS:
+        for number, pod_group in enumerate(tuple(self.queue.pod_groups), 1):
+            if self.clock() - pod_group.since >= PATIENCE_SECONDS:
                 self._look_at(pod_group)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-        for ref in [ref for ref in self.told if self._queue.pod_groups.get(ref) is None]:
+        for ref in [ref for ref in self.told if self.queue.pod_groups.get(ref) is None]:
             del self.told[ref]
 
     def _look_at(self, pod_group: QueuedPodGroup) -> None:
@@ -224,17 +216,17 @@ class WaitingMembers:
             self._tell(pod_group.ref, news, message)
 
     def _reason(self, kept: list[QueuedPod]) -> str:
-        policy = self._policies(kept[0].pod.scheduler_name) if kept else None
+        policy = self.policies(kept[0].pod.scheduler_name) if kept else None
         return "" if policy is None else policy.pre_enqueue(kept[0].pod).message
 
     def _tell(self, ref: GroupRef, members: list[QueuedPod], message: str) -> None:
         for queued in members:
-            self._channels.events.record(queued.pod, EventType.WARNING, "FailedScheduling", "Scheduling", message)
-            self._channels.status.pod_unscheduled(queued.pod, "Unschedulable", message, None)
-        declared = self._declared.get(ref)
+            self.channels.events.record(queued.pod, EventType.WARNING, "FailedScheduling", "Scheduling", message)
+            self.channels.status.pod_unscheduled(queued.pod, "Unschedulable", message, None)
+        declared = self.declared.get(ref)
         if declared is not None:
-            placed = len(self._declared.placed(ref))
-            self._channels.groups.group_waits(declared, placed, max(declared.min_member - placed, 0), message)
+            placed = len(self.declared.placed(ref))
+            self.channels.groups.group_waits(declared, placed, max(declared.min_member - placed, 0), message)
 
 
 def _is_kept(queued: QueuedPod) -> bool:

@@ -54,28 +54,23 @@ class _Seen:
     told: ProfileStanding | None = None
 
 
+@dataclass(eq=False)
 class HistoryKeeper:
-    """Queues the records of generations and their standings, and writes them."""
+    """Queues the records of generations and their standings, and writes them.
 
-    def __init__(
-        self,
-        store: HistoryStore,
-        standings: Callable[[], Mapping[str, ProfileStanding]],
-        may_write: Callable[[], bool],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Queue nothing yet.
+    Attributes:
+        store: reads and writes revisions.
+        standings: the standing of every profile, by name.
+        may_write: whether this replica is the active one.
+        clock: seconds, monotonic, for the pause after a failed write.
+    """
 
-        Args:
-            store: reads and writes revisions.
-            standings: the standing of every profile, by name.
-            may_write: whether this replica is the active one.
-            clock: seconds, monotonic, for the pause after a failed write.
-        """
-        self._store = store
-        self._standings = standings
-        self._may_write = may_write
-        self._clock = clock
+    store: HistoryStore
+    standings: Callable[[], Mapping[str, ProfileStanding]]
+    may_write: Callable[[], bool]
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._waiting: list[tuple[RecordedGeneration, ProfileStanding]] = []
         self._changed = asyncio.Event()
@@ -98,7 +93,7 @@ class HistoryKeeper:
         if known is None or known.recorded.uid != uid:
             author = last_author(fields)
         else:
-            quick = self._clock() - known.seen_at < _QUICK_SECONDS
+            quick = self.clock() - known.seen_at < _QUICK_SECONDS
             change = SpecChange(known.recorded.spec, without_keys(profile.get("spec") or {}), quick)
             author = last_author(fields, known.fields, change)
         recorded = RecordedGeneration(
@@ -109,8 +104,8 @@ class HistoryKeeper:
             changed_at=author.time or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             spec=without_keys(profile.get("spec") or {}),
         )
-        self._seen[name] = _Seen(recorded, fields, self._clock())
-        self._note(self._seen[name], self._standings().get(name))
+        self._seen[name] = _Seen(recorded, fields, self.clock())
+        self._note(self._seen[name], self.standings().get(name))
 
     def forget(self, name: str, uid: str) -> None:
         """Drop a deleted profile from memory. Its stored history stays.
@@ -131,18 +126,18 @@ class HistoryKeeper:
 
     async def write(self) -> None:
         """Write the queued records, where this replica is active and no pause is due. An error of the API server is logged, not raised."""
-        standings = self._standings()
+        standings = self.standings()
         for name, seen in self._seen.items():
             self._note(seen, standings.get(name))
-        if not self._waiting or not self._may_write() or self._clock() < self._not_before:
+        if not self._waiting or not self.may_write() or self.clock() < self._not_before:
             return
         try:
             await self._write_all()
         except (RequestError, DecodeError) as problem:
-            self._not_before = self._clock() + _RETRY_SECONDS
+            self._not_before = self.clock() + _RETRY_SECONDS
             if not self._failing:
                 level = logging.INFO if isinstance(problem, ApiError) and problem.status == NOT_FOUND else logging.WARNING
-                _logger.log(level, "the history of profiles is not kept in namespace %s for now: %s", self._store.namespace, problem)
+                _logger.log(level, "the history of profiles is not kept in namespace %s for now: %s", self.store.namespace, problem)
             self._failing = True
         else:
             self._failing = False
@@ -157,7 +152,7 @@ class HistoryKeeper:
 
     async def _write_all(self) -> None:
         stored: dict[str, list[Revision]] = {}
-        for revision in await self._store.revisions():
+        for revision in await self.store.revisions():
             stored.setdefault(revision.recorded.profile, []).append(revision)
         waiting, self._waiting = self._waiting, []
         try:
@@ -177,18 +172,18 @@ class HistoryKeeper:
             number = max((each.number for each in revisions), default=0) + 1
             revisions.append(Revision(number, recorded, standing.reason, standing.message, name_of(recorded)))
             with _unless(CONFLICT):  # the replica before us was faster
-                await self._store.add(revisions[-1])
+                await self.store.add(revisions[-1])
         elif (known.result, known.message) != (standing.reason, standing.message):
             marked = replace(known, result=standing.reason, message=standing.message)
             revisions[revisions.index(known)] = marked
             with _unless(NOT_FOUND):
-                await self._store.mark(marked)
+                await self.store.mark(marked)
 
     async def _prune(self, revisions: list[Revision], uid: str, active: int | None) -> None:
         for revision in revisions[:-KEPT]:
             if (revision.recorded.uid, revision.recorded.generation) != (uid, active):
                 with _unless(NOT_FOUND):
-                    await self._store.remove(revision)
+                    await self.store.remove(revision)
                 revisions.remove(revision)
 
 

@@ -13,7 +13,7 @@ import itertools
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -157,48 +157,36 @@ class _ProfilePage(msgspec.Struct, frozen=True):
         return str(self.metadata.get("continue") or "")
 
 
+@dataclass(eq=False)
 class ProfileKeeper:
     """Applies profiles to the live ones, and has their history and status written.
 
     Attributes:
+        client: lists profiles.
+        live: the profiles in effect.
+        queue: its sizes are part of the status.
+        may_write: whether this replica is the active one.
+        reporter: writes status and events.
+        last_good: finds the last good generation of a refused profile.
+        history: records generations.
+        compared: the comparison of the shadow of a name; None for other profiles.
+        watch: the failures of plugins, for the status.
         reloads: counts of judged generations by (profile, verdict), where the verdict is `TAKEN` or `REFUSED`.
     """
 
-    def __init__(  # noqa: PLR0913 - one part of the engine each
-        self,
-        client: ApiClient,
-        live: LiveProfiles[Evaluator],
-        queue: SchedulingQueue,
-        may_write: Callable[[], bool],
-        reporter: StatusReporter,
-        last_good: LastGood,
-        history: HistoryKeeper,
-        compared: Callable[[str], ShadowStatus | None] = lambda _name: None,
-        watch: PluginWatch | None = None,
-    ) -> None:
-        """Keep no profile yet.
+    client: ApiClient
+    live: LiveProfiles[Evaluator]
+    queue: SchedulingQueue
+    may_write: Callable[[], bool]
+    reporter: StatusReporter
+    last_good: LastGood
+    history: HistoryKeeper
+    compared: Callable[[str], ShadowStatus | None] = lambda _name: None
+    watch: PluginWatch | None = None
 
-        Args:
-            client: lists profiles.
-            live: the profiles in effect.
-            queue: its sizes are part of the status.
-            may_write: whether this replica is the active one.
-            reporter: writes status and events.
-            last_good: finds the last good generation of a refused profile.
-            history: records generations.
-            compared: the comparison of the shadow of a name; None for other profiles.
-            watch: the failures of plugins, for the status.
-        """
-        self._watch = PluginWatch() if watch is None else watch
+    def __post_init__(self) -> None:
+        self._watch = PluginWatch() if self.watch is None else self.watch
         self.reloads: Counter[tuple[str, str]] = Counter()
-        self._last_good = last_good
-        self._history = history
-        self._compared = compared
-        self._client = client
-        self._live = live
-        self._queue = queue
-        self._may_write = may_write
-        self._reporter = reporter
         self._seen: dict[str, SchedulingProfile] = {}
         #: Uids of profiles that were deleted; none comes back.
         self._gone: deque[str] = deque(maxlen=_REMEMBERED_GONE)
@@ -232,15 +220,15 @@ class ProfileKeeper:
             self.apply(convert(body, SchedulingProfile))
         except DecodeError as problem:
             self.refuse_unreadable(metadata, str(problem))
-        self._history.saw(body)
+        self.history.saw(body)
 
     def apply(self, profile: SchedulingProfile) -> None:
         """Judge a profile that appeared or changed, and put it into effect unless it is refused."""
         name = profile.metadata.name
         self._seen[name] = profile
         self._unreadable.pop(name, None)
-        self._reporter.seen(profile)
-        outcome = self._live.apply(profile)
+        self.reporter.seen(profile)
+        outcome = self.live.apply(profile)
         if not outcome.changed or outcome.standing is None:
             return
         standing = outcome.standing
@@ -263,7 +251,7 @@ class ProfileKeeper:
         seen = self._seen.get(name)
         if seen is None or seen.metadata.uid != uid:
             return
-        outcome = self._live.remove(name, uid)
+        outcome = self.live.remove(name, uid)
         self._say_deleted(name, outcome.swaps)
         self._note(*outcome.others)
         self._say_of_others(outcome.others)
@@ -272,16 +260,16 @@ class ProfileKeeper:
         self._unreadable.pop(name, None)
         for result in (TAKEN, REFUSED):
             del self.reloads[name, result]
-        self._reporter.forget(name)
+        self.reporter.forget(name)
         self._watch.forget(name)
-        self._history.forget(name, uid)
+        self.history.forget(name, uid)
         self._changed.set()
 
     def _note(self, *standings: ProfileStanding) -> None:
         """Have standings announced, on the active replica alone: every replica judges alike, and one event is enough."""
-        if self._may_write():
+        if self.may_write():
             for standing in standings:
-                self._reporter.note(standing)
+                self.reporter.note(standing)
 
     @staticmethod
     def _say_deleted(name: str, swaps: Sequence[Swap[Evaluator]]) -> None:
@@ -315,7 +303,7 @@ class ProfileKeeper:
         known = {name: profile.metadata.uid for name, profile in self._seen.items()}
         listed: dict[str, str] = {}
         try:
-            async for page in pages(partial(self._client.get, PROFILES_PATH), lambda body: decode(body, _ProfilePage), {}):
+            async for page in pages(partial(self.client.get, PROFILES_PATH), lambda body: decode(body, _ProfilePage), {}):
                 for body in page.items or ():
                     self.take(None, body)
                     metadata = convert(body["metadata"], ObjectMeta)
@@ -343,8 +331,8 @@ class ProfileKeeper:
         _logger.error("profile %s: generation %d is refused: %s", name, metadata.generation, problem)
         self._judged(name, refused=True)
         self._seen[name] = SchedulingProfile(metadata=metadata)
-        if metadata.uid != self._reporter.uid_of(name):
-            self._reporter.seen(self._seen[name])
+        if metadata.uid != self.reporter.uid_of(name):
+            self.reporter.seen(self._seen[name])
         self._unreadable[name] = ProfileStanding(name, "", metadata.generation, None, Reason.INVALID_PROFILE, problem)
         self._changed.set()
 
@@ -358,7 +346,7 @@ class ProfileKeeper:
             if beat >= _PATIENT_BEATS and self.loaded and not (self._seen or missed):
                 missed = True
                 _logger.warning("there is no SchedulingProfile: no pod is placed until one is applied, such as manifests/base/profile.yaml")
-            if self._may_write():
+            if self.may_write():
                 await self._look_for_admission(beat)
                 await self._tell()
 
@@ -368,17 +356,17 @@ class ProfileKeeper:
             if not standing.reason.stalls or standing.active_generation is not None or standing.reason is Reason.PLUGIN_HANGING:
                 continue
             try:
-                earlier = await self._last_good.before(self._seen[name])
+                earlier = await self.last_good.before(self._seen[name])
             except (RequestError, DecodeError) as problem:
                 _logger.debug("profile %s: its history cannot be read, will be tried again: %s", name, problem)
                 continue
-            if earlier is not None and self._live.restore(earlier).changed:
+            if earlier is not None and self.live.restore(earlier).changed:
                 again = "profile %s: generation %d is in effect again: the newest is refused"
                 _logger.warning(again, name, earlier.metadata.generation)
 
     def _beat(self) -> float:
         """Seconds to wait for a change, less where the status of a profile becomes due earlier."""
-        return min([_BEAT_SECONDS, *(wait for name in self._seen if (wait := self._reporter.seconds_until_due(name)))])
+        return min([_BEAT_SECONDS, *(wait for name in self._seen if (wait := self.reporter.seconds_until_due(name)))])
 
     async def _tell(self) -> None:
         active = self.in_effect()
@@ -391,17 +379,17 @@ class ProfileKeeper:
         failures = self._watch.failures_of(standing.name, standing.active_generation)
         sizes = self._sizes(standing.scheduler_name if active is None else active.profile.scheduler_name)
         advice = () if active is None else self.advice_on(active)
-        await self._reporter.report(standing, sizes, advice, self._compared(standing.name), failures)
+        await self.reporter.report(standing, sizes, advice, self.compared(standing.name), failures)
 
     def in_effect(self) -> Mapping[str, Active[Evaluator]]:
         """Return the generations in effect, by name of the profile."""
-        return {each.profile.name: each for each in self._live.active.values()}
+        return {each.profile.name: each for each in self.live.active.values()}
 
     def advice_on(self, active: Active[Evaluator]) -> tuple[Recommendation, ...]:
         """Recommendations to the author of a profile in effect."""
         scorers = [type(plugin) for plugin in active.evaluator.runtime.score]
         around = Surroundings(active.evaluator.cluster.resources, self._assigning)
-        return advise(active.profile, scorers, active.evaluator.impact, self._live.catalogue, around)
+        return advise(active.profile, scorers, active.evaluator.impact, self.live.catalogue, around)
 
     async def _look_for_admission(self, beat: int) -> None:
         """Look whether pods are given profiles, now and then, if a profile wants to be given."""
@@ -409,7 +397,7 @@ class ProfileKeeper:
             return
         self._admission_due = beat + _ADMISSION_BEATS
         with contextlib.suppress(RequestError):  # looked for again
-            self._assigning = await assigns_profiles(self._client)
+            self._assigning = await assigns_profiles(self.client)
 
     def _judged(self, name: str, *, refused: bool) -> None:
         self.reloads[name, TAKEN] += not refused
@@ -420,13 +408,13 @@ class ProfileKeeper:
         return {name: standing for name in self._seen if (standing := self._standing(name)) is not None}
 
     def _standing(self, name: str) -> ProfileStanding | None:
-        readable, refused = self._live.standing(name), self._unreadable.get(name)
+        readable, refused = self.live.standing(name), self._unreadable.get(name)
         if refused is None:
             return readable
         return replace(refused, active_generation=None if readable is None else readable.active_generation)
 
     def _sizes(self, scheduler_name: str) -> QueueSizes:
-        sizes = self._queue.sizes(scheduler_name)
+        sizes = self.queue.sizes(scheduler_name)
         return QueueSizes(
             active=sizes.active + sizes.in_flight, backoff=sizes.backoff, unschedulable=sizes.unschedulable, gated=sizes.gated
         )

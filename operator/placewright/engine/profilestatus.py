@@ -69,28 +69,23 @@ class _Report:
     plugins: PluginFailing | None = None
 
 
+@dataclass(eq=False)
 class StatusReporter:
-    """Writes the status of each profile, and events about it, where they differ from those written last."""
+    """Writes the status of each profile, and events about it, where they differ from those written last.
 
-    def __init__(
-        self,
-        client: ApiClient,
-        events: ProfileEvents,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Report nothing yet.
+    Attributes:
+        client: writes the status.
+        events: about profiles.
+        now: the time of conditions.
+        clock: seconds, monotonic, for the pace of writes.
+    """
 
-        Args:
-            client: writes the status.
-            events: about profiles.
-            now: the time of conditions.
-            clock: seconds, monotonic, for the pace of writes.
-        """
-        self._client = client
-        self._events = events
-        self._now = now
-        self._clock = clock
+    client: ApiClient
+    events: ProfileEvents
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._reports: dict[str, _Report] = {}
 
     def seen(self, profile: SchedulingProfile) -> None:
@@ -122,7 +117,7 @@ class StatusReporter:
     def seconds_until_due(self, name: str) -> float:
         """Seconds until the status of a profile may be written; 0 when it may be now."""
         report = self._reports.get(name)
-        return 0.0 if report is None else max(0.0, report.due - self._clock())
+        return 0.0 if report is None else max(0.0, report.due - self.clock())
 
     async def report(
         self,
@@ -147,12 +142,12 @@ class StatusReporter:
         self.note(standing)
         while report.unsaid and report.unsaid[0] != standing:
             await self._announce_next(report)
-        if self._clock() < report.due:
+        if self.clock() < report.due:
             return
         failing = self._failing(report, standing, failures)
-        status = status_of(standing, report.conditions, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), pending, hints, shadow, failing)
+        status = status_of(standing, report.conditions, self.now().strftime("%Y-%m-%dT%H:%M:%SZ"), pending, hints, shadow, failing)
         if report.written != status:
-            report.due = self._clock() + WRITE_SECONDS
+            report.due = self.clock() + WRITE_SECONDS
             await self._write(report, status)
         if report.unsaid and report.unsaid[0] == standing:
             await self._announce_next(report)
@@ -161,14 +156,14 @@ class StatusReporter:
         if standing.active_generation is None or failures is None:
             return None
         if report.plugins is None:
-            report.plugins = PluginFailing(self._clock)
+            report.plugins = PluginFailing(self.clock)
         return report.plugins.condition(standing.active_generation, failures, report.conditions)
 
     async def _write(self, report: _Report, status: Mapping[str, Any]) -> None:
         try:
             # A watch may show the new status before the request is answered, so it counts as written from now on.
             report.written = status
-            await apply_status(self._client, report.metadata.name, status)
+            await apply_status(self.client, report.metadata.name, status)
         except RequestError as problem:
             report.written = None
             if not (isinstance(problem, ApiError) and problem.status == NOT_FOUND):  # then a watch is about to show its deletion
@@ -190,7 +185,7 @@ class StatusReporter:
         if standing.reason in _EVENTS_OF_THEIR_OWN:
             reason = standing.reason.value
         with contextlib.suppress(RequestError):  # best effort, as all events
-            await self._events.record(report.metadata, kind, reason, standing.message)
+            await self.events.record(report.metadata, kind, reason, standing.message)
 
 
 def _ours(status: ProfileStatus) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from placewright.api.decode import DecodeError
@@ -71,31 +72,25 @@ async def _complete() -> None:
     """Return at once: there is nothing to list."""
 
 
+@dataclass(eq=False)
 class Takeover:
-    """The `Lead` of scheduler and writers: active only in a term that has been prepared."""
+    """The `Lead` of scheduler and writers: active only in a term that has been prepared.
 
-    def __init__(
-        self,
-        leader: Leader,
-        prepare: Callable[[], Awaitable[None]],
-        end: Callable[[], None],
-        listed: Callable[[], Awaitable[None]] = _complete,
-        limit: float = LONGEST_TAKEOVER_SECONDS,
-    ) -> None:
-        """Listen to the leader; `run` prepares terms.
+    Attributes:
+        leader: says whether this replica may act.
+        prepare: run before each term; repeated when it fails with `RequestError`.
+        end: called at the end of each term.
+        listed: awaited before `prepare`: returns when every list is complete.
+        limit: seconds that `prepare` may take in one term, repetitions included.
+    """
 
-        Args:
-            leader: says whether this replica may act.
-            prepare: run before each term; repeated when it fails with `RequestError`.
-            end: called at the end of each term.
-            listed: awaited before `prepare`: returns when every list is complete.
-            limit: seconds that `prepare` may take in one term, repetitions included.
-        """
-        self._leader = leader
-        self._prepare = prepare
-        self._end = end
-        self._listed = listed
-        self._limit = limit
+    leader: Leader
+    prepare: Callable[[], Awaitable[None]]
+    end: Callable[[], None]
+    listed: Callable[[], Awaitable[None]] = _complete
+    limit: float = LONGEST_TAKEOVER_SECONDS
+
+    def __post_init__(self) -> None:
         #: Until when the term has to be prepared, by the monotonic clock; None while none is.
         self._deadline: float | None = None
         self._leads_since: float | None = None
@@ -103,12 +98,12 @@ class Takeover:
         self._began = asyncio.Event()
         self._ended = asyncio.Event()
         self._news = asyncio.Event()
-        leader.on_change(self._turned)
+        self.leader.on_change(self._turned)
 
     @property
     def active(self) -> bool:
         """Whether this replica may decide and bind now. Cheap: every request asks it first."""
-        return self._prepared_for == self._leader.term and self._leader.active
+        return self._prepared_for == self.leader.term and self.leader.active
 
     def may_write(self) -> bool:
         """Whether this replica may write what it decided: `active`, for writers that ask before each request."""
@@ -118,13 +113,13 @@ class Takeover:
     def seconds_without_decisions(self) -> float:
         """Seconds for which this replica has had the lead without deciding; 0 once it decides, and for a standby."""
         since = self._leads_since
-        return 0.0 if since is None or self.active or not self._leader.active else time.monotonic() - since
+        return 0.0 if since is None or self.active or not self.leader.active else time.monotonic() - since
 
     async def wait_active(self) -> None:
         """Return once this replica may decide. The caller checks `active` again before it acts."""
         while not self.active:
             self._began.clear()
-            self._leader.review()
+            self.leader.review()
             if not self.active:
                 await self._began.wait()
 
@@ -145,7 +140,7 @@ class Takeover:
         if not active and self._prepared_for is not None:
             self._prepared_for = None
             self._ended.set()
-            self._end()
+            self.end()
         self._news.set()
 
     async def run(self) -> None:
@@ -156,7 +151,7 @@ class Takeover:
         """
         backoff, failures = RetryBackoff(maximum=2.0), 0
         while True:
-            await self._leader.wait_active()
+            await self.leader.wait_active()
             self._leads_since = time.monotonic() if self._leads_since is None else self._leads_since
             self._news.clear()
             try:
@@ -171,10 +166,10 @@ class Takeover:
                     await self._news.wait()
 
     async def _begin(self) -> None:
-        term, since = self._leader.term, time.monotonic()
-        await self._listed()
+        term, since = self.leader.term, time.monotonic()
+        await self.listed()
         prepared = await self._prepare_in_time(term)
-        if prepared and self._leader.active and self._leader.term == term:
+        if prepared and self.leader.active and self.leader.term == term:
             self._prepared_for, self._deadline = term, None
             self._ended.clear()
             self._began.set()
@@ -184,20 +179,20 @@ class Takeover:
         """Prepare the term. Returns False if that took too long, and the lead was lost or interrupted meanwhile."""
         now = time.monotonic()
         if self._deadline is None:
-            self._deadline = now + self._limit
+            self._deadline = now + self.limit
         left = self._deadline - now
         in_time = asyncio.timeout(left)
         if left > 0:
             try:
                 async with in_time:
-                    await self._prepare()
+                    await self.prepare()
             except TimeoutError:
                 if not in_time.expired():
                     raise
             else:
                 return True
-        if self._leader.active and self._leader.term == term and self._deadline is not None:
-            raise TakeoverTooLong(f"decisions did not begin within {self._limit:g} s of taking the lead, which is given back")
+        if self.leader.active and self.leader.term == term and self._deadline is not None:
+            raise TakeoverTooLong(f"decisions did not begin within {self.limit:g} s of taking the lead, which is given back")
         return False
 
 

@@ -104,10 +104,11 @@ class _Name:
     logged: bool = False
 
 
+@dataclass(eq=False)
 class UnclaimedPods:
     """Watches the pods of schedulerNames that no profile has.
 
-    Args:
+    Attributes:
         queue: has the waiting pods of all schedulerNames.
         cluster: has the pods on nodes, which tell of other schedulers.
         live: the schedulerNames in effect.
@@ -117,23 +118,15 @@ class UnclaimedPods:
         clock: seconds, monotonic.
     """
 
-    def __init__(
-        self,
-        queue: SchedulingQueue,
-        cluster: Cluster,
-        live: Callable[[], Iterable[str]],
-        standings: Callable[[], Mapping[str, ProfileStanding]],
-        events: EventRecorder,
-        remembered: Remembered = nothing_remembered,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._queue = queue
-        self._cluster = cluster
-        self._live = live
-        self._standings = standings
-        self._events = events
-        self._remembered = remembered
-        self._clock = clock
+    queue: SchedulingQueue
+    cluster: Cluster
+    live: Callable[[], Iterable[str]]
+    standings: Callable[[], Mapping[str, ProfileStanding]]
+    events: EventRecorder
+    remembered: Remembered = nothing_remembered
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         #: The profile that had a schedulerName last: deleted in this process's time, and (`_earlier`) as the history has it.
         self._deleted: dict[str, str] = {}
         self._earlier: Mapping[str, str] | None = None
@@ -142,7 +135,7 @@ class UnclaimedPods:
         self._names: dict[str, _Name] = {}
         self._verdicts: dict[str, Unclaimed | None] = {}
         self._judged_by: ProfileNames | None = None
-        self._pace = TokenBucket(EVENTS_A_SECOND, BURST, clock)
+        self._pace = TokenBucket(EVENTS_A_SECOND, BURST, self.clock)
         self._surveyed = -_SURVEY_SECONDS
 
     # --- news of profiles ----------------------------------------------------------------------------------------------------------
@@ -166,7 +159,7 @@ class UnclaimedPods:
 
     def waiting(self) -> Iterator[tuple[Unclaimed, int]]:
         """Return the schedulerNames that no profile takes, each with the number of pods that wait."""
-        for lane in self._queue.profile_queues():
+        for lane in self.queue.profile_queues():
             found = self._verdicts.get(lane.name)
             if found is not None and len(lane) and self._is_due(lane):
                 yield found, len(lane)
@@ -181,7 +174,7 @@ class UnclaimedPods:
     async def look(self) -> None:
         """Judge the names that wait, and tell as many of their pods as the pace allows."""
         if self._settled is None:
-            self._settled = self._clock() + SETTLE_SECONDS
+            self._settled = self.clock() + SETTLE_SECONDS
         await self._recall()
         suspects = self._suspects()
         if not suspects:
@@ -191,17 +184,17 @@ class UnclaimedPods:
 
     async def _recall(self) -> None:
         """Read the earlier profiles once a term. Without a history only profiles count that were deleted in this process's time."""
-        if self._earlier is not None or self._clock() < self._ask_again:
+        if self._earlier is not None or self.clock() < self._ask_again:
             return
         try:
-            self._earlier = await self._remembered()
+            self._earlier = await self.remembered()
         except (RequestError, DecodeError) as problem:
             _logger.debug("which profiles there were cannot be read, will be tried again: %s", problem)
-            self._ask_again = self._clock() + _RETRY_SECONDS
+            self._ask_again = self.clock() + _RETRY_SECONDS
 
     def _suspects(self) -> list[ProfileQueue]:
         """Lanes without a profile whose pods were likely meant for one."""
-        lanes = {lane.name: lane for lane in self._queue.profile_queues() if not lane.served and len(lane)}
+        lanes = {lane.name: lane for lane in self.queue.profile_queues() if not lane.served and len(lane)}
         names = self._profile_names()
         if names != self._judged_by:
             self._judged_by = names
@@ -214,11 +207,11 @@ class UnclaimedPods:
         for gone in self._names.keys() - {lane.name for lane in suspects}:
             del self._names[gone]
         for lane in suspects:
-            self._names.setdefault(lane.name, _Name(max(self._clock(), self._settled or 0.0)))
+            self._names.setdefault(lane.name, _Name(max(self.clock(), self._settled or 0.0)))
         return suspects
 
     def _profile_names(self) -> ProfileNames:
-        live, standings = frozenset(self._live()), self._standings()
+        live, standings = frozenset(self.live()), self.standings()
         refused = {
             each.scheduler_name: name
             for name, each in standings.items()
@@ -231,9 +224,9 @@ class UnclaimedPods:
 
     async def _survey(self, suspects: Sequence[ProfileQueue]) -> None:
         """Find out whether another scheduler places pods of these names."""
-        if not any(self._is_new(lane) for lane in suspects) and self._clock() < self._surveyed + _SURVEY_SECONDS:
+        if not any(self._is_new(lane) for lane in suspects) and self.clock() < self._surveyed + _SURVEY_SECONDS:
             return
-        self._surveyed = self._clock()
+        self._surveyed = self.clock()
         placed = await self._placed_by_others({lane.name for lane in suspects})
         for lane in suspects:
             name, verdict = self._names.get(lane.name), self._verdicts.get(lane.name)
@@ -251,11 +244,11 @@ class UnclaimedPods:
         return name.strangers is None or (not name.sure and self._is_patient(name))
 
     def _is_patient(self, name: _Name) -> bool:
-        return self._clock() - name.since >= PATIENCE_SECONDS
+        return self.clock() - name.since >= PATIENCE_SECONDS
 
     async def _placed_by_others(self, names: set[str]) -> Mapping[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for number, placement in enumerate(tuple(self._cluster.placements()), 1):
+        for number, placement in enumerate(tuple(self.cluster.placements()), 1):
             pod = placement.pod
             if pod.scheduler_name in names and not placement.assumed and placed_by_others(pod.pod):
                 found.setdefault(pod.scheduler_name, set()).add(pod.uid)
@@ -283,14 +276,14 @@ class UnclaimedPods:
 
     def _tell_one(self, scheduler_name: str, uid: str) -> None:
         name, verdict = self._names[scheduler_name], self._verdicts[scheduler_name]
-        pod = self._queue.latest(uid)
+        pod = self.queue.latest(uid)
         name.told.add(uid)
         if pod is None or verdict is None:
             return
         if not name.logged:
             name.logged = True
             _logger.warning("%s", verdict)
-        self._events.record(pod, EventType.WARNING, NO_PROFILE, "Scheduling", str(verdict))
+        self.events.record(pod, EventType.WARNING, NO_PROFILE, "Scheduling", str(verdict))
 
 
 def _somebody_looked(lane: ProfileQueue) -> bool:

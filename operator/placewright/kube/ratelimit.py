@@ -16,6 +16,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from placewright.kube.errors import Sleep
@@ -43,39 +44,33 @@ class Traffic(enum.IntEnum):
     EVENTS = 4
 
 
+@dataclass(eq=False)
 class TokenBucket:
     """Lets `burst` requests go at once and `qps` a second in the long run. Waiting requests go by class, then as they came.
 
     While the first class waits it gets at least four of five tokens; each other waiting class gets about one of twenty. Use it inside one
     event loop.
+
+    Attributes:
+        qps: tokens a second, more than 0.
+        burst: tokens of the full bucket, 1 or more.
+        clock: monotonic seconds.
+        sleep: waits so many seconds.
+
+    Raises:
+        ValueError: `qps` or `burst` is out of range.
     """
 
-    def __init__(
-        self,
-        qps: float,
-        burst: int,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """Fill the bucket.
+    qps: float
+    burst: int
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-        Args:
-            qps: tokens a second, more than 0.
-            burst: tokens of the full bucket, 1 or more.
-            clock: monotonic seconds.
-            sleep: waits so many seconds.
-
-        Raises:
-            ValueError: `qps` or `burst` is out of range.
-        """
-        if not (qps > 0 and burst >= 1):
-            raise ValueError(f"found {qps} requests a second and a burst of {burst}; allowed more than 0, and 1 or more")
-        self._qps = qps
-        self._burst = burst
-        self._clock = clock
-        self._sleep = sleep
-        self._tokens = float(burst)
-        self._filled = clock()
+    def __post_init__(self) -> None:
+        if not (self.qps > 0 and self.burst >= 1):
+            raise ValueError(f"found {self.qps} requests a second and a burst of {self.burst}; allowed more than 0, and 1 or more")
+        self._tokens = float(self.burst)
+        self._filled = self.clock()
         self._waiting: dict[Traffic, deque[asyncio.Future[None]]] = {traffic: deque() for traffic in Traffic}
         #: Tokens by class that other classes got while it waited.
         self._passed_over = dict.fromkeys(Traffic, 0)
@@ -109,7 +104,7 @@ class TokenBucket:
             while waiting := self._who_waits():
                 self._fill()
                 if self._tokens < 1 - _CRUMB:
-                    await self._sleep((1 - self._tokens) / self._qps)
+                    await self.sleep((1 - self._tokens) / self.qps)
                     continue
                 self._tokens -= 1
                 self._waiting[self._next(waiting)].popleft().set_result(None)
@@ -117,8 +112,8 @@ class TokenBucket:
             self._handing_out = None
 
     def _fill(self) -> None:
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._qps)
+        now = self.clock()
+        self._tokens = min(self.burst, self._tokens + (now - self._filled) * self.qps)
         self._filled = now
 
     def _who_waits(self) -> list[Traffic]:
@@ -145,35 +140,27 @@ SPREAD: Final = 0.5
 _BEST_EFFORT: Final = (Traffic.STATUS, Traffic.EVENTS)
 
 
+@dataclass(eq=False)
 class Pacing:
     """Holds back less important requests while the server refuses more important ones. One for each API server, shared by its clients.
 
     Attributes:
         limit: tokens that bound requests a second; None for no bound.
+        clock: monotonic seconds.
+        sleep: waits so many seconds.
+        uniform: draws from [0, 1).
+        limit: tokens that bound requests a second; None for no bound.
         held: number of requests by class that waited because a more important one was refused.
     """
 
-    def __init__(
-        self,
-        limit: TokenBucket | None = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
-    ) -> None:
-        """Hold nothing back yet.
+    limit: TokenBucket | None = None
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    sleep: Sleep = asyncio.sleep
+    uniform: Callable[[], float] = random.random
 
-        Args:
-            limit: tokens that bound requests a second; None for no bound.
-            clock: monotonic seconds.
-            sleep: waits so many seconds.
-            uniform: draws from [0, 1).
-        """
+    def __post_init__(self) -> None:
         self.held = dict.fromkeys(Traffic, 0)
-        self.limit = limit
-        self._clock = clock
-        self._sleep = sleep
-        self._uniform = uniform
         self._not_before = dict.fromkeys(Traffic, 0.0)
         self._held_since = dict.fromkeys(Traffic, 0.0)
 
@@ -193,7 +180,7 @@ class Pacing:
         """
         if retry_after <= 0:
             return
-        now = self._clock()
+        now = self.clock()
         for other in Traffic:
             if other > traffic or (other is traffic and traffic in _BEST_EFFORT):
                 self._hold(other, now, now + retry_after)
@@ -205,10 +192,10 @@ class Pacing:
             self._not_before[traffic] = max(self._not_before[traffic], until)
 
     async def _until_released(self, traffic: Traffic) -> None:
-        wait = self._not_before[traffic] - self._clock()
+        wait = self._not_before[traffic] - self.clock()
         if wait <= 0:
             return
         self.held[traffic] += 1
         while wait > 0:
-            await self._sleep(wait + SPREAD * self._uniform())
-            wait = self._not_before[traffic] - self._clock()
+            await self.sleep(wait + SPREAD * self.uniform())
+            wait = self._not_before[traffic] - self.clock()

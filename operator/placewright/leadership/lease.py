@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -35,44 +36,36 @@ async def _nothing() -> None:
     """Return at once: there is nothing to wait for."""
 
 
+@dataclass(eq=False)
 class LeaseFence:
     """One replica's hold on the Lease.
 
     Attributes:
+        client: our own client, whose requests end within half of `timing.renew`.
+        namespace: namespace of the Lease.
+        identity: our name as its holder.
+        timing: its durations.
+        finished: returns when no request that needs the Lease is under way; awaited before the Lease is given to a replica that
+            outranks us.
+        clock: monotonic seconds.
+        now: the time of day, written into the Lease.
         store: reads and writes the Lease.
         tasks: the running tasks; none ends before `stop`.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        namespace: str,
-        identity: str,
-        timing: Timing,
-        finished: Callable[[], Awaitable[object]] = _nothing,
-        *,
-        clock: Callable[[], float] = real_seconds,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        """Write nothing yet.
+    client: ApiClient
+    namespace: str
+    identity: str
+    timing: Timing
+    finished: Callable[[], Awaitable[object]] = _nothing
+    _: KW_ONLY
+    clock: Callable[[], float] = real_seconds
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-        Args:
-            client: our own client, whose requests end within half of `timing.renew`.
-            namespace: namespace of the Lease.
-            identity: our name as its holder.
-            timing: its durations.
-            finished: returns when no request that needs the Lease is under way; awaited before the Lease is given to a replica that
-                outranks us.
-            clock: monotonic seconds.
-            now: the time of day, written into the Lease.
-        """
+    def __post_init__(self) -> None:
         self._listener: Callable[[], None] = lambda: None
-        self._finished = finished
-        self.store = LeaseStore(client, namespace)
-        self._tenure = Tenure(identity, timing)
-        self._timing = timing
-        self._clock = clock
-        self._now = now
+        self.store = LeaseStore(self.client, self.namespace)
+        self._tenure = Tenure(self.identity, self.timing)
         self._elected = False
         #: Writes in a row that were refused because the Lease had changed.
         self._collisions = 0
@@ -82,14 +75,14 @@ class LeaseFence:
         self._complaint = ""
         self.tasks: list[asyncio.Task[None]] = []
         source = Source(self.store.collection, Lease, field_selector=self.store.selector)
-        self._reflector = Reflector(client, source, self)
+        self._reflector = Reflector(self.client, source, self)
 
     # --- the answer ---
 
     @property
     def held(self) -> bool:
         """True when we may act. Cheap, because it is asked before every request."""
-        return self._tenure.held(self._clock())
+        return self._tenure.held(self.clock())
 
     @property
     def until(self) -> Moment | None:
@@ -167,7 +160,7 @@ class LeaseFence:
             async with asyncio.timeout(_RELEASE_SECONDS):
                 await self._give_back(unclear)
         except (RequestError, DecodeError, TimeoutError) as problem:
-            _log.warning("the Lease could not be given back (%s); others wait for %d s", problem, self._timing.lease)
+            _log.warning("the Lease could not be given back (%s); others wait for %d s", problem, self.timing.lease)
 
     async def _give_back(self, unclear: bool) -> None:
         if unclear:
@@ -186,12 +179,12 @@ class LeaseFence:
                 due = await self._step()
             except (RequestError, DecodeError) as problem:
                 due = self._after(problem)
-            await until_set(self._news, None if due is None else due - self._clock() + 0.001)
+            await until_set(self._news, None if due is None else due - self.clock() + 0.001)
 
     async def _step(self) -> Moment | None:
         """Do what is due now. Returns the time of the next step, None when only news can make one due."""
         tenure = self._tenure
-        if self._clock() < self._due:
+        if self.clock() < self._due:
             return self._due
         if not tenure.known:
             await self._look()
@@ -203,7 +196,7 @@ class LeaseFence:
             if not self._elected:
                 await self._release()
             return self._due
-        if not tenure.may_claim(self._clock()):
+        if not tenure.may_claim(self.clock()):
             return tenure.free_at
         await self._claim()
         return self._due
@@ -214,21 +207,21 @@ class LeaseFence:
         False when a request is left. It is aborted, but may be carried out late, so the Lease runs out instead of being given back.
         """
         until = self._tenure.until
-        if until is None or until + self._timing.gap <= self._clock():
+        if until is None or until + self.timing.gap <= self.clock():
             return True
         try:
-            async with asyncio.timeout(max(until - self._clock(), 0.0)):
-                await self._finished()
+            async with asyncio.timeout(max(until - self.clock(), 0.0)):
+                await self.finished()
         except TimeoutError:
-            self._due = until + self._timing.gap
+            self._due = until + self.timing.gap
             return False
         return True
 
     async def _claim(self) -> None:
         """Take the Lease, or renew it."""
-        sent = self._clock()
+        sent = self.clock()
         record = self._tenure.claim(self._stamp(), sent)
-        self._due = sent + self._timing.retry
+        self._due = sent + self.timing.retry
         before = self.store.last
         written = await self._write(record)
         if written is None:
@@ -238,11 +231,11 @@ class LeaseFence:
             self._tenure.refused(record)
         else:
             self._note(written)
-            self._tenure.confirmed(sight_of(written), record, self._clock())
+            self._tenure.confirmed(sight_of(written), record, self.clock())
         self._listener()
 
     async def _release(self) -> None:
-        self._due = self._clock() + self._timing.retry
+        self._due = self.clock() + self.timing.retry
         record = self._tenure.renounce(self._stamp())
         self._listener()
         written = await self._write(record)
@@ -284,8 +277,8 @@ class LeaseFence:
 
     def _after(self, problem: Exception) -> Moment:
         """Log an error once, and set the time of the next attempt, which never exceeds what renewing can bear."""
-        asked = min(problem.retry_after, self._timing.renew / 3) if isinstance(problem, ApiError) else 0.0
-        self._due = self._clock() + max(self._timing.retry, asked)
+        asked = min(problem.retry_after, self.timing.renew / 3) if isinstance(problem, ApiError) else 0.0
+        self._due = self.clock() + max(self.timing.retry, asked)
         said = type(problem).__name__ if isinstance(problem, RequestError) and problem.temporary else str(problem)
         if said != self._complaint:
             self._complaint = said
@@ -296,13 +289,13 @@ class LeaseFence:
         return self._due
 
     def _stamp(self) -> str:
-        return micro_time(self._now())
+        return micro_time(self.now())
 
     # --- observations ---
 
     def _observe(self, lease: Lease | None) -> None:
         self._note(lease)
-        self._tenure.observe(None if lease is None else sight_of(lease), self._clock())
+        self._tenure.observe(None if lease is None else sight_of(lease), self.clock())
         self._listener()
 
     def _note(self, lease: Lease | None) -> None:

@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
@@ -214,6 +214,7 @@ class Position:
     term: int
 
 
+@dataclass(eq=False)
 class Leadership:
     """Whether this replica is the active one.
 
@@ -221,40 +222,30 @@ class Leadership:
     record is then not seen to be renewed.
 
     Attributes:
+        client: the API server's client.
+        replica: this process.
+        fence: a second condition, asked each time.
+        clock: monotonic seconds.
+        keeps_record: renew our record, write it again when it is dropped, and remove records of dead replicas.
+        lifetime: seconds that a replica counts as alive without a renewal.
         fence: the second condition.
         replica: this process; its priority changes when it takes its place.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        replica: Replica,
-        fence: LeaseFence,
-        *,
-        clock: Callable[[], float] = real_seconds,
-        keeps_record: bool = False,
-        lifetime: float = DEFAULT_LIFETIME,
-    ) -> None:
-        """Write nothing yet.
+    client: ApiClient
+    replica: Replica
+    fence: LeaseFence
+    _: KW_ONLY
+    clock: Callable[[], float] = real_seconds
+    keeps_record: bool = False
+    lifetime: float = DEFAULT_LIFETIME
 
-        Args:
-            client: the API server's client.
-            replica: this process.
-            fence: a second condition, asked each time.
-            clock: monotonic seconds.
-            keeps_record: renew our record, write it again when it is dropped, and remove records of dead replicas.
-            lifetime: seconds that a replica counts as alive without a renewal.
-        """
-        self.fence = fence
+    def __post_init__(self) -> None:
         self.fence.on_change(self.review)
-        self._clock = clock
-        self._keeps_record = keeps_record
-        self._lifetime = lifetime
-        self._client = client
-        self._take_place(replica)
+        self._take_place(self.replica)
         self._keeping: asyncio.Task[None] | None = None
         source = Source(PEERINGS_PATH, Peering, field_selector=f"metadata.name={PEERING_NAME}")
-        self._reflector = Reflector(client, source, self)
+        self._reflector = Reflector(self.client, source, self)
         self._listeners: list[Listener] = []
         self._told = False
         self._turned = asyncio.Event()
@@ -263,8 +254,8 @@ class Leadership:
 
     def _take_place(self, replica: Replica) -> None:
         self.replica = replica
-        self._peers = Peers(replica.priority, GRACE_SECONDS if self._keeps_record else 0.0, self._lifetime)
-        self._keeper = RecordKeeper(self._client, _PATH, replica.priority, self._lifetime, self._clock, lambda: self._peers)
+        self._peers = Peers(replica.priority, GRACE_SECONDS if self.keeps_record else 0.0, self.lifetime)
+        self._keeper = RecordKeeper(self.client, _PATH, replica.priority, self.lifetime, self.clock, lambda: self._peers)
 
     async def stand_behind_others(self) -> Replica:
         """Take a priority below every replica that is there, however late our clock is. Call it before `start`.
@@ -272,14 +263,14 @@ class Leadership:
         Raises:
             RequestError: the server refused or did not answer.
         """
-        found = await self._client.get_as(_PATH, Peering)
+        found = await self.client.get_as(_PATH, Peering)
         self._take_place(junior_to(self.replica, priorities_in(found.status or {})))
         return self.replica
 
     @property
     def active(self) -> bool:
         """True when this replica may bind now. Cheap: ask it before every request."""
-        return self.fence.held and self._peers.verdict(self._clock()).active
+        return self.fence.held and self._peers.verdict(self.clock()).active
 
     @property
     def term(self) -> int:
@@ -300,7 +291,7 @@ class Leadership:
     @property
     def verdict(self) -> Verdict:
         """The answer of peering alone, with its reason and its end."""
-        return self._peers.verdict(self._clock())
+        return self._peers.verdict(self.clock())
 
     def on_change(self, listener: Listener) -> None:
         """Call a listener whenever this replica becomes active or ceases to be.
@@ -322,7 +313,7 @@ class Leadership:
             asyncio.create_task(self._reflector.run(), name="peering watch"),
             asyncio.create_task(self._follow(), name="peering verdict"),
         ]
-        if self._keeps_record:
+        if self.keeps_record:
             self._keeping = asyncio.create_task(self._keeper.keep(), name="peering record")
             self._tasks.append(asyncio.create_task(self._keeper.tidy(), name="peering records of others"))
         self.fence.start()
@@ -364,7 +355,7 @@ class Leadership:
         if new.metadata.name != PEERING_NAME:
             return
         before = self._peers.unreadable
-        self._peers.observe(new.status or {}, self._clock())
+        self._peers.observe(new.status or {}, self.clock())
         strange = self._peers.unreadable - before
         if strange:
             _log.warning("peering %s: records ignored, not of Kopf's shape: %s", PEERING_NAME, ", ".join(sorted(strange)))
@@ -411,7 +402,7 @@ class Leadership:
             self._news.clear()
             self.review()
             until = self._until()
-            await until_set(self._news, None if until is None else until - self._clock() + 0.001)
+            await until_set(self._news, None if until is None else until - self.clock() + 0.001)
 
 
 async def ensure_peering(client: ApiClient) -> None:

@@ -51,35 +51,28 @@ class Patience:
 DEFAULT_PATIENCE: Final = Patience()
 
 
+@dataclass(eq=False)
 class LoopWatchdog:
     """Watches the running loop for as long as its context is open.
 
     Only time in which this process ran counts: one that was stopped (SIGSTOP, a suspended machine) and goes on is not stuck.
+
+    Attributes:
+        patience: the limits of a hang.
+        end: called after `patience.end`, in the watching thread.
+        clock: seconds, monotonic, read in that thread.
+        leave_word: called before `end`, in that thread, with the hanging frame and the seconds of the hang. It must return within
+            seconds.
+        warn_others: called with the same after `patience.warn`, in a thread of its own: the process may be killed before it ends.
     """
 
-    def __init__(
-        self,
-        patience: Patience = DEFAULT_PATIENCE,
-        end: Callable[[], None] = _end_process,
-        clock: Callable[[], float] = time.monotonic,
-        leave_word: LeaveWord = lambda _frame, _seconds: None,
-        warn_others: LeaveWord = lambda _frame, _seconds: None,
-    ) -> None:
-        """Watch nothing yet; the context watches.
+    patience: Patience = DEFAULT_PATIENCE
+    end: Callable[[], None] = _end_process
+    clock: Callable[[], float] = time.monotonic
+    leave_word: LeaveWord = lambda _frame, _seconds: None
+    warn_others: LeaveWord = lambda _frame, _seconds: None
 
-        Args:
-            patience: the limits of a hang.
-            end: called after `patience.end`, in the watching thread.
-            clock: seconds, monotonic, read in that thread.
-            leave_word: called before `end`, in that thread, with the hanging frame and the seconds of the hang. It must return within
-                seconds.
-            warn_others: called with the same after `patience.warn`, in a thread of its own: the process may be killed before it ends.
-        """
-        self._warn_others = warn_others
-        self._leave_word = leave_word
-        self._clock = clock
-        self._patience = patience
-        self._end = end
+    def __post_init__(self) -> None:
         self._beats = 0
         self._stuck = 0.0
         self._closed = threading.Event()
@@ -103,7 +96,7 @@ class LoopWatchdog:
         """Describe the failure for `/livez`: the loop hangs, or the watching thread has ended. Empty if neither is so."""
         if not self._thread.is_alive():
             return "the watchdog's thread has ended"
-        if self._stuck > self._patience.warn:
+        if self._stuck > self.patience.warn:
             return f"the event loop has not turned for {self._stuck:.0f} s"
         return ""
 
@@ -112,10 +105,10 @@ class LoopWatchdog:
         self._beat_timer = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
     def _watch(self) -> None:
-        seen, warned, before = 0, False, self._clock()
+        seen, warned, before = 0, False, self.clock()
         warning: threading.Thread | None = None
         while not self._closed.wait(BEAT_SECONDS):
-            now = self._clock()
+            now = self.clock()
             passed, before = min(now - before, 2 * BEAT_SECONDS), now
             if self._beats != seen:
                 if warned:
@@ -123,24 +116,24 @@ class LoopWatchdog:
                 seen, self._stuck, warned = self._beats, 0.0, False
                 continue
             self._stuck += passed
-            if self._stuck > self._patience.warn and not warned:
+            if self._stuck > self.patience.warn and not warned:
                 warned = True
                 self._report(logging.ERROR, "")
                 asked = (self._frame(), self._stuck)
                 warning = threading.Thread(target=self._warn, args=asked, name="loop watchdog's warning", daemon=True)
                 warning.start()
-            if self._stuck > self._patience.end:
+            if self._stuck > self.patience.end:
                 self._report(logging.CRITICAL, " the process ends, to be started again;").join(_LAST_WORDS_SECONDS)
                 with suppress(Exception):
-                    self._leave_word(self._frame(), self._stuck)
+                    self.leave_word(self._frame(), self._stuck)
                 if warning is not None:
                     warning.join(_LAST_WORDS_SECONDS)
-                self._end()
+                self.end()
                 return
 
     def _warn(self, frame: FrameType | None, seconds: float) -> None:
         with suppress(Exception):
-            self._warn_others(frame, seconds)
+            self.warn_others(frame, seconds)
 
     def _report(self, level: int, consequence: str) -> threading.Thread:
         return _say(level, f"the event loop has not turned for {self._stuck:.0f} s;{consequence} where it is follows", self._where())

@@ -23,6 +23,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -145,42 +146,32 @@ class NumberedEvent(NamedTuple):
         return queued.uid != self.except_uid and (self.up_to_priority is None or queued.pod.priority <= self.up_to_priority)
 
 
+@dataclass(eq=False)
 class EventSweeps:
     """Tells waiting pods of events.
 
     Attributes:
+        queues: the waiting pods.
+        pod_groups: finds the members of a group that an event is about.
+        requeue: moves a pod between sub-queues.
+        a_slice: pods that are told at once; None tells all at once.
+        ready: called when a pod may be handed out that could not be handed out before.
+        clock: seconds, monotonic.
         happened: count of events so far.
         recent: the latest events that happened while pods waited.
         nbytes: bytes of the objects of events that wait to be told.
     """
 
-    def __init__(
-        self,
-        queues: ProfileQueues,
-        pod_groups: QueuedPodGroups,
-        requeue: RequeuePod,
-        a_slice: int | None,
-        ready: Callable[[], None],
-        clock: Callable[[], float],
-    ) -> None:
-        """Start without events.
+    queues: ProfileQueues
+    pod_groups: QueuedPodGroups
+    requeue: RequeuePod
+    a_slice: int | None
+    ready: Callable[[], None]
+    clock: Callable[[], float]
 
-        Args:
-            queues: the waiting pods.
-            pod_groups: finds the members of a group that an event is about.
-            requeue: moves a pod between sub-queues.
-            a_slice: pods that are told at once; None tells all at once.
-            ready: called when a pod may be handed out that could not be handed out before.
-            clock: seconds, monotonic.
-        """
+    def __post_init__(self) -> None:
         self.happened = 0
         self.recent = RecentEvents()
-        self._queues = queues
-        self._pod_groups = pod_groups
-        self._requeue = requeue
-        self._a_slice = a_slice
-        self._ready = ready
-        self._clock = clock
         self._kept: deque[NumberedEvent] = deque()
         self.nbytes = 0
         counts_bytes(self)
@@ -218,16 +209,16 @@ class EventSweeps:
             The number of pods that moved at once.
         """
         self.happened += 1
-        if any(queue.unschedulable for queue in self._queues.values()):
+        if any(queue.unschedulable for queue in self.queues.values()):
             self.recent.note(event, old, new)
         told = NumberedEvent(self.happened, event, old, new, except_uid, up_to_priority)
-        found = [(queue, self._reach(queue, event, old, new)) for queue in self._queues.values() if queue.served]
-        if self._a_slice is not None and sum(len(reached.pods) for _, by_plugin in found for reached in by_plugin) > self._a_slice:
+        found = [(queue, self._reach(queue, event, old, new)) for queue in self.queues.values() if queue.served]
+        if self.a_slice is not None and sum(len(reached.pods) for _, by_plugin in found for reached in by_plugin) > self.a_slice:
             self._keep(told)
             return 0
-        moved, until = 0, self._clock() + SLICE_SECONDS
+        moved, until = 0, self.clock() + SLICE_SECONDS
         for queue, queued in ((queue, each) for queue, by_plugin in found for each in _each_once(by_plugin, old, new)):
-            if self._a_slice is not None and self._clock() > until:
+            if self.a_slice is not None and self.clock() > until:
                 self._keep(told)
                 break
             moved += self._tell_now(queue, queued, told)
@@ -257,13 +248,13 @@ class EventSweeps:
         Returns:
             The number of pods that moved at once.
         """
-        late = [(queue, queued) for queue in self._queues.values() if queue.served for queued in queue.waiting_since(oldest)]
-        if self._a_slice is not None and len(late) > self._a_slice:
+        late = [(queue, queued) for queue in self.queues.values() if queue.served for queued in queue.waiting_since(oldest)]
+        if self.a_slice is not None and len(late) > self.a_slice:
             self.flush_in_slices(oldest)
             return 0
         for queue, queued in late:
             queued.flushed = True
-            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+            self.requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
         return len(late)
 
     def flush_in_slices(self, oldest: float) -> None:
@@ -280,9 +271,9 @@ class EventSweeps:
             label: event that metrics name.
             kept_out: whether the pods are to be gated, also active ones. Meanwhile the profile hands out no pod.
         """
-        if self._a_slice is None or len(chosen) <= self._a_slice:
+        if self.a_slice is None or len(chosen) <= self.a_slice:
             for queued in chosen:
-                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
+                self.requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
             return
         queue.sifted = queue.sifted and not kept_out
         self.happened += 1
@@ -296,13 +287,13 @@ class EventSweeps:
             if kept_out:
                 # The pod that is there now: one that was deleted meanwhile may have come back.
                 if queue.served and (there := queue.take(queued.uid)) is not None:
-                    self._requeue(queue, there, Requeue.AFTER_BACKOFF, label)
+                    self.requeue(queue, there, Requeue.AFTER_BACKOFF, label)
             elif queue.served and queue.waits(queued) and queued.attempts == attempts:
-                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
+                self.requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
             yield
         if kept_out:
             queue.sifted = True
-            self._ready()
+            self.ready()
 
     def keep_out(self, scheduler_name: str, which: Callable[[PodInfo], bool], label: str = PROFILE_UPDATE) -> None:
         """Gate pods that a change of their profile or namespace keeps out, in every sub-queue, before one is handed out.
@@ -315,14 +306,14 @@ class EventSweeps:
             which: true for these pods.
             label: the event that metrics name.
         """
-        queue = self._queues.serving(scheduler_name)
+        queue = self.queues.serving(scheduler_name)
         if queue is not None:
             chosen = [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]
             self.requeue_all(queue, chosen, label, kept_out=True)
 
     def sort(self, queue: ProfileQueue) -> None:
         """Move active pods to the new order of their profile; many of them in slices."""
-        if self._a_slice is None or len(queue.active) <= self._a_slice:
+        if self.a_slice is None or len(queue.active) <= self.a_slice:
             queue.sort_some()
         elif isinstance(queue.active, OrderTransition):
             self.happened += 1
@@ -337,23 +328,23 @@ class EventSweeps:
             queued: waits in `queue`.
         """
         if self.behind and queue.served:
-            until = self._clock() + SLICE_SECONDS
+            until = self.clock() + SLICE_SECONDS
             for told in self._outstanding():
-                late = self._clock() > until
+                late = self.clock() > until
                 self._tell_one(queue, queued, _anything(self.happened) if late else told)
 
     def sweep_some(self) -> None:
         """Move the next slice of pods to their new order, or tell the next slice."""
         if self._unsorted:
-            if not self._unsorted[0][1].sort_some(self._a_slice or A_SLICE):
+            if not self._unsorted[0][1].sort_some(self.a_slice or A_SLICE):
                 self._unsorted.popleft()
         else:
             self._tell_some()
         self._swept.set()
 
     def _tell_some(self) -> None:
-        left, until = self._a_slice or A_SLICE, self._clock() + SLICE_SECONDS
-        while left > 0 and self._untold and self._clock() < until:
+        left, until = self.a_slice or A_SLICE, self.clock() + SLICE_SECONDS
+        while left > 0 and self._untold and self.clock() < until:
             left -= 1
             self._step()
 
@@ -369,8 +360,8 @@ class EventSweeps:
         Args:
             patience: return after so many seconds at the latest.
         """
-        happened, until = self.happened, self._clock() + patience
-        while (first := self._first()) is not None and first <= happened and self._clock() < until:
+        happened, until = self.happened, self.clock() + patience
+        while (first := self._first()) is not None and first <= happened and self.clock() < until:
             self._swept.clear()
             await self._swept.wait()
 
@@ -394,7 +385,7 @@ class EventSweeps:
     def _reach(self, queue: ProfileQueue, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
         """Return the pods of a queue whose hints may have to be asked."""
         if event.resource is EventResource.POD_GROUP:  # a change of one group concerns its members only, and groups may be thousands
-            members = () if new is None else self._pod_groups.declared_by(new)
+            members = () if new is None else self.pod_groups.declared_by(new)
             waiting = {each.uid: each for each in members if each.pod.scheduler_name == queue.name and queue.waits(each)}
             return [Reached(waiting, None)]
         return queue.reach(event, old, new, keyed=keyed)
@@ -425,7 +416,7 @@ class EventSweeps:
         for found in self._to_tell:
             if found is not None:
                 queue, queued, told = found
-                if self._clock() > self._until:
+                if self.clock() > self._until:
                     told = _anything(self._sweeping[-1].number)
                     self._sweeping, self._until = (told,), math.inf
                 self._tell_one(queue, queued, told)
@@ -441,11 +432,11 @@ class EventSweeps:
             by_group = told.event.resource is EventResource.POD_GROUP
             kinds.setdefault(told.number if by_group else (told.event.resource, told.event.action), told)
         found: dict[str, tuple[ProfileQueue, QueuedPod]] = {}
-        for queue in self._queues.values():
+        for queue in self.queues.values():
             for told in kinds.values() if queue.served else ():
                 for reached in self._reach(queue, told.event, told.old, told.new, keyed=False):
                     found.update((uid, (queue, queued)) for uid, queued in reached.pods.items())
-        self._to_tell, self._until = self._each_to_tell(found.values()), self._clock() + SWEEP_SECONDS
+        self._to_tell, self._until = self._each_to_tell(found.values()), self.clock() + SWEEP_SECONDS
 
     def _each_to_tell(
         self, pods: Iterable[tuple[ProfileQueue, QueuedPod]]
@@ -486,7 +477,7 @@ class EventSweeps:
         if told.oldest is not None:
             queued.flushed = True
         how = queue.hints.about(told.event).effect_on(queued, told.old, told.new)
-        return how is not Requeue.SKIP and self._requeue(queue, queued, how, told.event.label) is not SubQueue.GATED
+        return how is not Requeue.SKIP and self.requeue(queue, queued, how, told.event.label) is not SubQueue.GATED
 
 
 def _anything(number: int) -> NumberedEvent:

@@ -25,6 +25,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from placewright.api.podextent import SMALL
@@ -122,10 +123,11 @@ class Decider(Protocol):
         """
 
 
+@dataclass(eq=False)
 class SchedulingLoop:
     """Hands pods out while this replica has the lead.
 
-    Args:
+    Attributes:
         decider: decides the pods.
         queue: pods without a node.
         profiles: evaluator of a schedulerName, or None.
@@ -134,28 +136,21 @@ class SchedulingLoop:
         precautions: steps before decisions that may end the process.
     """
 
-    def __init__(
-        self,
-        decider: Decider,
-        queue: SchedulingQueue,
-        profiles: Callable[[str], Evaluator | None],
-        clock: Clock,
-        lead: Lead,
-        precautions: Precautions,
-    ) -> None:
-        self._decider = decider
-        self._queue = queue
-        self._profiles = profiles
-        self._clock = clock
-        self._lead = lead
-        self._precautions = precautions
+    decider: Decider
+    queue: SchedulingQueue
+    profiles: Callable[[str], Evaluator | None]
+    clock: Clock
+    lead: Lead
+    precautions: Precautions
+
+    def __post_init__(self) -> None:
         self._lock = DecisionLock()
-        self._long = Line(queue, self._decide_in_line)
-        #: The group that is being decided; `queue.hand_out_groups` keeps all others in the queue.
-        self._groups = Line(queue, self._decide_group)
+        self._long = Line(self.queue, self._decide_in_line)
+        #: The group that is being decided; `self.queue.hand_out_groups` keeps all others in the self.queue.
+        self._groups = Line(self.queue, self._decide_group)
         #: The pod that holds the loop up, with the line that it waits for.
         self._held: tuple[QueuedPod, Line] | None = None
-        self._patience, self._caught_up_at = PATIENCE_SECONDS, clock()
+        self._patience, self._caught_up_at = PATIENCE_SECONDS, self.clock()
 
     # --- steps -----------------------------------------------------------------------------------------------------------------
 
@@ -165,8 +160,8 @@ class SchedulingLoop:
             lines.create_task(self._long.run())
             lines.create_task(self._groups.run())
             while True:
-                await self._lead.wait_active()
-                await self._queue.wait_for_pod()
+                await self.lead.wait_active()
+                await self.queue.wait_for_pod()
                 await self._catch_up()
                 async with self._lock:
                     self.decide_slice()
@@ -179,18 +174,18 @@ class SchedulingLoop:
 
         If events always came faster than pods are told of them, decisions would stop. So decisions regain patience only as time passes.
         """
-        began = self._clock()
+        began = self.clock()
         self._patience = min(self._patience + began - self._caught_up_at, PATIENCE_SECONDS)
-        await self._queue.sweeps.caught_up(max(self._patience, SLICE_SECONDS))
-        self._caught_up_at = self._clock()
+        await self.queue.sweeps.caught_up(max(self._patience, SLICE_SECONDS))
+        self._caught_up_at = self.clock()
         self._patience -= self._caught_up_at - began
 
     def decide_slice(self) -> None:
         """Hand pods out for `SLICE_SECONDS`, until one has to wait or none is left."""
         # Time bounds a slice, and not a number of pods: a decision takes from a fraction of a millisecond to 100 ms.
-        until = self._clock() + SLICE_SECONDS
-        while self._held is None and self._clock() < until and self._lead.active:
-            queued = self._queue.pop()
+        until = self.clock() + SLICE_SECONDS
+        while self._held is None and self.clock() < until and self.lead.active:
+            queued = self.queue.pop()
             if queued is None:
                 return
             self._hand_out(queued)
@@ -214,30 +209,30 @@ class SchedulingLoop:
         if queued.pod_group is not None and behind_long:
             self._held = (queued, self._long)
         elif queued.pod_group is not None:
-            self._queue.hand_out_groups(go=False)
+            self.queue.hand_out_groups(go=False)
             self._groups.join(queued)
         # A single pod waits in the line, so that pods of other priorities go on.
-        elif behind_long or self._precautions.due(queued) or (queued.pod.extent is not SMALL and self._is_long(queued)):
+        elif behind_long or self.precautions.due(queued) or (queued.pod.extent is not SMALL and self._is_long(queued)):
             self._long.join(queued)
         else:
-            self._decider.schedule_one(queued)
+            self.decider.schedule_one(queued)
 
     def _is_long(self, queued: QueuedPod) -> bool:
-        evaluator = self._profiles(queued.pod.scheduler_name)
+        evaluator = self.profiles(queued.pod.scheduler_name)
         return evaluator is not None and evaluator.prepares(queued.pod)
 
     # --- pods in lines ---------------------------------------------------------------------------------------------------------
 
     async def _decide_group(self, queued: QueuedPod) -> None:
         await self._decide_in_line(queued)
-        self._queue.hand_out_groups(go=True)
+        self.queue.hand_out_groups(go=True)
 
     async def _decide_in_line(self, queued: QueuedPod) -> None:
         """Take precautions, prepare, and decide a pod while no other pod is being decided."""
-        problem = await self._precautions.take(queued) if self._precautions.due(queued) else ""
+        problem = await self.precautions.take(queued) if self.precautions.due(queued) else ""
         if not problem:
             await self._prepare(queued)
-        turns = Turns(self._clock, lambda: self._lead.active, self._lock)
+        turns = Turns(self.clock, lambda: self.lead.active, self._lock)
         await turns.take(self._decision(queued, problem, turns))
 
     async def _prepare(self, queued: QueuedPod) -> None:
@@ -246,10 +241,10 @@ class SchedulingLoop:
         Most results are kept and follow the cluster, as counts of selected pods and domains of a label do. So the decision finds
         them up to date. It repeats work whose result was not kept.
         """
-        evaluator = self._profiles(queued.pod.scheduler_name)
+        evaluator = self.profiles(queued.pod.scheduler_name)
         if evaluator is None:
             return
-        turns = Turns(self._clock, lambda: self._lead.active and self._queue.in_flight.has(queued.uid))
+        turns = Turns(self.clock, lambda: self.lead.active and self.queue.in_flight.has(queued.uid))
         try:
             with suppress(FitError):  # the lead is lost, or the pod gone
                 await turns.take(_steps(evaluator.preparation(queued.pod)))
@@ -261,16 +256,16 @@ class SchedulingLoop:
     def _decision(self, queued: QueuedPod, problem: str, turns: Turns) -> Steps[None]:
         if self._may_decide(queued):
             if problem:
-                self._decider.give_back(queued, problem)
+                self.decider.give_back(queued, problem)
             else:
-                yield from self._decider.schedule_in_steps(queued, turns)
+                yield from self.decider.schedule_in_steps(queued, turns)
 
     def _may_decide(self, queued: QueuedPod) -> bool:
         """Return whether a pod that waited may be decided; if not, its attempt has been ended."""
-        if not self._queue.in_flight.has(queued.uid):
-            self._queue.done(queued.uid)
-        elif not self._lead.active:
-            self._queue.return_unschedulable(queued)
+        if not self.queue.in_flight.has(queued.uid):
+            self.queue.done(queued.uid)
+        elif not self.lead.active:
+            self.queue.return_unschedulable(queued)
         else:
             return True
         return False

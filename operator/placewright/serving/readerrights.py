@@ -86,28 +86,24 @@ class _Answers:
         return {name: allowed for name, (allowed, until) in self.kept.items() if until > now}
 
 
+@dataclass(eq=False)
 class ConsoleRights:
-    """Finds out who a reader is and what they may see."""
+    """Finds out who a reader is and what they may see.
 
-    def __init__(
-        self,
-        judge: Judge,
-        namespaces: Callable[[], Collection[str]],
-        clock: Callable[[], float] = time.monotonic,
-        lanes: ReviewLanes | None = None,
-    ) -> None:
-        """Ask nothing yet.
+    Attributes:
+        judge: judge of users and rights.
+        namespaces: the names of the cluster's namespaces.
+        clock: seconds, monotonic.
+        lanes: the lanes, as for `Judgments`.
+    """
 
-        Args:
-            judge: judge of users and rights.
-            namespaces: the names of the cluster's namespaces.
-            clock: seconds, monotonic.
-            lanes: the lanes, as for `Judgments`.
-        """
-        self._judge = judge
-        self._judgments = Judgments(judge, lanes, clock, KEPT_SECONDS)
-        self._namespaces = namespaces
-        self._clock = clock
+    judge: Judge
+    namespaces: Callable[[], Collection[str]]
+    clock: Callable[[], float] = time.monotonic
+    lanes: ReviewLanes | None = None
+
+    def __post_init__(self) -> None:
+        self._judgments = Judgments(self.judge, self.lanes, self.clock, KEPT_SECONDS)
         self._answers: OrderedDict[Hashable, _Answers] = OrderedDict()
         self._said = -_SAID_EVERY
 
@@ -146,11 +142,11 @@ class ConsoleRights:
         answers = self._answers.setdefault(user.known_by, _Answers())
         self._answers.move_to_end(user.known_by)
         async with answers.turn:
-            there = self._namespaces()
+            there = self.namespaces()
             for gone in answers.kept.keys() - there:
                 del answers.kept[gone]
             wanted = list(islice(_likely_first(user, answers, there), MOST_NAMESPACES))
-            now = self._clock()
+            now = self.clock()
             known = answers.at(now)
             due = [each for each in wanted if each not in known]
             if anew and now - answers.anew_at >= ANEW_SECONDS:
@@ -158,7 +154,7 @@ class ConsoleRights:
                 due += [each for each in wanted if known.get(each) is False]
             if due:
                 await self._answered(self._ask(user, answers, iter(due), question))
-            seen = frozenset(name for name, allowed in answers.at(self._clock()).items() if allowed)
+            seen = frozenset(name for name, allowed in answers.at(self.clock()).items() if allowed)
         while len(self._answers) > 1 and sum(map(len, self._answers.values())) > _MOST_ANSWERS:
             self._answers.popitem(last=False)
         return seen
@@ -169,8 +165,8 @@ class ConsoleRights:
         async def ask_one_by_one() -> None:
             for name in due:  # shared: each takes the next
                 async with self._judgments.lanes.for_user(user, question):
-                    allowed = await self._judge.allows(user, AskedRight("list", resource="pods", namespace=name))
-                answers.kept[name] = allowed, self._clock() + (KEPT_SECONDS if allowed else REFUSED_SECONDS)
+                    allowed = await self.judge.allows(user, AskedRight("list", resource="pods", namespace=name))
+                answers.kept[name] = allowed, self.clock() + (KEPT_SECONDS if allowed else REFUSED_SECONDS)
 
         asking = [asyncio.create_task(ask_one_by_one()) for _ in range(_AT_ONCE)]
         try:
@@ -184,7 +180,7 @@ class ConsoleRights:
         try:
             return await asking
         except (RequestError, DecodeError) as problem:
-            now = self._clock()
+            now = self.clock()
             if now - self._said >= _SAID_EVERY:
                 self._said = now
                 _log.warning("the API server does not say what readers of the console may see, so no new reader is let in: %s", problem)

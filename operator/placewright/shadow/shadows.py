@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -27,37 +28,28 @@ TIMED: Final = 16
 LONGEST_NOTE: Final = 50e-6
 
 
+@dataclass(eq=False)
 class Shadows(ClusterEventObserver):
     """The shadows of one scheduler. They observe the live cluster, the event handlers, and the scheduler's decisions.
 
     Observing only notes events and decisions. `work`, which `run` calls, replays them.
 
     Attributes:
+        live: the live cluster.
+        build: makes the plugins of a profile around a cluster. Errors of their constructors are raised.
+        clock: seconds, finer than a microsecond.
+        now: time of day, for reports.
+        seed: seed of each shadow's choices among nodes of equal totals.
         by_name: shadows at work, by name of the profile.
     """
 
-    def __init__(
-        self,
-        live: Cluster,
-        build: Build,
-        clock: Clock,
-        now: Callable[[], datetime],
-        seed: int = 0,
-    ) -> None:
-        """Have no shadows yet.
+    live: Cluster
+    build: Build
+    clock: Clock
+    now: Callable[[], datetime]
+    seed: int = 0
 
-        Args:
-            live: the live cluster.
-            build: makes the plugins of a profile around a cluster. Errors of their constructors are raised.
-            clock: seconds, finer than a microsecond.
-            now: time of day, for reports.
-            seed: seed of each shadow's choices among nodes of equal totals.
-        """
-        self._live = live
-        self._build = build
-        self._clock = clock
-        self._now = now
-        self._seed = seed
+    def __post_init__(self) -> None:
         self.by_name: dict[str, Shadow] = {}
         self._beside: dict[str, list[Shadow]] = {}
         self._some = asyncio.Event()
@@ -78,10 +70,10 @@ class Shadows(ClusterEventObserver):
                 continue
             found = known.get(profile.name)
             if found is None or found.profile is not profile:
-                found = Shadow(profile, self._live, self._build, self._clock, self._now, self._seed)
+                found = Shadow(profile, self.live, self.build, self.clock, self.now, self.seed)
             self.by_name[profile.name] = found
             self._beside.setdefault(profile.shadows, []).append(found)
-        self._live.report_to(self if self.by_name else None)
+        self.live.report_to(self if self.by_name else None)
         if self.by_name:
             self._some.set()
         else:
@@ -102,7 +94,7 @@ class Shadows(ClusterEventObserver):
 
     def work(self) -> float:
         """Do a piece of work of each shadow that is due. Return the seconds until the next may be due."""
-        now, soonest = self._clock(), LOOK_SECONDS
+        now, soonest = self.clock(), LOOK_SECONDS
         for shadow in tuple(self.by_name.values()):
             if not shadow.idle:
                 if shadow.pace.due <= now:
@@ -117,7 +109,7 @@ class Shadows(ClusterEventObserver):
         beside = self._beside.get(attempt.profile.name)
         if beside is None or attempt.uid in self._tried or _broke(attempt):
             return
-        began = self._clock() if self._timed() else 0.0
+        began = self.clock() if self._timed() else 0.0
         decided: Decided | None = None
         takers = 0
         for shadow in beside:
@@ -144,7 +136,7 @@ class Shadows(ClusterEventObserver):
         """
         if not self._tried:
             return
-        began = self._clock()
+        began = self.clock()
         self._tried.difference_update(attempt.uid for attempt in attempts)
         decided = at_once and not any(map(_broke, attempts))
         beside = self._beside.get(attempts[0].profile.name, ()) if decided else ()
@@ -153,10 +145,10 @@ class Shadows(ClusterEventObserver):
             members = tuple(map(_decided, attempts))
             for tape in takers:
                 tape.note_group(members)
-        self._charge(self.by_name.values(), self._clock() - began)
+        self._charge(self.by_name.values(), self.clock() - began)
         if len(takers) < len(self.by_name):
             for attempt in attempts:
-                placement = self._live.placement(attempt.uid)
+                placement = self.live.placement(attempt.uid)
                 if placement is not None:
                     self._note(EntryKind.POD_STANDS, placement.pod, placement.node)
                 elif not at_once:  # the pod may have been deleted meanwhile
@@ -183,7 +175,7 @@ class Shadows(ClusterEventObserver):
 
     def pod_left(self, uid: str) -> None:
         """`ClusterListener` and `ClusterEventObserver`: note a pod that left the cluster, or the queue unless it is on a node."""
-        if self.by_name and uid not in self._tried and self._live.placement(uid) is None:
+        if self.by_name and uid not in self._tried and self.live.placement(uid) is None:
             self._note(EntryKind.POD_LEFT, uid)
 
     def object_put(self, item: ClusterObject) -> None:
@@ -197,7 +189,7 @@ class Shadows(ClusterEventObserver):
     def _note(self, kind: EntryKind, subject: object, where: object = None) -> None:
         if not self.by_name:
             return
-        began = self._clock() if self._timed() else 0.0
+        began = self.clock() if self._timed() else 0.0
         for shadow in self.by_name.values():
             shadow.tape.note(kind, subject, where)
         if began:
@@ -210,10 +202,10 @@ class Shadows(ClusterEventObserver):
 
     def _charge_sample(self, shadows: Collection[Shadow], began: float) -> None:
         """Charge the shadows for notes. One timed note stands for many; if it was interrupted, only part of it counts."""
-        self._charge(shadows, min(self._clock() - began, LONGEST_NOTE) * TIMED)
+        self._charge(shadows, min(self.clock() - began, LONGEST_NOTE) * TIMED)
 
     def _charge(self, shadows: Collection[Shadow], seconds: float) -> None:
-        now = self._clock()
+        now = self.clock()
         for shadow in shadows:
             shadow.pace.charge(seconds / len(shadows), now)
 

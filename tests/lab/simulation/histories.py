@@ -243,7 +243,7 @@ class Watched(Simulation):
         """`in_slices`: waiting pods are told of events as a mass of them would be (`queue.sweeps`)."""
         super().__init__(*arguments)
         if in_slices:
-            self._queue.sweeps._a_slice = 0
+            self._queue.sweeps.a_slice = 0
         self.found: list[tuple[float, Forgotten]] = []
         self.left: Counter[SkipReason] = Counter()
         self.looked: Counter[str] = Counter()

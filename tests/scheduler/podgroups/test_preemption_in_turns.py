@@ -133,7 +133,7 @@ async def test_who_loses_the_lead_meanwhile_makes_nobody_leave() -> None:
     hasty = Hasty(world)
     leading = [True]
     world.scheduler.attempts.failures = _without_lead(world, leading)
-    world.scheduler.loop._lead = world.scheduler.attempts.failures.lead
+    world.scheduler.loop.lead = world.scheduler.attempts.failures.lead
     hasty.meanwhile[20] = leading.clear
     await hasty.run()
     assert world.evictor.evicted == []

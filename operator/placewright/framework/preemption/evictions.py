@@ -63,10 +63,11 @@ class Eviction:
     versions: Mapping[str, str]
 
 
+@dataclass(eq=False)
 class Evictions:
     """The record of evictions of one scheduler.
 
-    Args:
+    Attributes:
         cluster: the cluster of the evicted pods.
         clock: seconds, monotonic; the queue's.
         since_1970: seconds since 1970; None if no time passes, and then every wait is over.
@@ -77,18 +78,13 @@ class Evictions:
         needed: whether any profile has rules; nothing is kept before.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Callable[[], Seconds] = lambda: 0.0,
-        since_1970: Callable[[], Seconds] | None = None,
-        first_tried: Callable[[str], Seconds | None] = lambda _uid: None,
-    ) -> None:
+    cluster: Cluster
+    clock: Callable[[], Seconds] = lambda: 0.0
+    since_1970: Callable[[], Seconds] | None = None
+    first_tried: Callable[[str], Seconds | None] = lambda _uid: None
+
+    def __post_init__(self) -> None:
         self.needed = False
-        self._since_1970 = since_1970
-        self.cluster = cluster
-        self._clock = clock
-        self._first_tried = first_tried
         #: Evictions within a minute, by profile: (time, number), oldest first.
         self._minutes: dict[str, deque[tuple[Seconds, int]]] = {}
         #: Evictions by namespace and uid, the oldest first. Only namespaces with budgets have any.
@@ -103,7 +99,7 @@ class Evictions:
         """Note that these pods are told to leave."""
         if not self.needed:
             return
-        now, victims = self._clock(), list(victims)
+        now, victims = self.clock(), list(victims)
         self._minutes = {name: minute for name, minute in self._minutes.items() if self.within_a_minute(name)}
         self._minutes.setdefault(scheduler_name, deque()).append((now, len(victims)))
         for namespace in {victim.namespace for victim in victims}:
@@ -134,7 +130,7 @@ class Evictions:
 
     def within_a_minute(self, scheduler_name: str) -> int:
         """Count the pods that a profile's pods displaced in the last minute."""
-        minute, now = self._minutes.get(scheduler_name, deque()), self._clock()
+        minute, now = self._minutes.get(scheduler_name, deque()), self.clock()
         while minute and minute[0][0] <= now - MINUTE:
             minute.popleft()
         return sum(number for _, number in minute)
@@ -142,7 +138,7 @@ class Evictions:
     def until_fewer(self, scheduler_name: str) -> Seconds:
         """Return the seconds until the last minute has fewer evictions than now; a minute if it has none."""
         minute = self._minutes.get(scheduler_name)
-        return max(minute[0][0] + MINUTE - self._clock(), 0.0) if minute else MINUTE
+        return max(minute[0][0] + MINUTE - self.clock(), 0.0) if minute else MINUTE
 
     # --- which budgets do not show it yet ----------------------------------------------------------------------------------------------
 
@@ -152,7 +148,7 @@ class Evictions:
         Yields:
             The evictions, whether or not the budget selects the victim.
         """
-        now, meta = self._clock(), budget.metadata
+        now, meta = self.clock(), budget.metadata
         for eviction in self._under_way.get(meta.namespace, {}).values():
             if self._counts(eviction, now, as_it_was=eviction.versions.get(meta.uid) == meta.resource_version):
                 yield eviction
@@ -170,17 +166,17 @@ class Evictions:
 
         The queue of this replica knows, and after a change of leader the pod's condition does. Where neither says it, it is the pod's age.
         """
-        if self._since_1970 is None:
+        if self.since_1970 is None:
             return math.inf
-        tried, told, now = self._first_tried(pod.uid), _told_at(pod), self._since_1970()
-        known = [] if tried is None else [self._clock() - tried]
+        tried, told, now = self.first_tried(pod.uid), _told_at(pod), self.since_1970()
+        known = [] if tried is None else [self.clock() - tried]
         known += [] if told is None else [now - told]
         return max(known, default=now - (seconds_of(pod.created) or now))
 
     @property
     def now(self) -> Seconds:
         """Seconds since 1970; infinite if no time passes."""
-        return math.inf if self._since_1970 is None else self._since_1970()
+        return math.inf if self.since_1970 is None else self.since_1970()
 
 
 def _told_at(pod: PodInfo) -> Seconds | None:

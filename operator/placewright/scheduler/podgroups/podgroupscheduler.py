@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.podgroups import GroupRef
@@ -45,48 +46,40 @@ _logger = logging.getLogger(__name__)
 TAKEN_BACK: Final = "its group is taken back"
 
 
+@dataclass(eq=False)
 class PodGroupScheduler:
     """Schedules all waiting members of a group together.
 
     Attributes:
+        members: the tools that place one member.
+        reserver: permits and settles members.
+        attempts: begins and ends the members' attempts.
+        binding: the binding cycle of each member.
+        status: writer of the groups' status.
+        start: runs a group's bindings beside other decisions. If extenders are asked, it runs the decision, too.
+        since_1970: clock in seconds since 1970, for messages; None uses the attempts' clock.
         forming: barriers of groups that were decided and whose first Binding has not been sent yet.
         reservations: nodes that are kept for groups that wait long.
         bindings: number of members that are being bound, less one for each group, which is a task of the scheduler.
     """
 
-    def __init__(
-        self,
-        members: MemberCycle,
-        reserver: Reserver,
-        attempts: Attempts,
-        binding: BindingCycle,
-        status: GroupStatusWriter,
-        start: Start,
-        since_1970: Clock | None = None,
-    ) -> None:
-        """Start without groups.
+    members: MemberCycle
+    reserver: Reserver
+    attempts: Attempts
+    binding: BindingCycle
+    status: GroupStatusWriter
+    start: Start
+    since_1970: Clock | None = None
 
-        Args:
-            members: the tools that place one member.
-            reserver: permits and settles members.
-            attempts: begins and ends the members' attempts.
-            binding: the binding cycle of each member.
-            status: writer of the groups' status.
-            start: runs a group's bindings beside other decisions. If extenders are asked, it runs the decision, too.
-            since_1970: clock in seconds since 1970, for messages; None uses the attempts' clock.
-        """
+    def __post_init__(self) -> None:
         self.forming: dict[GroupRef, Barrier] = {}
         self.bindings = 0
-        self._cluster, self._queue, self._reserver = members.cluster, members.queue, reserver
-        self._attempts = attempts
-        self._observers = attempts.observers
-        self._binding = binding
-        self._status = status
-        self._start = start
-        self._choosing = DomainChoice(members)
-        self._evicting = GroupPreemption(members, self._choosing)
+        self._cluster, self._queue, self._reserver = self.members.cluster, self.members.queue, self.reserver
+        self._observers = self.attempts.observers
+        self._choosing = DomainChoice(self.members)
+        self._evicting = GroupPreemption(self.members, self._choosing)
         planning = Planner(self._cluster, self._choosing)
-        self.reservations = Reservations(self._cluster, self._queue, attempts.clock, planning, since_1970 or attempts.clock)
+        self.reservations = Reservations(self._cluster, self._queue, self.attempts.clock, planning, self.since_1970 or self.attempts.clock)
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
         """Return whether a pod is decided with its group: it names a group, its profile decides groups, and no member has a node."""
@@ -109,9 +102,9 @@ class PodGroupScheduler:
             return
         placed = len(self._cluster.pod_groups.placed(pod_group.ref))
         if problem and not placed:
-            self._status.group_waits(pod_group, 0, 1, problem)
+            self.status.group_waits(pod_group, 0, 1, problem)
         elif not problem and placed == 1:
-            self._status.group_placed(pod_group, 1)
+            self.status.group_placed(pod_group, 1)
 
     def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
         """Decide the group of a pod, and start the bindings of its members.
@@ -136,7 +129,7 @@ class PodGroupScheduler:
         group = self._to_decide_here(queued, evaluator)
         trial = None if group is None else (yield from self.scheduling_cycle(group, turns))
         if trial is not None:
-            self._start(self.binding_cycle(trial))
+            self.start(self.binding_cycle(trial))
 
     def scheduling_cycle(self, group: Group, turns: Turns | None = None) -> Steps[GroupTrial | None]:
         """Place, assume, reserve and permit the members. Return the trial; None for a group that is back in the queue.
@@ -180,14 +173,14 @@ class PodGroupScheduler:
         if group is None or not _asks_extenders(group):
             return group
         self._queue.hold(group.scheduler_name)
-        self._start(self._schedule_with_extenders(group))
+        self.start(self._schedule_with_extenders(group))
         return None
 
     # --- who is decided --------------------------------------------------------------------------------------------------------
 
     def _gathered(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
         """Return the group with its waiting members; None when it cannot be decided, after failing the attempt with the reason."""
-        ref, attempts = popped.pod.pod_group, self._attempts
+        ref, attempts = popped.pod.pod_group, self.attempts
         plugin = evaluator.runtime.pod_groups
         assert ref is not None and plugin is not None  # `decides` has tested both
         pod_group = self._cluster.pod_groups.get(ref)
@@ -215,7 +208,7 @@ class PodGroupScheduler:
     def _settled(self, trial: GroupTrial) -> Steps[GroupTrial | None]:
         """Return the members that may be bound, with their placements settled; None when no member gets a node."""
         group = trial.group
-        group.decided = self._attempts.clock()
+        group.decided = self.attempts.clock()
         if not trial.fits():
             yield from self._refuse(trial)
             return None
@@ -258,7 +251,7 @@ class PodGroupScheduler:
         left_over = {member.attempt.uid: member.failure for member in trial.unplaced} | dict(objections)
         for attempt in group.attempts:
             if attempt.uid in left_over:
-                self._attempts.fail(attempt, left_over[attempt.uid])
+                self.attempts.fail(attempt, left_over[attempt.uid])
             elif attempt.uid not in waits:
                 self._queue.done(attempt.uid)  # deleted while other work had its turn
         self._queue.activate([member.attempt.pod for member in trial.unplaced if not member.failure.internal])
@@ -278,7 +271,7 @@ class PodGroupScheduler:
         return self._bind(trial.group, trial.placed, barrier)
 
     def _barrier(self, trial: GroupTrial) -> Barrier:
-        ref, queue, binding = trial.group.pod_group.ref, self._queue, self._binding
+        ref, queue, binding = trial.group.pod_group.ref, self._queue, self.binding
         pods = {result.pod.uid: result.pod for _, result in trial.placed}
 
         def decided(opened: bool) -> None:
@@ -301,17 +294,17 @@ class PodGroupScheduler:
             self._queue.retry_group(group.pod_group.ref)
         standing_now = len(self._cluster.pod_groups.placed(group.pod_group.ref))
         if any(bound) and standing_now >= group.needed:
-            self._status.group_placed(group.pod_group, standing_now)
+            self.status.group_placed(group.pod_group, standing_now)
         return all(bound)
 
     async def _bind_all(self, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> list[bool]:
         """Begin the members' bindings. Many begin in turns, and a member that has not begun can be called off, too."""
         for _, result in placed:
-            self._binding.expect(result, barrier)
+            self.binding.expect(result, barrier)
         begun: list[asyncio.Task[bool]] = []
         try:
             for attempt, result in placed:
-                begun.append(asyncio.create_task(self._binding.run(attempt, result, barrier)))
+                begun.append(asyncio.create_task(self.binding.run(attempt, result, barrier)))
                 if len(begun) % MEMBERS_A_TURN == 0:
                     await asyncio.sleep(0)
             return await asyncio.gather(*begun)
@@ -375,9 +368,9 @@ class PodGroupScheduler:
         filtered = any(failure.diagnosis is not None for failure in failures.values())
         self._queue.pod_group_failed(pod_group.ref, why, filtered=filtered, tried=domains_tried)
         for attempt in group.attempts:
-            self._attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room, elsewhere))
+            self.attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room, elsewhere))
         standing_now = len(self._cluster.pod_groups.placed(pod_group.ref))
-        self._status.group_waits(pod_group, standing_now, max(group.needed - standing_now, 0), why)
+        self.status.group_waits(pod_group, standing_now, max(group.needed - standing_now, 0), why)
         self._ended(group, GroupResult.WAITING_ON_PREEMPTION if room.nodes else GroupResult.UNSCHEDULABLE)
 
     def _broke(self, group: Group, problem: Exception) -> None:
@@ -389,14 +382,14 @@ class PodGroupScheduler:
             problem = broken(what)
         self._queue.pod_group_failed(pod_group.ref, problem.message)
         for attempt in group.attempts:
-            self._attempts.fail(attempt, problem)
-        self._status.group_waits(pod_group, 0, group.needed, problem.message, error=True)
+            self.attempts.fail(attempt, problem)
+        self.status.group_waits(pod_group, 0, group.needed, problem.message, error=True)
         self._ended(group, GroupResult.ERROR)
 
     def _ended(self, group: Group, result: GroupResult) -> None:
         if group.attempts:
             started, profile = group.attempts[0].started, group.evaluator.runtime.profile
-            self._observers.group_ended(GroupAttempt(profile, result, started, group.decided, self._attempts.clock()))
+            self._observers.group_ended(GroupAttempt(profile, result, started, group.decided, self.attempts.clock()))
 
 
 def _waits_for_its_group(complaint: str, plugin: PodGroupPlugin) -> FitError:

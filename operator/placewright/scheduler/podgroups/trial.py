@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final, Self
 
 from placewright.framework.errors import CycleError
@@ -26,10 +26,17 @@ from placewright.scheduler.turns import Steps
 MOST_UNPLACED: Final = 32
 
 
+@dataclass(eq=False)
 class GroupTrial:
     """One way to place a group. Implements `turns.Suspendable`.
 
     Attributes:
+        members: the tools that place one member.
+        group: the group.
+        domain: domain of all members; None for any nodes.
+        room: makes room for members that fit nowhere; None if no pod leaves.
+        budget: number of tries that the trial may cost; None for a trial that is never stopped.
+        compared: whether every member is scored, because the caller compares trials.
         seating: seats of the members that fit.
         unplaced: members that no node could hold.
         group: the group.
@@ -40,42 +47,26 @@ class GroupTrial:
         domains_left: number of domains that are left.
     """
 
+    members: MemberCycle
+    group: Group
+    domain: Domain | None = None
+    room: RoomMaker | None = None
+    _: KW_ONLY
+    budget: TrialBudget | None = None
+    compared: bool = False
+
     #: Watches may see members on trial, as they see assumed pods.
     hidden: Final = False
 
-    def __init__(
-        self,
-        members: MemberCycle,
-        group: Group,
-        domain: Domain | None = None,
-        room: RoomMaker | None = None,
-        *,
-        budget: TrialBudget | None = None,
-        compared: bool = False,
-    ) -> None:
-        """Start without members placed.
-
-        Args:
-            members: the tools that place one member.
-            group: the group.
-            domain: domain of all members; None for any nodes.
-            room: makes room for members that fit nowhere; None if no pod leaves.
-            budget: number of tries that the trial may cost; None for a trial that is never stopped.
-            compared: whether every member is scored, because the caller compares trials.
-        """
-        self.seating = MemberSeats(members, group, domain, room, compared=compared)
+    def __post_init__(self) -> None:
+        self.seating = MemberSeats(self.members, self.group, self.domain, self.room, compared=self.compared)
         self.unplaced: list[UnplacedMember] = []
-        self.group = group
-        self.domain = domain
         self.elsewhere: frozenset[str] = frozenset()
         self.looked = False
         self.domains_tried: frozenset[str] = frozenset()
         self.domains_left = 0
-        self._budget = budget
-        self._members = members
-        self._room = room
         #: Members that are still to be tried.
-        self._waiting = deque(group.attempts)
+        self._waiting = deque(self.group.attempts)
         #: Seats that were suspended and are still to be taken again, in the order in which they were taken.
         self._suspended: deque[Seat] = deque()
 
@@ -109,7 +100,7 @@ class GroupTrial:
         Returns:
             This trial. It is `hopeless` if the group fits nowhere.
         """
-        cycle, evaluator, nominator = self._members.cycle, self.group.evaluator, self._members.queue.nominator
+        cycle, evaluator, nominator = self.members.cycle, self.group.evaluator, self.members.queue.nominator
         self.looked = True
         answers: dict[Hashable, FitError | None] = {}
         for attempt in self.group.attempts:
@@ -164,7 +155,7 @@ class GroupTrial:
                     yield from self._prepared(self._waiting[0])
                     if self._suspended:
                         continue
-                    if self._budget is not None and not self._budget.spend():
+                    if self.budget is not None and not self.budget.spend():
                         break
                     attempt = self._waiting.popleft()
                     if not self.seating.is_gone(attempt):
@@ -210,9 +201,9 @@ class GroupTrial:
         """Put a member back on its node. If the node cannot hold it any more, let it be tried anew."""
         if self.seating.is_gone(seat.attempt):
             return
-        row = self._members.cluster.row(seat.node)
+        row = self.members.cluster.row(seat.node)
         try:
-            with self._members.queue.nominator.trying(self.group.pod_group.ref):
+            with self.members.queue.nominator.trying(self.group.pod_group.ref):
                 holds = row is not None and self.group.evaluator.checker.check_row(seat.result.pod, row).ok
             if row is not None and holds:
                 self.seating.sit(replace(seat, row=row))
@@ -232,9 +223,9 @@ class GroupTrial:
         A member whose node was deleted becomes unplaced with an error.
         """
         for attempt, result in self.placed:
-            if self._members.queue.get(attempt.uid) is None:
+            if self.members.queue.get(attempt.uid) is None:
                 self.drop(attempt)
-            elif self._members.cluster.row(result.node) is None:
+            elif self.members.cluster.row(result.node) is None:
                 self.drop(attempt)
                 self.unplaced.append(UnplacedMember(attempt, broken(f"node {result.node} was deleted while the pod's group was decided")))
 
@@ -244,15 +235,15 @@ class GroupTrial:
 
     def _prepared(self, attempt: Attempt) -> Steps[None]:
         """Prepare a member as single pods are prepared, so that no step of a group takes longer."""
-        if self._room is None:  # a search for room follows a trial, which has prepared the members
+        if self.room is None:  # a search for room follows a trial, which has prepared the members
             for _ in self.group.evaluator.preparation(attempt.pod):
                 yield self
 
     def _step(self) -> Steps[None]:
-        if self._room is None:
+        if self.room is None:
             yield self
         else:
-            yield from self._room.step()
+            yield from self.room.step()
 
     def _try(self, attempt: Attempt) -> None:
         try:
