@@ -254,7 +254,7 @@ class Running:
         """As many requests a second as it likes from now on, so that its end is none of waiting."""
         limit = self.engine.writing.client.pacing.limit
         if limit is not None:
-            limit._qps = 1e6  # those who wait in it now are let out by this, too
+            limit.qps = 1e6  # those who wait in it now are let out by this, too
 
     async def end(self) -> None:
         """Ask it to end, and wait for that."""
