@@ -48,7 +48,7 @@ def profile_lines(standings: Iterable[ProfileStanding]) -> Iterator[str]:
     for one in standings:
         active = "none" if one.active_generation is None else str(one.active_generation)
         decides = f"generation {active} decides, {one.observed_generation} is {one.reason}"
-        yield f"debug: profile {one.name} of {one.scheduler_name}: {decides}"
+        yield f"debug: profile {one.name} of {one.scheduler_name or 'a shadow'}: {decides}"
 
 
 def cache_lines(cluster: Cluster, nominator: Nominator, most: int = MOST) -> Iterator[str]:

@@ -55,7 +55,7 @@ async def clock(patient: Patient) -> list[CheckResult]:
         return [ok("clock", "this machine's clock is that of the API server, to 2 seconds")]
     seconds = patient.ahead.total_seconds()
     said = f"this machine's clock is {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} the API server's"
-    why = "synchronise clocks (NTP): replicas judge each other's records in the peering by their own"
+    why = "synchronise clocks (NTP): kopf freeze and replicas of older builds compare them"
     return [(fail if abs(patient.ahead) >= _LIFETIME else warn)("clock", said, why)]
 
 
