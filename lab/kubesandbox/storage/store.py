@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal
 
 import msgspec
@@ -232,29 +233,24 @@ class View:
         self.key = key
 
 
+@dataclass(eq=False)
 class Watch:
     """One stream, from the store's changes to lines of JSON.
 
     The connection is to be broken after `cut_after` lines (0 for never). Then `cut` is set.
     """
 
-    def __init__(
-        self,
-        view: View,
-        matches: Predicate | None,
-        namespace: str | None,
-        *,
-        bookmarks: bool = False,
-        cut_after: int = 0,
-    ) -> None:
-        self.view = view
-        self.bookmarks = bookmarks
+    view: View
+    matches: Predicate | None
+    namespace: str | None
+    _: KW_ONLY
+    bookmarks: bool = False
+    cut_after: int = 0
+
+    def __post_init__(self) -> None:
         self.closed = False
         self.broken = False
         self.cut = False
-        self._left = cut_after
-        self._matches = matches
-        self._namespace = namespace
         self._pending: list[bytes] = []
         self._wake = asyncio.Event()
 
@@ -262,7 +258,7 @@ class Watch:
         """Queue the lines about a change, if this watcher has to hear of it."""
         subject = change.current or change.previous
         assert subject is not None
-        if self._namespace is not None and subject.namespace != self._namespace:
+        if self.namespace is not None and subject.namespace != self.namespace:
             return
         was, becomes = self._sees(change.previous), self._sees(change.current)
         if becomes:
@@ -313,7 +309,7 @@ class Watch:
         return b"".join(lines)
 
     def _sees(self, stored: Stored | None) -> bool:
-        return stored is not None and (self._matches is None or self._matches(stored.object))
+        return stored is not None and (self.matches is None or self.matches(stored.object))
 
     def _line(self, change: Change, word: ChangeType, stored: Stored) -> bytes:
         if not self.view.key:
@@ -328,8 +324,8 @@ class Watch:
         if self.closed:
             return
         self._pending.append(line)
-        self._left -= 1
-        if self._left == 0:
+        self.cut_after -= 1
+        if self.cut_after == 0:
             self.cut = True
             self.close()
         self._wake.set()

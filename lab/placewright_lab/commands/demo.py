@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -101,6 +102,7 @@ def shown_pods(seed: int) -> list[Manifest]:
     return pods
 
 
+@dataclass(eq=False)
 class Demo:
     """The parts that one demo needs to start, run and end. `command` starts an operator with a kubeconfig.
 
@@ -110,64 +112,56 @@ class Demo:
         code: exit code for an end at this moment, that of an interrupted run until the run is over.
     """
 
-    def __init__(
-        self,
-        scenario: DemoScenario,
-        console: Console,
-        limits: Limits,
-        *,
-        keep: bool = False,
-        with_jobs: bool = False,
-        command: Callable[[Path], list[str]] = operator_command,
-        shown: ShownDemo | None = None,
-    ) -> None:
-        self._scenario = scenario
-        self._console = console
-        self._limits = limits
-        self._keep = keep
-        self._with_jobs = with_jobs
+    scenario: DemoScenario
+    console: Console
+    limits: Limits
+    _: KW_ONLY
+    keep: bool = False
+    with_jobs: bool = False
+    command: Callable[[Path], list[str]] = operator_command
+    shown: ShownDemo | None = None
+
+    def __post_init__(self) -> None:
         self.code = _INTERRUPTED
-        self._command = command
-        self._shown = shown
 
     async def run(self) -> int:
         """Start, run, sum up and end. Return the exit code."""
-        rate = f", {self._limits.rate:.0f} a second," if self._limits.rate else ""
-        size = f"{len(self._scenario.pods)} pods{rate} for {len(self._scenario.nodes)} nodes"
+        rate = f", {self.limits.rate:.0f} a second," if self.limits.rate else ""
+        size = f"{len(self.scenario.pods)} pods{rate} for {len(self.scenario.nodes)} nodes"
         self._say(f"{size}; starting an embedded cluster and the operator")
-        show_notes(self._say, self._scenario.problems, "left out")
-        show_notes(self._say, self._scenario.notes, "note")
+        show_notes(self._say, self.scenario.problems, "left out")
+        show_notes(self._say, self.scenario.notes, "note")
         with tempfile.TemporaryDirectory(prefix="placewright-demo-") as folder:
-            options = [*cluster_options(self._scenario), *(_DEVICE_OPTIONS if self._with_jobs else ())]
+            options = [*cluster_options(self.scenario), *(_DEVICE_OPTIONS if self.with_jobs else ())]
             async with SandboxProcess(crds=crd_folders(), arguments=options) as sandbox, AsyncExitStack() as stack:
-                command = self._command(sandbox.kubeconfig)
-                if self._shown is not None:
-                    command = self._shown.command(sandbox.kubeconfig)
-                    await stack.enter_async_context(self._shown.console(sandbox.kubeconfig, self._say))
+                command = self.command(sandbox.kubeconfig)
+                if self.shown is not None:
+                    command = self.shown.command(sandbox.kubeconfig)
+                    await stack.enter_async_context(self.shown.console(sandbox.kubeconfig, self._say))
                 operator = await stack.enter_async_context(OperatorProcess(command, Path(folder, "operator.log")))
                 return await self._against(sandbox.kubeconfig, operator)
 
     async def _against(self, kubeconfig: Path, operator: OperatorProcess) -> int:
         async with ApiClient(load_config(str(kubeconfig))) as client:
-            with make_progress(self._console) as progress:
-                run = DemoRun(self._scenario, client, operator, progress, self._limits)
+            with make_progress(self.console) as progress:
+                run = DemoRun(self.scenario, client, operator, progress, self.limits)
                 summary = await run.run()
-            show_summary(self._console, summary, run.change_note)
-            pause = LOOKING_SECONDS if self._shown is not None else 0.0
-            jobs = Jobs(client, operator, self._say, self._scenario.scheduler, self._limits.job_seconds, pause=pause)
-            worked = not self._with_jobs or await jobs.run()
+            show_summary(self.console, summary, run.change_note)
+            pause = LOOKING_SECONDS if self.shown is not None else 0.0
+            jobs = Jobs(client, operator, self._say, self.scenario.scheduler, self.limits.job_seconds, pause=pause)
+            worked = not self.with_jobs or await jobs.run()
             self.code = 0 if summary.honest and worked else 1
-            if self._shown is not None and self._console.is_terminal:
+            if self.shown is not None and self.console.is_terminal:
                 await self._go_on(client, operator)
-        if self._shown is None and not self._keep:
+        if self.shown is None and not self.keep:
             self._say(_NEXT)
-        if self._keep:
+        if self.keep:
             await self._stay(kubeconfig, operator)
         return self.code
 
     async def _go_on(self, client: ApiClient, operator: OperatorProcess) -> None:
         self._say("\npods come and go, and the profile changes, until Ctrl-C")
-        scenario = self._scenario
+        scenario = self.scenario
         life = EverydayLife(client, scenario.pods, scenario.profile, ({"spec": FIRST_SPEC}, scenario.change), self._say)
         async with background(life.go_on(), "everyday life") as going_on:
             ended = asyncio.ensure_future(operator.wait())
@@ -181,14 +175,14 @@ class Demo:
 
     async def _stay(self, kubeconfig: Path, operator: OperatorProcess) -> None:
         self._say("\neverything stays up until Ctrl-C; in another shell:")
-        for line in _things_to_try(self._scenario, kubeconfig, operator.log):
+        for line in _things_to_try(self.scenario, kubeconfig, operator.log):
             self._say(line)
         await operator.wait()
         raise DemoFailed(f"the operator ended with code {operator.exit_code}: {operator.last_words()}")
 
     def _say(self, text: str) -> None:
         for line in text.split("\n"):
-            self._console.print(Text(printable(line)), soft_wrap=True)
+            self.console.print(Text(printable(line)), soft_wrap=True)
 
 
 async def interruptible(demo: Demo) -> int:

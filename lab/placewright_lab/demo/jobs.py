@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -31,39 +32,33 @@ class _Pods(msgspec.Struct):
     items: list[Pod]
 
 
+@dataclass(eq=False)
 class Jobs:
-    """Two jobs, on nodes with devices for one of them at a time."""
+    """Two jobs, on nodes with devices for one of them at a time.
 
-    def __init__(
-        self,
-        client: ApiClient,
-        operator: OperatorProcess,
-        say: Callable[[str], None],
-        scheduler: str,
-        seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-        pause: float = 0.0,
-    ) -> None:
-        """Take the name of the `scheduler` and the `seconds` of a job's time limit. `say` takes a line for each step.
+    Attributes:
+        say: takes a line for each step.
+        scheduler: schedulerName of the pods.
+        seconds: time limit of a job.
+        pause: seconds to wait after each step, so that a person can look at it.
+    """
 
-        After each step, wait for `pause` seconds, so that a person can look at it.
-        """
-        self._client = client
-        self._operator = operator
-        self._say = say
-        self._scheduler = scheduler
-        self._seconds = seconds
-        self._clock = clock
-        self._pause = pause
+    client: ApiClient
+    operator: OperatorProcess
+    say: Callable[[str], None]
+    scheduler: str
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+    pause: float = 0.0
 
     async def run(self) -> bool:
         """Run both jobs. Return False if one was not placed, or only in part."""
-        self._say(f"\n{NODES} nodes more, with {DEVICES} devices each, and jobs whose pods are placed all or none, with a device each:")
+        self.say(f"\n{NODES} nodes more, with {DEVICES} devices each, and jobs whose pods are placed all or none, with a device each:")
         try:
             await self._prepare()
             return await self._first() and await self._second()
         except RequestError as error:
-            self._say(f"the jobs could not be run: {error}")
+            self.say(f"the jobs could not be run: {error}")
             return False
 
     async def _prepare(self) -> None:
@@ -77,8 +72,8 @@ class Jobs:
         if placed is None:
             return self._stuck("train")
         nodes = len(set(_nodes(placed)))
-        self._say(f"train, {FIRST} pods: all placed {self._since(start)} after the last was created, on {nodes} nodes")
-        await asyncio.sleep(self._pause)
+        self.say(f"train, {FIRST} pods: all placed {self._since(start)} after the last was created, on {nodes} nodes")
+        await asyncio.sleep(self.pause)
         return True
 
     async def _second(self) -> bool:
@@ -87,32 +82,32 @@ class Jobs:
         if pods is None or _nodes(pods):
             return self._stuck("evaluate")
         left, why = NODES * DEVICES - FIRST, _message(pods[0]).partition(", preemption:")[0]
-        self._say(f"evaluate, {SECOND} pods for the {left} devices that are left: none placed. {why}")
-        await asyncio.sleep(self._pause)
-        start = self._clock()
-        await self._client.delete(f"{_PODS}?labelSelector={_JOB}%3Dtrain", {"gracePeriodSeconds": 0})
+        self.say(f"evaluate, {SECOND} pods for the {left} devices that are left: none placed. {why}")
+        await asyncio.sleep(self.pause)
+        start = self.clock()
+        await self.client.delete(f"{_PODS}?labelSelector={_JOB}%3Dtrain", {"gracePeriodSeconds": 0})
         if await self._until("evaluate", lambda pods: len(_nodes(pods)) == SECOND) is None:
             return self._stuck("evaluate")
-        self._say(f"train is deleted: all {SECOND} pods of evaluate placed {self._since(start)} later")
-        await asyncio.sleep(self._pause)
+        self.say(f"train is deleted: all {SECOND} pods of evaluate placed {self._since(start)} later")
+        await asyncio.sleep(self.pause)
         return True
 
     async def _submit(self, name: str, count: int) -> float:
         """Create a job. Return the time."""
         await self._create(group(name, count))
         for number in range(count):
-            await self._create(member(name, number, self._scheduler))
-        return self._clock()
+            await self._create(member(name, number, self.scheduler))
+        return self.clock()
 
     async def _create(self, manifest: Manifest) -> None:
         path = kind_of(manifest).path(manifest["metadata"].get("namespace", ""))
-        await self._client.post(path, msgspec.json.encode(manifest))
+        await self.client.post(path, msgspec.json.encode(manifest))
 
     async def _until(self, job: str, seen: Callable[[list[Pod]], bool]) -> list[Pod] | None:
         """Return the job's pods when they are as wanted, or None after the time limit."""
-        deadline = self._clock() + self._seconds
-        while self._clock() < deadline and self._operator.exit_code is None:
-            answer = await self._client.get(f"{_PODS}?labelSelector={_JOB}%3D{job}")
+        deadline = self.clock() + self.seconds
+        while self.clock() < deadline and self.operator.exit_code is None:
+            answer = await self.client.get(f"{_PODS}?labelSelector={_JOB}%3D{job}")
             pods = msgspec.json.decode(answer, type=_Pods).items
             if pods and seen(pods):
                 return pods
@@ -120,10 +115,10 @@ class Jobs:
         return None
 
     def _since(self, start: float) -> str:
-        return f"{1000 * (self._clock() - start):.0f} ms"
+        return f"{1000 * (self.clock() - start):.0f} ms"
 
     def _stuck(self, job: str) -> bool:
-        self._say(f"{job} was not placed as it should be within {self._seconds:.0f} s")
+        self.say(f"{job} was not placed as it should be within {self.seconds:.0f} s")
         return False
 
 

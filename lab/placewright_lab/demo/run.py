@@ -55,6 +55,7 @@ class Limits:
     quiet_seconds: float = QUIET_SECONDS
 
 
+@dataclass(eq=False)
 class DemoRun:
     """The run of one scenario against one API server with one operator.
 
@@ -62,24 +63,17 @@ class DemoRun:
         change_note: sentence about the change half-way and the time of its effect; empty before.
     """
 
-    def __init__(
-        self,
-        scenario: DemoScenario,
-        client: ApiClient,
-        operator: OperatorProcess,
-        progress: PlainProgress,
-        limits: Limits,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._scenario = scenario
-        self._client = client
-        self._operator = operator
-        self._progress = progress
-        self._limits = limits
-        self._clock = clock
-        self._feed = Feed(client)
-        self._pods = {pod_key(pod): pod for pod in scenario.pods}
-        self._tracker = Tracker(self._pods, limits.quiet_seconds)
+    scenario: DemoScenario
+    client: ApiClient
+    operator: OperatorProcess
+    progress: PlainProgress
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._feed = Feed(self.client)
+        self._pods = {pod_key(pod): pod for pod in self.scenario.pods}
+        self._tracker = Tracker(self._pods, self.limits.quiet_seconds)
         self._profiles = Profiles()
         self._half = (len(self._pods) + 1) // 2
         self._half_settled = asyncio.Event()
@@ -87,9 +81,9 @@ class DemoRun:
 
     async def run(self) -> Summary:
         """Run to the end. Raises `DemoFailed` if the operator fails."""
-        refused = await self._feed.create_objects(self._scenario.objects)
-        show_notes(self._progress.say, refused, "refused by the API server")
-        watching = watch_run(self._client, self._tracker, self._profiles, self._clock)
+        refused = await self._feed.create_objects(self.scenario.objects)
+        show_notes(self.progress.say, refused, "refused by the API server")
+        watching = watch_run(self.client, self._tracker, self._profiles, self.clock)
         watching.start()
         try:
             await self._operator_ready()
@@ -97,19 +91,19 @@ class DemoRun:
                 await self._until_settled(creating)
         finally:
             await watching.stop()
-        nodes = [convert(node, Node) for node in self._scenario.nodes]
+        nodes = [convert(node, Node) for node in self.scenario.nodes]
         return summarise(self._tracker, nodes, {key: convert(pod, Pod) for key, pod in self._pods.items()})
 
     async def _operator_ready(self) -> None:
-        deadline = self._clock() + self._limits.ready_seconds
-        waiting = asyncio.ensure_future(self._profiles.wait_active(self._scenario.profile, 1))
+        deadline = self.clock() + self.limits.ready_seconds
+        waiting = asyncio.ensure_future(self._profiles.wait_active(self.scenario.profile, 1))
         try:
             while not waiting.done():
                 self._check_operator()
-                if self._clock() > deadline:
+                if self.clock() > deadline:
                     raise DemoFailed(
-                        f"the operator did not take up the profile {self._scenario.profile!r} within "
-                        f"{self._limits.ready_seconds:.0f} s: {self._operator.last_words()}"
+                        f"the operator did not take up the profile {self.scenario.profile!r} within "
+                        f"{self.limits.ready_seconds:.0f} s: {self.operator.last_words()}"
                     )
                 await asyncio.wait([waiting], timeout=_LOOK_SECONDS)
         finally:
@@ -117,55 +111,55 @@ class DemoRun:
 
     async def _create_pods(self) -> None:
         """Create half of the pods, change the profile after they are settled, and create the rest. Each half has its generation."""
-        first, second = self._scenario.pods[: self._half], self._scenario.pods[self._half :]
-        await self._feed.create_pods(first, self._created, self._refused, self._limits.rate)
+        first, second = self.scenario.pods[: self._half], self.scenario.pods[self._half :]
+        await self._feed.create_pods(first, self._created, self._refused, self.limits.rate)
         if second:
             await self._half_settled.wait()
             done = await self._change(second)
-            await self._feed.create_pods(second[done:], self._created, self._refused, self._limits.rate)
+            await self._feed.create_pods(second[done:], self._created, self._refused, self.limits.rate)
 
     def _created(self, key: PodKey) -> None:
-        self._tracker.created(key, self._clock())
+        self._tracker.created(key, self.clock())
 
     def _refused(self, key: PodKey, message: str) -> None:
-        self._tracker.refused(key, message, self._clock())
+        self._tracker.refused(key, message, self.clock())
 
     async def _until_settled(self, creating: asyncio.Task[None]) -> None:
-        start = self._clock()
-        shown = -self._progress.interval
-        while not self._tracker.finished(now := self._clock()):
+        start = self.clock()
+        shown = -self.progress.interval
+        while not self._tracker.finished(now := self.clock()):
             snapshot = self._tracker.snapshot(now)
             if snapshot.settled >= self._half:
                 self._half_settled.set()
-            if now - shown >= self._progress.interval:
+            if now - shown >= self.progress.interval:
                 shown = now
-                self._progress.update(snapshot)
-            if now - start > self._limits.run_seconds:
-                self._progress.say(f"giving up after {self._limits.run_seconds:.0f} s")
+                self.progress.update(snapshot)
+            if now - start > self.limits.run_seconds:
+                self.progress.say(f"giving up after {self.limits.run_seconds:.0f} s")
                 break
             self._check_operator()
             if creating.done():
                 creating.result()
             await asyncio.sleep(_LOOK_SECONDS)
-        self._progress.update(self._tracker.snapshot(self._clock()))
+        self.progress.update(self._tracker.snapshot(self.clock()))
 
     async def _change(self, pods: Sequence[Manifest]) -> int:
         """Patch the profile like kubectl, and wait until the operator decides with it. Return the number of pods created for that."""
-        sent, sent_at, placed = self._clock(), time.time(), self._tracker.snapshot(self._clock()).placed
-        profile = self._scenario.profile
+        sent, sent_at, placed = self.clock(), time.time(), self._tracker.snapshot(self.clock()).placed
+        profile = self.scenario.profile
         try:
-            answer = await self._client.patch(f"{PROFILES_PATH}/{profile}", self._scenario.change)
+            answer = await self.client.patch(f"{PROFILES_PATH}/{profile}", self.scenario.change)
         except RequestError as error:
             self._note_change(f"the profile could not be changed: {error}")
             return 0
-        stored = self._clock()
+        stored = self.clock()
         generation = msgspec.json.decode(answer, type=SchedulingProfile).metadata.generation
-        self._note_change(f"after {placed} placements: {self._scenario.change_command}")
+        self._note_change(f"after {placed} placements: {self.scenario.change_command}")
         tried = 0
         try:
-            async with asyncio.timeout(self._limits.change_seconds):
+            async with asyncio.timeout(self.limits.change_seconds):
                 await self._profiles.wait_shown(profile, generation)
-                times = ChangeTimes(stored - sent, self._clock() - sent)
+                times = ChangeTimes(stored - sent, self.clock() - sent)
                 for pod in pods[:_PROBES]:
                     tried += 1
                     fate = await self._try_one(pod)
@@ -175,19 +169,19 @@ class DemoRun:
                 else:
                     await self._profiles.wait_active(profile, generation)
         except TimeoutError:
-            self._note_change(f"the operator did not take up generation {generation} within {self._limits.change_seconds:.0f} s")
+            self._note_change(f"the operator did not take up generation {generation} within {self.limits.change_seconds:.0f} s")
             return tried
         in_effect = await self._took_effect(profile, generation)
         times = replace(times, in_effect=None if in_effect is None else max(in_effect - sent_at, 0.0))
         self._note_change(f"generation {generation} decides; after the change was sent: {times}")
-        if words := busy(self._clock() - sent):
+        if words := busy(self.clock() - sent):
             self._note_change(words)
         return tried
 
     async def _took_effect(self, profile: str, generation: int) -> float | None:
         """Return when the generation took effect, from the operator's log. Wait for late lines, and return None without such a line."""
-        until = self._clock() + _LOG_SECONDS
-        while (found := took_effect(self._operator.log, profile, generation)) is None and self._clock() < until:  # noqa: ASYNC110 - a file
+        until = self.clock() + _LOG_SECONDS
+        while (found := took_effect(self.operator.log, profile, generation)) is None and self.clock() < until:  # noqa: ASYNC110 - a file
             await asyncio.sleep(_PROBE_SECONDS)
         return found
 
@@ -201,9 +195,9 @@ class DemoRun:
 
     def _note_change(self, text: str) -> None:
         self.change_note = f"{self.change_note}\n{text}".strip()
-        self._progress.say(text)
+        self.progress.say(text)
 
     def _check_operator(self) -> None:
-        code = self._operator.exit_code
+        code = self.operator.exit_code
         if code is not None:
-            raise DemoFailed(f"the operator ended with code {code}: {self._operator.last_words()}")
+            raise DemoFailed(f"the operator ended with code {code}: {self.operator.last_words()}")

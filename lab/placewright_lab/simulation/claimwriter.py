@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -40,30 +41,25 @@ TEMPLATE: Final = "ResourceClaimTemplate"
 _FIRST_VERSION: Final = 10**15
 
 
+@dataclass(eq=False)
 class InstantClaimWriter:
     """Implements the framework's `ClaimWriter`.
 
-    Args:
+    Attributes:
         show: function that shows the scheduler an object's new state.
         hide: function that tells the scheduler that an object is gone.
         tell: function that notes the claim of the extended resources of the pod with a uid.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        begin: float,
-        show: Callable[[ClusterObject], None],
-        hide: Callable[[ClusterObject], None],
-        tell: Callable[[str, PodExtendedResourceClaimStatus], None],
-    ) -> None:
-        self._table = cluster.objects.devices.claims
-        self._clock = clock
-        self._begin = begin
-        self._show = show
-        self._hide = hide
-        self._tell = tell
+    cluster: Cluster
+    clock: Clock
+    begin: float
+    show: Callable[[ClusterObject], None]
+    hide: Callable[[ClusterObject], None]
+    tell: Callable[[str, PodExtendedResourceClaimStatus], None]
+
+    def __post_init__(self) -> None:
+        self._table = self.cluster.objects.devices.claims
         self._templates: dict[str, tuple[dict[str, Any], ResourceClaim]] = {}
         self._writes = 0
         self._beside: set[asyncio.Task[None]] = set()
@@ -94,9 +90,9 @@ class InstantClaimWriter:
         for claim in [claim for claim in self._table.values() if _made_for(claim, uid) or _named(claim, uid)]:
             shown = self._table.shown(claim.metadata.name, claim.metadata.namespace) or claim
             if _made_for(shown, uid):
-                self._hide(shown)
+                self.hide(shown)
             else:
-                self._show(self._next(without(shown, {uid})))
+                self.show(self._next(without(shown, {uid})))
 
     def _make(self, pod: PodInfo, entry: PodResourceClaim) -> PodResourceClaimStatus | None:
         manifest, template = self._templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}", (None, None))
@@ -107,7 +103,7 @@ class InstantClaimWriter:
         made = generated_claim(owner, PodClaim(entry.name, name, entry.resource_claim_template_name or "", owned=True), manifest)
         meta = convert(made["metadata"], type(template.metadata))
         meta = replace(meta, name=name, namespace=pod.namespace, uid=f"{pod.uid}/{entry.name}")
-        self._show(self._next(replace(template, metadata=meta)))
+        self.show(self._next(replace(template, metadata=meta)))
         return PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
 
     # --- the scheduler's writes -------------------------------------------------------------------------------------------------
@@ -129,7 +125,7 @@ class InstantClaimWriter:
             consumers = (*consumers, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
         status = replace(status, reserved_for=consumers)
         written = self._next(replace(current, metadata=replace(current.metadata, finalizers=finalizers), status=status))
-        self._show(written)
+        self.show(written)
         return written
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
@@ -138,29 +134,29 @@ class InstantClaimWriter:
         if shown is not None and shown.metadata.uid == claim.metadata.uid:
             freed = _freed(shown, {pod.uid}, deallocate=deallocate)
             if freed.status != shown.status:
-                self._show(self._next(freed))
+                self.show(self._next(freed))
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
         """Create the claim, with the number of claims before in its name."""
         name = f"{generate_name}{self._writes:05}"
         meta = replace(claim.metadata, name=name, uid=f"{claim.metadata.namespace}/{name}")
         made = self._next(replace(claim, metadata=meta, status=ResourceClaimStatus()))
-        self._show(made)
+        self.show(made)
         return made
 
     async def delete(self, claim: ResourceClaim) -> None:
         """Delete the claim, also one that is gone."""
         shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
         if shown is not None and shown.metadata.uid == claim.metadata.uid:
-            self._hide(shown)
+            self.hide(shown)
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
         """Show the claim at once."""
-        self._tell(pod.uid, status)
+        self.tell(pod.uid, status)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
         """Wait until a condition holds, in virtual seconds."""
-        return await until(self._clock, done, seconds)
+        return await until(self.clock, done, seconds)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
         """Ignore the wait, because the simulation counts none."""
@@ -173,7 +169,7 @@ class InstantClaimWriter:
 
     def now(self) -> float:
         """Return the virtual seconds since the scenario's beginning."""
-        return self._begin + self._clock()
+        return self.begin + self.clock()
 
     def _current(self, claim: ResourceClaim) -> ResourceClaim:
         meta = claim.metadata

@@ -66,7 +66,7 @@ async def test_pods_without_a_place_are_reported_with_their_reason_and_that_is_a
 
 async def test_an_operator_that_cannot_start_ends_the_demo_with_its_last_words() -> None:
     demo, _ = demo_of(1)
-    demo._command = failing_operator
+    demo.command = failing_operator
     with pytest.raises(DemoFailed, match="the operator ended with code 1: this operator cannot start"):
         await demo.run()
 
@@ -130,7 +130,7 @@ class Seen(io.StringIO):
 async def test_with_keep_everything_stays_up_until_an_interrupt_and_then_ends_in_order() -> None:
     demo, _ = demo_of(4, keep=True)
     output = Seen("tail -f")
-    demo._console = Console(file=output, width=200)
+    demo.console = Console(file=output, width=200)
     running = asyncio.ensure_future(interruptible(demo))
     async with asyncio.timeout(30):
         await output.written.wait()
@@ -144,7 +144,7 @@ async def test_with_keep_everything_stays_up_until_an_interrupt_and_then_ends_in
 async def test_an_interrupt_during_the_run_ends_it_with_130() -> None:
     demo, _ = demo_of(2)
     output = Seen("starting an embedded cluster")
-    demo._console = Console(file=output)
+    demo.console = Console(file=output)
     running = asyncio.ensure_future(interruptible(demo))
     async with asyncio.timeout(30):
         await output.written.wait()
