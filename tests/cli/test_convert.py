@@ -105,7 +105,7 @@ def test_the_example_in_the_docs_is_what_happens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (Path(__file__).parents[2] / "docs" / "conversion.md").read_text()
-    example = re.search(r"\$ cat policy\.json\n(.*?)\$ placewright convert policy\.json > \S+\n(.*?)\$ kubectl", text, re.DOTALL)
+    example = re.search(r'title="policy\.json"\n(.*?)```.*?\$ placewright convert policy\.json > \S+\n(.*?)\$ kubectl', text, re.DOTALL)
     assert example is not None
     monkeypatch.chdir(tmp_path)
     Path("policy.json").write_text(example[1])
