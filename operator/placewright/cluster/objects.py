@@ -1,6 +1,6 @@
 """Objects that are neither nodes nor pods, as the API server shows them, for the plugins that read them.
 
-Groups of pods that are placed all or none: their declarations, and their members on nodes.
+`PodGroups` has the groups of pods that are placed all or none: their declarations, and their members on nodes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Groups of pods that pairwise plugins cannot tell apart, and indexes that find the groups a selection picks (decision 31).
 
-Terms of existing pods, indexed by the labels that they select: a newcomer is compared with terms that name one of its labels.
+`CarriedTerms` indexes the terms of existing pods by the labels that they select. A newcomer is compared with terms that name its labels.
 
 Terms are compiled when the first pod that carries them is shown or assumed, for all profiles at once. So each decision finds
 them compiled, also the first one of a new leader.

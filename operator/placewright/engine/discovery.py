@@ -3,7 +3,7 @@
 A kind that is served newly is reflected from then on. A kind that has moved to another version is read there, and its known objects stay.
 Objects of a kind that is served no more stay as they were last seen. The table of kinds is `placewright.kube.discovery`.
 
-The reflectors of nodes and pods, and the sinks that pass objects on to the scheduler's event handlers.
+`reflected_core` makes the reflectors of nodes and pods. Sinks pass all objects on to the scheduler's event handlers.
 """
 
 from __future__ import annotations

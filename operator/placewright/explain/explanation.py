@@ -2,7 +2,7 @@
 
 A running operator serves it as JSON. `placewright explain` shows that, or makes an explanation itself from the API server's objects.
 
-The facts about a pod's claims: their requests and devices, and the nodes with free devices for the pod.
+The document has the facts about the pod's claims: their requests and devices, and the nodes with free devices for the pod.
 """
 
 from __future__ import annotations

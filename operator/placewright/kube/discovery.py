@@ -3,7 +3,7 @@
 Discovery runs at the start and again every few minutes, because API servers are upgraded under a running scheduler. Of the served versions
 the first that we can read is chosen. A missing collection is no error: the plugin that reads it sees none of it.
 
-The table of the kinds that placement reads beside nodes and pods: collection, readable versions, and the plugin that reads it.
+`REFLECTED` is the table of the kinds that placement reads beside nodes and pods: collection, readable versions, and the plugin.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Errors of requests to the API server: it refused (`ApiError`), or it did not answer (`Unreachable`).
 
-Delays before a repetition, and the log lines that say that the API server is away.
+`RetryBackoff` has the delays before a repetition, and `AwayNotice` the log lines that say that the API server is away.
 
 Delays grow exponentially with full jitter (uniform between 0 and the bound). So a thousand waiting callers do not come back together. A
 server's `Retry-After` is a lower bound of the delay.

@@ -1,6 +1,6 @@
 """A whole scheduler without an API server: queue, columns, cycles and event handlers are the real ones, the ports are fakes.
 
-The fake of the port through which claims get volumes: volumes are bound, and made, as soon as the scheduler asks.
+A fake replaces the port through which claims get volumes. It binds and makes volumes as soon as the scheduler asks.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Arguments of DomainLimit: the limits of a profile. A pod states limits of its own in the same fields.
 
-The limits that a pod states itself, in the annotation `placewright.dev/domain-limits`.
-
-Its text is a JSON list of limits with the fields of the profile's limits. `namespaces` is missing, because a pod counts pods of its own
-namespace.
-The usual case has a short form:
+A pod's limits stand in the annotation `placewright.dev/domain-limits`. Its text is a JSON list of limits with the fields of the profile's
+limits. `namespaces` is missing, because a pod counts pods of its own namespace. The usual case has a short form:
 
     2 per kubernetes.io/hostname of app
     1 per topology.kubernetes.io/zone of app+tier preferred, 4 per example.com/rack of app

@@ -1,6 +1,6 @@
 """The domains of a pod's constraints, and the nodes that count in them. They depend on nodes and the pod, not on other pods.
 
-Scores of soft constraints: matching pods in the domain, weighed by the number of domains.
+The score of a soft constraint counts matching pods in the domain, weighed by the number of domains.
 """
 
 from __future__ import annotations
