@@ -155,6 +155,8 @@ LONG: Final = frozenset(
         "packaging/test_new_fields.py",
         "packaging/test_prose.py::test_the_rooms_and_documents_that_hold_break_no_rule",
         "handlers/test_shared_manifests.py::test_a_scheduler_without_one_of_its_plugins_is_found_out",
+        "lab/simulation/test_forgotten_histories.py::test_the_histories_are_worth_watching",
+        "lab/simulation/test_forgotten_histories.py::test_whatever_happens_no_group_is_forgotten",
         "lab/simulation/test_simulation_stories.py",
         "scheduler/test_hostile_memory.py",
         "scheduler/test_nothing_stays.py",

@@ -6,8 +6,9 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -58,17 +59,22 @@ async def test_the_map_of_five_thousand_nodes_is_drawn_while_it_changes(
             file.write(json.dumps(told) + "\n")
 
 
+@cache
+def hundred_thousand() -> tuple[Section, Section]:
+    """Nodes and their loads, made for the first test that asks: making them takes a second."""
+    nodes: Section = {f"n{i:06d}": [["abc"[i % 3]], [8000, 1 << 34, 110], i % 50 == 0] for i in range(100_000)}
+    return nodes, {name: [[at * 37 % 8001, 0, at % 110], [[0, at % 110]]] for at, name in enumerate(nodes)}
+
+
 class Metropolis(OpenedFile):
     """A file's pages with a hundred thousand nodes on the map, which no test waits to be read."""
-
-    nodes: Final[Section] = {f"n{i:06d}": [["abc"[i % 3]], [8000, 1 << 34, 110], i % 50 == 0] for i in range(100_000)}
-    loads: Final[Section] = {name: [[at * 37 % 8001, 0, at % 110], [[0, at % 110]]] for at, name in enumerate(nodes)}
 
     def sections(self, rights: Rights) -> Sections:
         """The state, with other nodes."""
         found = super().sections(rights)
         about = {**found["about"], "labels": [ZONE], "resources": ["cpu", "memory", "pods"]}
-        return {**found, "about": about, "nodes": self.nodes, "loads": self.loads}
+        nodes, loads = hundred_thousand()
+        return {**found, "about": about, "nodes": nodes, "loads": loads}
 
     def node(self, name: str, rights: Rights) -> dict[str, Any] | None:
         """The page of a node: for all of them that of one which the file has."""

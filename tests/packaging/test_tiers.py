@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from choice import CHOICE
+from randomcases import some
 from tiers import LONG, PROCESS, SECONDS, TESTS, TIERS, UNIT_ROOMS, chosen, tier_of
 
 ROOT = TESTS.parent
@@ -93,8 +94,14 @@ ALL_SEEDS = ["0-19", "20-39", "40-59"] * 2 + ["0-19", "20-29"]
 
 @pytest.mark.parametrize(
     ("asked", "batches"),
-    [(["-m", "unit", FILE], QUICK), (AS_IN_MAKE_TEST, QUICK), (["--all", *AS_IN_MAKE_TEST], ALL_SEEDS), ([FILE], ALL_SEEDS)],
-    ids=["unit", "test", "test-all", "the file"],
+    some(
+        [
+            pytest.param(AS_IN_MAKE_TEST, QUICK, id="test"),
+            pytest.param(["-m", "unit", FILE], QUICK, id="unit"),
+            pytest.param(["--all", *AS_IN_MAKE_TEST], ALL_SEEDS, id="test-all"),
+            pytest.param([FILE], ALL_SEEDS, id="the file"),
+        ]
+    ),
 )
 def test_quick_runs_try_a_fifth_of_the_seeds_of_a_property_and_others_all(asked: list[str], batches: list[str]) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", *asked]
