@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from placewright import __version__
+from tools.release.__main__ import main
 from tools.release.chart import layout, package
 from tools.release.fields import broken, current, parsed
 from tools.release.files import ROOT, image, time, write_chart, write_sums
@@ -144,3 +145,14 @@ def test_elements_and_values_are_fields_too() -> None:
     found = current()
     assert found["v1alpha1.spec.pluginConfig[].name"] == "string required"
     assert found["v1alpha1.spec.weights{}"] == "integer"
+
+
+def test_a_missing_program_is_told_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main([str(tmp_path / "release")]) == 1
+    assert capsys.readouterr().err == (
+        "release: git and kubectl not found; a release needs git for its time, and kubectl for its manifests\n"
+    )
+    assert not (tmp_path / "release").exists()

@@ -18,7 +18,13 @@ from tools.release import files
 
 
 def write(folder: Path, environ: Mapping[str, str]) -> None:
-    """Write all files of a release."""
+    """Write all files of a release.
+
+    Raises:
+        ValueError: a program is not installed, or a variable cannot be used.
+    """
+    if missing := [program for program in ("git", "kubectl") if shutil.which(program) is None]:
+        raise ValueError(f"{' and '.join(missing)} not found; a release needs git for its time, and kubectl for its manifests")
     seconds, image = files.time(environ), files.image(environ)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
