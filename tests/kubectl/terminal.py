@@ -30,7 +30,7 @@ _PAUSE: Final = 0.1
 class Desk:
     """Where the reader sits: a home, and the programs that the page names.
 
-    `kubectl` is the one under test, `placewright` the one of this checkout, whatever else is on PATH. With a `port`, the operator listens
+    The search path begins with the kubectl under test and the placewright of this checkout. With a `port`, the operator listens
     there, and kubectl forwards to it: a sandbox starts no container in which the operator could be.
     """
 

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from placewright.plugins.catalog import in_tree
-from tools.generated.messages import EXPLANATIONS, Row, assigned, page, read_explanations
+from tools.generated.messages import EXPLANATIONS, Row, messages_by_key, page, read_explanations
 from tools.generated.messagetexts import ERRORS, NOT_SHOWN, PACKAGES, PASSED_ON, ROOT, Message, Sources
 
 EXPLAINED: Final = EXPLANATIONS.read_text()
@@ -71,23 +71,23 @@ def logged(text: str) -> Message:
 
 def test_a_message_goes_to_its_own_key_or_to_a_family() -> None:
     lost, full, away = logged("node … is lost"), logged("node …: it is full"), logged("node … is away")
-    assert assigned([A_ROW], [lost, full, away]) == {(A_ROW, "node … is lost"): [lost], (A_ROW, "node …"): [full, away]}
+    assert messages_by_key([A_ROW], [lost, full, away]) == {(A_ROW, "node … is lost"): [lost], (A_ROW, "node …"): [full, away]}
 
 
 def test_a_message_without_a_key_and_a_key_without_a_message_fail() -> None:
     lost, full = logged("node … is lost"), logged("node …: it is full")
     with pytest.raises(ValueError, match=r"^a\.py:7: no key of tools/generated/messages\.yaml fits log: pod … is lost$"):
-        assigned([A_ROW], [lost, full, logged("pod … is lost")])
+        messages_by_key([A_ROW], [lost, full, logged("pod … is lost")])
     with pytest.raises(ValueError, match=r"^tools/generated/messages\.yaml: no message of the code fits node …$"):
-        assigned([A_ROW], [lost])
+        messages_by_key([A_ROW], [lost])
     with pytest.raises(ValueError, match="fits note: node … is lost"):
-        assigned([A_ROW], [lost, full, Message("note", "node … is lost", "", "a.py", 7)])
+        messages_by_key([A_ROW], [lost, full, Message("note", "node … is lost", "", "a.py", 7)])
 
 
 def test_a_new_message_does_not_pass_for_an_old_one() -> None:
     row = A_ROW._replace(keys=("node …: …",))
     with pytest.raises(ValueError, match="fits log: node …: it is full"):
-        assigned([row], [logged("node …: …"), logged("node …: it is full")])
+        messages_by_key([row], [logged("node …: …"), logged("node …: it is full")])
 
 
 # --- what is found -----------------------------------------------------------------------------------------------------------

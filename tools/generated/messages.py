@@ -61,7 +61,7 @@ def _section(data: Mapping[str, Any]) -> Section:
     return Section(data["title"], data.get("about", ""), rows)
 
 
-def assigned(rows: Sequence[Row], messages: Sequence[Message]) -> dict[tuple[Row, str], list[Message]]:
+def messages_by_key(rows: Sequence[Row], messages: Sequence[Message]) -> dict[tuple[Row, str], list[Message]]:
     """Give each message to the key that is its text, or to the longest family that it fits.
 
     A key that is the text of a message is no family: a new message must not pass for an old one.
@@ -101,7 +101,7 @@ def _text(message: Message) -> str:
 def page(explanations: str, messages: Sequence[Message]) -> str:
     """Write the page."""
     introduction, sections = read_explanations(explanations)
-    found = assigned([row for section in sections for row in section.rows], messages)
+    found = messages_by_key([row for section in sections for row in section.rows], messages)
     parts = [introduction.strip()]
     for section in sections:
         parts += [f"## {section.title}", section.about.strip()] if section.about else [f"## {section.title}"]

@@ -13,7 +13,7 @@ import itertools
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -182,10 +182,9 @@ class ProfileKeeper:
     last_good: LastGood
     history: HistoryKeeper
     compared: Callable[[str], ShadowStatus | None] = lambda _name: None
-    watch: PluginWatch | None = None
+    watch: PluginWatch = field(default_factory=PluginWatch)
 
     def __post_init__(self) -> None:
-        self._watch = PluginWatch() if self.watch is None else self.watch
         self.reloads: Counter[tuple[str, str]] = Counter()
         self._seen: dict[str, SchedulingProfile] = {}
         #: Uids of profiles that were deleted; none comes back.
@@ -261,7 +260,7 @@ class ProfileKeeper:
         for result in (TAKEN, REFUSED):
             del self.reloads[name, result]
         self.reporter.forget(name)
-        self._watch.forget(name)
+        self.watch.forget(name)
         self.history.forget(name, uid)
         self._changed.set()
 
@@ -376,7 +375,7 @@ class ProfileKeeper:
         standing = self._standing(name)  # read here: a generation may have come since the gathered tasks were made
         if standing is None:
             return
-        failures = self._watch.failures_of(standing.name, standing.active_generation)
+        failures = self.watch.failures_of(standing.name, standing.active_generation)
         sizes = self._sizes(standing.scheduler_name if active is None else active.profile.scheduler_name)
         advice = () if active is None else self.advice_on(active)
         await self.reporter.report(standing, sizes, advice, self.compared(standing.name), failures)
