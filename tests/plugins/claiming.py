@@ -182,6 +182,9 @@ class Claiming:
         self.evaluator.runtime.run_unreserve(evaluation.state, evaluation.pod, NodeName(node))
         self.cluster.forget(evaluation.pod, NodeName(node))
 
+    def pre_enqueue(self, pod: PodInfo) -> str:
+        return self.evaluator.runtime.run_pre_enqueue(pod).message
+
     def post_filter(self, pod: PodInfo) -> str:
         evaluation = self.evaluator.evaluate(pod)
         diagnosis = self.evaluator.diagnose(evaluation)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from placewright.api.devices import ResourceClaim
+from placewright.api.devices import ConsumerReference, ResourceClaim
 from placewright.api.objects import NodeName
 from placewright.plugins.dynamicresources.plugin import DEALLOCATED, DELETED, IN_USE, NOT_AVAILABLE, STILL_NOT
 from plugins.claiming import Claiming
@@ -184,6 +184,42 @@ def test_a_claim_that_binds_its_pod_to_a_full_node_is_freed_if_nobody_else_uses_
     at.server.catch_up()
     at.show("mine")
     assert at.fits(large) == ["n1"]
+
+
+def test_a_deleted_claim_that_still_lists_the_waiting_pod_is_released() -> None:
+    """An earlier leader wrote the claim and ended before the Binding; then somebody deleted the claim."""
+    at = Claiming(1)
+    at.claim("mine")
+    at.claim("shared")
+    web, other = at.pod("web", "mine"), at.pod("other", "shared")
+    assert at.pre_bind(at.reserve(web, "n0"), "n0").ok
+    for name in ("mine", "shared"):
+        there = at.server.claims[name]
+        at.server.keep(replace(there, metadata=replace(there.metadata, deletion_timestamp="2026-01-01T00:00:00Z")))
+        at.show(name)
+    assert at.pre_enqueue(web) == ""  # nothing would attempt it and so release the claim
+    assert at.pre_enqueue(other) == 'resourceclaim "shared" is being deleted'
+    assert at.why(web) == {'resourceclaim "mine" is being deleted'}
+    assert at.post_filter(web) == DEALLOCATED
+    at.server.catch_up()
+    at.show("mine")
+    assert (at.server.claims["mine"].status.reserved_for, at.taken()) == (None, [])
+    assert at.post_filter(web) == "no new claims to deallocate"
+    assert at.pre_enqueue(web) == 'resourceclaim "mine" is being deleted'
+
+
+def test_a_deleted_claim_of_a_pod_on_its_way_to_a_node_is_not_released() -> None:
+    at = Claiming(1)
+    at.claim("mine")
+    web = at.pod("web", "mine")
+    at.reserve(web, "n0")
+    there = at.server.claims["mine"]
+    users = (ConsumerReference(resource="pods", name="web", uid="p-web"),)
+    ending = replace(there.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    at.server.keep(replace(there, metadata=ending, status=replace(there.status, reserved_for=users)))
+    at.show("mine")
+    assert at.post_filter(web) == "no new claims to deallocate"
+    assert at.server.late == []
 
 
 def test_no_more_pods_than_256_use_a_claim() -> None:

@@ -292,6 +292,14 @@ def named_claims(pod: PodInfo) -> Iterator[str]:
             yield name
 
 
+def ending_claims(pod: PodInfo, table: ClaimTable) -> Iterator[ResourceClaim]:
+    """Yield the pod's claims that are being deleted and still list it among their users."""
+    for name in named_claims(pod):
+        claim = table.get(name, pod.namespace)
+        if claim is not None and claim.metadata.deletion_timestamp is not None and reserved_for(claim, pod):
+            yield claim
+
+
 def reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
     """Return whether the claim lists the pod among its users."""
     return any(consumer.uid == pod.uid for consumer in claim.status.reserved_for or ())

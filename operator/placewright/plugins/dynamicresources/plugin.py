@@ -7,6 +7,7 @@ Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Final
 
 import msgspec
@@ -52,6 +53,7 @@ from placewright.plugins.dynamicresources.claims import (
     PodDeviceClaims,
     called,
     claims_of,
+    ending_claims,
     extension_of,
     has_room,
     reserved_for,
@@ -147,13 +149,16 @@ class DynamicResources(
         return asked if extension is None else (asked, shape_of(extension.whole.claim))
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Hold the pod back until each of its claims exists and is the pod's to use."""
+        """Hold the pod back until each of its claims exists and is the pod's to use.
+
+        A deleted claim that lists the pod goes only after PostFilter has released it. So such a pod is attempted.
+        """
         if not pod.pod.spec.resource_claims:
             return SUCCESS
         try:
             claims_of(pod, self._table)
         except NotReady as problem:
-            return unresolvable(str(problem))
+            return SUCCESS if any(ending_claims(pod, self._table)) else unresolvable(str(problem))
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
@@ -341,7 +346,10 @@ class DynamicResources(
         return PlainRowVerdict(self, state, pod, cluster)
 
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
-        """Release one claim that ties the pod to nodes where it does not fit, and that no other pod uses. Always UNSCHEDULABLE.
+        """Release one claim that keeps the pod waiting. Always UNSCHEDULABLE.
+
+        Such a claim ties the pod to nodes where it does not fit, and no other pod uses it. Or it is being deleted and still lists the pod.
+        A leader that ends between the claim's write and the Binding leaves it so. kube-scheduler lets pod and claim wait for each other.
 
         It is an error if another plugin rejected the pod before this one's PreFilter ran. kube-scheduler then attempts no preemption, and
         neither do we.
@@ -350,22 +358,25 @@ class DynamicResources(
             demand = state.read(NAME, PodDeviceClaims)
         except KeyError:
             return PostFilterResult(error(NOT_FOUND))
-        if demand.empty:
-            return PostFilterResult(unschedulable("no new claims to deallocate"))
         rows = cluster.rows()
-        for claim in demand.allocated:
-            kept = self._table.pending(claim) is not None or self._table.releasing(claim)
-            elsewhere = claim.metadata.uid in demand.broken or not self._places.reaching(claim, cluster)[rows].all()
-            if elsewhere and not kept and unused_but_by(claim, pod):
+        tying = (claim for claim in demand.allocated if unused_but_by(claim, pod) and self._is_elsewhere(claim, demand, cluster, rows))
+        for claim in chain(ending_claims(pod, self._table), tying):
+            if self._table.pending(claim) is None and not self._table.releasing(claim):
                 self._table.begin_release(claim)
                 self.handle.claims.beside(binding.deallocate(claim, pod, self._table, self.handle.claims))
                 return PostFilterResult(unschedulable(DEALLOCATED))
+        if demand.empty:
+            return PostFilterResult(unschedulable("no new claims to deallocate"))
         stale = demand.extension.stale if demand.extension is not None else None
         if stale is not None:
             self._table.begin_release(stale)
             self.handle.claims.beside(binding.remove(stale, self._table, self.handle.claims))
             return PostFilterResult(unschedulable(DELETED))
         return PostFilterResult(unschedulable(STILL_NOT))
+
+    def _is_elsewhere(self, claim: ResourceClaim, demand: PodDeviceClaims, cluster: Cluster, rows: Rows) -> bool:
+        """Return whether some node cannot use the claim's devices."""
+        return claim.metadata.uid in demand.broken or not self._places.reaching(claim, cluster)[rows].all()
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Skip pods without a claim that has alternatives."""
