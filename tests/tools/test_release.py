@@ -17,7 +17,7 @@ from placewright import __version__
 from tools.release.__main__ import main
 from tools.release.chart import layout, package
 from tools.release.fields import broken, current, parsed
-from tools.release.files import ROOT, image, time, write_chart, write_sums
+from tools.release.files import ROOT, image, readme_of, time, write_chart, write_sums
 
 ABOUT = {"name": "web", "version": "1.2.3", "description": "A chart."}
 FILES = {"web/values.yaml": b"a: 1\n", "web/Chart.yaml": yaml.safe_dump(ABOUT).encode(), "web/templates/a.yaml": b"kind: Pod\n"}
@@ -95,6 +95,13 @@ def test_without_a_repository_the_image_is_the_one_that_is_built_here() -> None:
 def test_a_repository_whose_registry_is_not_known_is_refused(repository: str) -> None:
     with pytest.raises(ValueError, match="PLACEWRIGHT_REPOSITORY: found"):
         image({"PLACEWRIGHT_REPOSITORY": repository})
+
+
+def test_links_of_the_readme_lead_to_the_files_of_the_version() -> None:
+    text = readme_of("Someone/placewright", "![map](docs/a.webp) [b](docs/b.md#c), [d](https://d.example), [e](#e)")
+    at = f"v{__version__}/docs"
+    here = "https://github.com/Someone/placewright"
+    assert text == f"![map]({here}/raw/{at}/a.webp) [b]({here}/blob/{at}/b.md#c), [d](https://d.example), [e](#e)"
 
 
 def test_the_time_is_taken_from_the_environment() -> None:

@@ -2,7 +2,8 @@
 
 `SOURCE_DATE_EPOCH` sets the time in all archives; without it, the time of the commit counts. The same tree then gives the same bytes, with
 the same versions of the programs in use. `PLACEWRIGHT_REPOSITORY` is the address of the repository on GitHub that publishes the release.
-Manifests and chart then name the image in its registry. Without it they name the image that `docker build` makes.
+Manifests and chart then name the image in its registry, and links of the README lead there. Without it they name the image that
+`docker build` makes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def write(folder: Path, environ: Mapping[str, str]) -> None:
     seconds, image = files.time(environ), files.image(environ)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    files.write_distributions(folder, seconds)
+    files.write_distributions(folder, seconds, files.repository(environ))
     files.write_chart(folder, seconds, image)
     files.write_manifests(folder, image)
     files.write_bills(folder, seconds)

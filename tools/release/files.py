@@ -6,18 +6,20 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from placewright import __version__
 from tools.release import chart
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-#: Folders of the distributions.
-DISTRIBUTIONS: Final = (ROOT, ROOT / "console", ROOT / "lab")
+#: Folders of the distributions, in the repository.
+DISTRIBUTIONS: Final = (".", "console", "lab")
 _CHART: Final = ROOT / "manifests" / "helm" / "placewright"
 #: Kustomizations. The definitions have a file of their own, because kubectl finds no SchedulingProfile before they are applied.
 #: Besides, `kubectl delete -f install.yaml` must keep the users' profiles.
@@ -26,6 +28,10 @@ _MANIFESTS: Final = {"definitions": ROOT / "crds", "install": ROOT / "manifests"
 _BILLS: Final = {"placewright": ("fast,otel", ROOT), "placewright-lab": ("fast,lab", ROOT / "lab")}
 #: The address of a repository on GitHub, also with a branch and a path behind it.
 _GITHUB: Final = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)(?:/.*)?")
+#: Name and version of a pinned package.
+_PIN: Final = re.compile(r"^([\w.-]+)==([^\s;]+)", re.MULTILINE)
+#: A link to a file of the repository.
+_OWN_LINK: Final = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
 
 
 def time(environ: Mapping[str, str]) -> int:
@@ -39,17 +45,47 @@ def image(environ: Mapping[str, str]) -> str:
     Raises:
         ValueError: the variable is set to a place for which no registry is known.
     """
-    repository = environ.get("PLACEWRIGHT_REPOSITORY", "")
-    found = _GITHUB.fullmatch(repository)
-    if repository and not found:
-        raise ValueError(f"PLACEWRIGHT_REPOSITORY: found {json.dumps(repository)}; allowed https://github.com/OWNER/NAME")
-    return f"ghcr.io/{found[1].lower()}" if found else "placewright"
+    name = repository(environ)
+    return f"ghcr.io/{name.lower()}" if name else "placewright"
 
 
-def write_distributions(folder: Path, seconds: int) -> None:
-    """Write a wheel and a source distribution of each distribution."""
-    for each in DISTRIBUTIONS:
-        _run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), folder=each, seconds=seconds)
+def repository(environ: Mapping[str, str]) -> str:
+    """Return OWNER/NAME of PLACEWRIGHT_REPOSITORY, "" if it is not set.
+
+    Raises:
+        ValueError: the variable is set to another place than GitHub, whose registry and addresses are not known.
+    """
+    given = environ.get("PLACEWRIGHT_REPOSITORY", "")
+    found = _GITHUB.fullmatch(given)
+    if given and not found:
+        raise ValueError(f"PLACEWRIGHT_REPOSITORY: found {json.dumps(given)}; allowed https://github.com/OWNER/NAME")
+    return found[1] if found else ""
+
+
+def write_distributions(folder: Path, seconds: int, name: str) -> None:
+    """Write a wheel and a source distribution of each distribution, from the files of the commit.
+
+    With the repository's `name`, links of the README lead there: an index shows the README without the files beside it.
+    """
+    with TemporaryDirectory() as scratch:
+        archive, tree = Path(scratch) / "tree.tar", Path(scratch) / "tree"
+        _run("git", "archive", "--output", str(archive), "HEAD")
+        shutil.unpack_archive(archive, tree, filter="data")
+        if name:
+            readme = tree / "README.md"
+            readme.write_text(readme_of(name, readme.read_text(encoding="utf-8")), encoding="utf-8")
+        for each in DISTRIBUTIONS:
+            _run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), folder=tree / each, seconds=seconds)
+
+
+def readme_of(name: str, text: str) -> str:
+    """Return the README with links to files of this version in the repository OWNER/NAME."""
+
+    def absolute(link: re.Match[str]) -> str:
+        kind = "raw" if link[1].endswith(".webp") else "blob"
+        return f"](https://github.com/{name}/{kind}/v{__version__}/{link[1]})"
+
+    return _OWN_LINK.sub(absolute, text)
 
 
 def write_chart(folder: Path, seconds: int, image: str) -> None:
@@ -72,14 +108,22 @@ def write_manifests(folder: Path, image: str) -> None:
 
 
 def write_bills(folder: Path, seconds: int) -> None:
-    """Write bills of materials in the format CycloneDX: the pinned Python packages of an image, with their digests."""
+    """Write bills of materials in the format CycloneDX: the pinned Python packages of an image, with their digests.
+
+    Raises:
+        ValueError: a bill does not name exactly the pinned packages.
+    """
     for name, (requirements, distribution) in _BILLS.items():
+        pins = ROOT / "operator" / "requirements" / f"{requirements}.txt"
         text = _run(
             sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible",
-            "--pyproject", str(distribution / "pyproject.toml"), str(ROOT / "operator" / "requirements" / f"{requirements}.txt"),
+            "--pyproject", str(distribution / "pyproject.toml"), str(pins),
             seconds=seconds,
         )  # fmt: skip
         bill = json.loads(text)
+        named = sorted((each["name"], each["version"]) for each in bill["components"])
+        if named != sorted(_PIN.findall(pins.read_text(encoding="utf-8"))):
+            raise ValueError(f"the bill of {name} does not name the packages of {pins.name}: {named}")
         bill["metadata"]["component"]["version"] = __version__  # which pyproject.toml leaves to Hatch
         (folder / f"{name}-{__version__}.cdx.json").write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
