@@ -110,9 +110,9 @@ generated: $(READY) ## Are the files that are made from code up to date?
 	@$(BIN)/python -m benchmarks.quotedfigures check
 
 # Only the site needs its builder, so `make test` does not install it. PLACEWRIGHT_REPOSITORY is the address to which links of files lead.
-docs: $(READY) ## The documentation as a site, in build/site; a dead link fails
+docs: $(READY) ## The documentation as a site, in build/site/VERSION; a dead link fails
 	@$(BIN)/zensical --version >/dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check 'zensical>=0.0.73'
-	@$(BIN)/python -m tools.generated.site build/docs
+	@$(BIN)/python -m tools.generated.site build/docs build/site
 	@$(BIN)/zensical build --clean --strict
 
 # Only a release needs the writer of its bills of materials, so `make test` does not install it.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tools.generated.site import ROOT, page, write
+from placewright import __version__
+from tools.generated.site import ROOT, page, write, write_versions
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,17 @@ def test_the_site_has_all_pages_and_the_menu_each_of_them_but_single_decisions(t
 
 def test_a_word_that_only_tests_read_goes_and_a_title_stays() -> None:
     assert page('```sh refused\nfalse\n```\n\n```yaml title="a.yaml"\n', 1, "") == '```sh\nfalse\n```\n\n```yaml title="a.yaml"\n'
+
+
+def test_the_site_of_this_version_stands_beside_those_of_older_ones_and_the_newest_opens(tmp_path: Path) -> None:
+    for name in ("0.9.0", "0.2.1"):
+        (tmp_path / name).mkdir()
+    write_versions(tmp_path, "0.10.0")
+    listed = json.loads((tmp_path / "versions.json").read_text())
+    assert [(each["version"], each["aliases"]) for each in listed] == [("0.10.0", ["latest"]), ("0.9.0", []), ("0.2.1", [])]
+    assert "url=0.10.0/" in (tmp_path / "index.html").read_text()
+
+
+def test_the_site_is_built_where_the_menu_of_versions_looks_for_it() -> None:
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert (settings["site_dir"], settings["extra"]["version"]["provider"]) == (f"build/site/{__version__}", "mike")
