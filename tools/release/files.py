@@ -62,16 +62,18 @@ def repository(environ: Mapping[str, str]) -> str:
     return found[1] if found else ""
 
 
-def write_distributions(folder: Path, seconds: int, name: str) -> None:
-    """Write a wheel and a source distribution of each distribution, from the files of the commit.
+def write_distributions(folder: Path, seconds: int, name: str = "") -> None:
+    """Write a wheel and a source distribution of each distribution.
 
-    With the repository's `name`, links of the README lead there: an index shows the README without the files beside it.
+    With a repository's `name` they are built from the files of the commit, and links of the README lead there. An index of packages shows
+    the README without the files beside it.
     """
     with TemporaryDirectory() as scratch:
-        archive, tree = Path(scratch) / "tree.tar", Path(scratch) / "tree"
-        _run("git", "archive", "--output", str(archive), "HEAD")
-        shutil.unpack_archive(archive, tree, filter="data")
+        tree = Path(scratch) / "tree" if name else ROOT
         if name:
+            archive = Path(scratch) / "tree.tar"
+            _run("git", "archive", "--output", str(archive), "HEAD")
+            shutil.unpack_archive(archive, tree, filter="data")
             readme = tree / "README.md"
             readme.write_text(readme_of(name, readme.read_text(encoding="utf-8")), encoding="utf-8")
         for each in DISTRIBUTIONS:
