@@ -12,6 +12,7 @@ from placewright.engine.reconcile.forgotten import (
     WAITED_SECONDS,
     ForgottenPods,
 )
+from placewright.framework.events import WILDCARD
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.selfcheck import SelfCheck
 from scheduler.makers import World, node, pod
@@ -110,7 +111,8 @@ async def test_nothing_is_looked_at_while(why: str, world: World) -> None:
     if why == "pods wait to be tried":
         world.pods(pod("new"))
     if why == "news is yet to be told":
-        world.queue.sweeps.flush_in_slices(0.0)
+        world.queue.sweeps.a_slice = 0
+        world.queue.move(WILDCARD)
     assert await watch.beats(5) == 0
 
 

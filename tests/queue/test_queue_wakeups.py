@@ -16,7 +16,7 @@ LISTENS = FakePolicy(interests={"Fit": [ClusterEventWithHint(NODE_ADD)]})
 
 def waiting(world: World, name: str = "a", seconds: float = 60.0) -> str:
     world.rejected(pod(name), "Fit")
-    world.queue.wake_ups.after(f"uid-{name}", seconds)
+    world.queue.retry_after(f"uid-{name}", seconds)
     return f"uid-{name}"
 
 
@@ -60,7 +60,7 @@ def test_a_pod_that_was_tried_since_is_not_tried_for_its_old_time() -> None:
 def test_of_two_times_the_latest_that_was_stated_counts() -> None:
     world = World(LISTENS)
     uid = waiting(world, seconds=10)
-    world.queue.wake_ups.after(uid, 50)
+    world.queue.retry_after(uid, 50)
     flush(world, 120)
     assert world.place("a") is SubQueue.UNSCHEDULABLE
     flush(world, 150)
@@ -89,8 +89,8 @@ def test_no_time_is_kept_of_a_pod_that_the_queue_does_not_hold() -> None:
     world = World(LISTENS)
     uid = waiting(world)
     world.queue.delete(uid)
-    world.queue.wake_ups.after(uid, 10)
-    assert (len(world.queue.wake_ups), world.queue.wake_ups.next_time()) == (0, None)
+    world.queue.retry_after(uid, 10)
+    assert (len(world.queue.wake_ups), world.queue.wake_ups.next) == (0, None)
 
 
 def test_there_is_one_time_for_each_pod_however_often_it_is_stated() -> None:
@@ -98,7 +98,7 @@ def test_there_is_one_time_for_each_pod_however_often_it_is_stated() -> None:
     uids = [waiting(world, f"p{n}") for n in range(10)]
     rng = random.Random(3)
     for _ in range(5_000):
-        world.queue.wake_ups.after(rng.choice(uids), rng.uniform(10, 1000))
+        world.queue.retry_after(rng.choice(uids), rng.uniform(10, 1000))
     assert len(world.queue.wake_ups) == 10
     assert len(world.queue.wake_ups._entries) <= 2 * 10 + 65
     flush(world, 1_100)
@@ -116,7 +116,7 @@ def test_against_a_plain_model_in_random_order() -> None:
                 world.rejected(pod(name), "Fit")
             if world.place(name) is SubQueue.UNSCHEDULABLE:
                 wanted = rng.uniform(0, 30)
-                world.queue.wake_ups.after(f"uid-{name}", wanted)
+                world.queue.retry_after(f"uid-{name}", wanted)
                 times[name] = world.now + wanted
             if rng.random() < 0.2:
                 world.queue.delete(f"uid-p{(gone := rng.randrange(8))}")

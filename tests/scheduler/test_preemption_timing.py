@@ -86,7 +86,7 @@ def test_a_time_that_was_stated_passes_without_effect_once_the_pod_is_gone_or_tr
     stage = world(waitSeconds=45).add(running("x"), running("y"), important())
     assert len(stage.queue.wake_ups) == 1
     stage.remove("vip")
-    assert (len(stage.queue.wake_ups), stage.queue.wake_ups.next_time()) == (0, None)
+    assert (len(stage.queue.wake_ups), stage.queue.wake_ups.next) == (0, None)
 
 
 class Ruthless(PostFilterPlugin[NoArgs]):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from placewright.api.objects import NodeName
-from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
+from placewright.framework.events import WILDCARD, Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.queue.check import check_invariants
@@ -278,7 +278,8 @@ def test_a_nominated_pod_is_left_out_as_long_as_its_victims_leave_and_no_longer(
 
 def test_all_pods_are_left_out_while_events_are_yet_to_be_told() -> None:
     world = freed(full())
-    world.queue.sweeps.flush_in_slices(0.0)
+    world.queue.sweeps.a_slice = 0
+    world.queue.move(WILDCARD)
     assert look(world) is SkipReason.BEHIND
 
 

@@ -12,8 +12,10 @@ pods is kept until a sweep begins. The sweep finds the pods that any kept event 
 events. Events that come meanwhile wait for the next sweep. A caller with news for one waiting pod first brings that pod
 up to date (`catch_up`).
 
-Some events happen because time has passed, while the cluster has not changed. `Alarms` has events for a stated time. `WakeUps`
-has pods that are tried again at a stated time.
+All work in slices is a job: an iterator that works for one pod in each step. A sweep is a job. Other jobs requeue the pods of a
+profile that has changed, or move its active pods to a new order.
+
+Some events happen because time has passed, while the cluster has not changed. `Alarms` has acts for a stated time.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import asyncio
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -34,7 +36,7 @@ from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, Cluste
 from placewright.queue.hints import Reached, Requeue
 from placewright.queue.order import KeyedHeap, OrderTransition
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, RequeuePod
-from placewright.queue.queued import PROFILE_UPDATE, TIME_HAS_COME, QueuedPod, QueuedPodGroups, SubQueue
+from placewright.queue.queued import PROFILE_UPDATE, QueuedPod, QueuedPodGroups, SubQueue
 
 #: Pods that are told of an event at once, or in one slice: mostly 1 to 3 ms of work.
 A_SLICE: Final = 128
@@ -52,6 +54,8 @@ KEPT_EVENTS: Final = 1024
 MOST_ALARMS: Final = 16_384
 
 Act = Callable[[], object]
+#: The number of an event, and the steps that are left of what it causes.
+_Job = tuple[float, Iterator[object]]
 
 
 class RecentEvent(NamedTuple):
@@ -128,7 +132,6 @@ class NumberedEvent(NamedTuple):
         new: the object after; None when it is gone.
         except_uid: uid of a pod that is not told.
         up_to_priority: highest priority of pods that are told; None tells all.
-        oldest: time before which pods must have begun to wait to be told, unless they are given up; None tells all.
     """
 
     number: int
@@ -137,12 +140,9 @@ class NumberedEvent(NamedTuple):
     new: Any
     except_uid: str = ""
     up_to_priority: int | None = None
-    oldest: float | None = None
 
     def is_for(self, queued: QueuedPod) -> bool:
         """Return whether the pod may be told."""
-        if self.oldest is not None and (queued.gated or queued.timestamp >= self.oldest or queued.given_up_at is not None):
-            return False
         return queued.uid != self.except_uid and (self.up_to_priority is None or queued.pod.priority <= self.up_to_priority)
 
 
@@ -175,25 +175,19 @@ class EventSweeps:
         self._kept: deque[NumberedEvent] = deque()
         self.nbytes = 0
         counts_bytes(self)
-        #: The sweep that is under way: its events, the pods that are still to be told, and the time at which it stops asking hints.
+        #: The events of the sweep that is under way.
         self._sweeping: tuple[NumberedEvent, ...] = ()
-        self._to_tell: Iterator[tuple[ProfileQueue, QueuedPod, NumberedEvent] | None] = iter(())
-        self._until = math.inf
-        #: Waiting pods that go back to the sub-queue that they belong to: the number of the event, and a step for each pod.
-        self._requeueings: deque[tuple[int, Iterator[None]]] = deque()
-        #: Profiles whose active pods move to a new order. The change counts as an event, whose number comes first.
-        self._unsorted: deque[tuple[int, ProfileQueue]] = deque()
+        #: Jobs that bring pods back or tell them of events, with the number of the event. The events of a sweep have numbers of their own.
+        self._jobs: deque[_Job] = deque()
+        #: Jobs that move active pods to the new order of their profile. The change counts as an event.
+        self._sorting: deque[_Job] = deque()
         self._stirred = asyncio.Event()
         self._swept = asyncio.Event()
 
     @property
     def behind(self) -> bool:
         """True while pods are still to be told of an event, or to be moved to their profile's new order."""
-        return bool(self._unsorted) or self._untold
-
-    @property
-    def _untold(self) -> bool:
-        return bool(self._sweeping or self._kept or self._requeueings)
+        return bool(self._sorting or self._jobs)
 
     def tell(self, event: ClusterEvent, old: Any, new: Any, except_uid: str, up_to_priority: int | None) -> int:
         """Tell waiting pods of an event, at once when they are few; otherwise keep the event for a sweep.
@@ -238,9 +232,7 @@ class EventSweeps:
         any(self._answer(queue, queued, NumberedEvent(self.happened, event, old, queued.pod)) for event in events)
 
     def flush(self, oldest: float) -> int:
-        """Try pods again that have waited for an event since before `oldest`, at once when they are few; otherwise in slices.
-
-        Pods that are given up go on waiting for an event.
+        """Try pods again that have waited for an event since before `oldest`. Pods that are given up go on waiting.
 
         Args:
             oldest: seconds on the queue's clock.
@@ -248,21 +240,10 @@ class EventSweeps:
         Returns:
             The number of pods that moved at once.
         """
-        late = [(queue, queued) for queue in self.queues.values() if queue.served for queued in queue.waiting_since(oldest)]
-        if self.a_slice is not None and len(late) > self.a_slice:
-            self.flush_in_slices(oldest)
-            return 0
-        for queue, queued in late:
-            queued.flushed = True
-            self.requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
-        return len(late)
+        served = [queue for queue in self.queues.values() if queue.served]
+        return sum(self.requeue_all(queue, queue.waiting_since(oldest), UNSCHEDULABLE_TIMEOUT.label) for queue in served)
 
-    def flush_in_slices(self, oldest: float) -> None:
-        """Keep the timeout as an event of pods that have waited since before `oldest`, in seconds on the queue's clock."""
-        self.happened += 1
-        self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
-
-    def requeue_all(self, queue: ProfileQueue, chosen: Sequence[QueuedPod], label: str, *, kept_out: bool = False) -> None:
+    def requeue_all(self, queue: ProfileQueue, chosen: Sequence[QueuedPod], label: str, *, kept_out: bool = False) -> int:
         """Try waiting pods of one profile again after their backoff. If they are many, do so in slices.
 
         Args:
@@ -270,25 +251,30 @@ class EventSweeps:
             chosen: pods that wait in `queue`.
             label: event that metrics name.
             kept_out: whether the pods are to be gated, also active ones. Meanwhile the profile hands out no pod.
+
+        Returns:
+            The number of pods that moved at once.
         """
+        job = self._requeueing(queue, [(queued, queued.attempts) for queued in chosen], label, kept_out=kept_out)
         if self.a_slice is None or len(chosen) <= self.a_slice:
-            for queued in chosen:
-                self.requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
-            return
+            return sum(1 for _ in job)
         queue.sifted = queue.sifted and not kept_out
         self.happened += 1
-        pods = [(queued, queued.attempts) for queued in chosen]
-        self._requeueings.append((self.happened, self._requeueing(queue, pods, label, kept_out=kept_out)))
+        # First of all jobs, because no pod may be handed out before these.
+        self._jobs.appendleft((self.happened, job))
         self._stirred.set()
+        return 0
 
     def _requeueing(self, queue: ProfileQueue, pods: Iterable[tuple[QueuedPod, int]], label: str, *, kept_out: bool) -> Iterator[None]:
-        """Requeue waiting pods, a pod a step. A pod that was tried since has been judged by newer facts, and is left alone."""
+        """Requeue waiting pods. A pod that was tried since has been judged by newer facts, and is left alone."""
+        late = label == UNSCHEDULABLE_TIMEOUT.label
         for queued, attempts in pods:
             if kept_out:
                 # The pod that is there now: one that was deleted meanwhile may have come back.
                 if queue.served and (there := queue.take(queued.uid)) is not None:
                     self.requeue(queue, there, Requeue.AFTER_BACKOFF, label)
             elif queue.served and queue.waits(queued) and queued.attempts == attempts:
+                queued.flushed |= late
                 self.requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
             yield
         if kept_out:
@@ -317,7 +303,7 @@ class EventSweeps:
             queue.sort_some()
         elif isinstance(queue.active, OrderTransition):
             self.happened += 1
-            self._unsorted.append((self.happened, queue))
+            self._sorting.append((self.happened, iter(partial(queue.sort_some, 1), 0)))
             self._stirred.set()
 
     def catch_up(self, queue: ProfileQueue, queued: QueuedPod) -> None:
@@ -335,23 +321,20 @@ class EventSweeps:
 
     def sweep_some(self) -> None:
         """Move the next slice of pods to their new order, or tell the next slice."""
-        if self._unsorted:
-            if not self._unsorted[0][1].sort_some(self.a_slice or A_SLICE):
-                self._unsorted.popleft()
-        else:
-            self._tell_some()
-        self._swept.set()
-
-    def _tell_some(self) -> None:
-        left, until = self.a_slice or A_SLICE, self.clock() + SLICE_SECONDS
-        while left > 0 and self._untold and self.clock() < until:
-            left -= 1
-            self._step()
+        self._go_on_with(self._sorting or self._jobs)
 
     def sweep_all(self) -> None:
         """Tell all pods that are still to be told, now."""
-        while self._untold:
-            self._tell_some()
+        while self._jobs:
+            self._go_on_with(self._jobs)
+
+    def _go_on_with(self, jobs: deque[_Job]) -> None:
+        """Take the steps of one slice. At most one hint is asked in each."""
+        left, until = self.a_slice or A_SLICE, self.clock() + SLICE_SECONDS
+        while left > 0 and jobs and self.clock() < until:
+            left -= 1
+            if next(jobs[0][1], self) is self:
+                jobs.popleft()
         self._swept.set()
 
     async def caught_up(self, patience: float = math.inf) -> None:
@@ -374,9 +357,9 @@ class EventSweeps:
             self._stirred.clear()
             await self._stirred.wait()
 
-    def _first(self) -> int | None:
+    def _first(self) -> float | None:
         """Return the number of the earliest event that pods are still to be told of."""
-        numbers = [jobs[0][0] for jobs in (self._requeueings, self._unsorted) if jobs]
+        numbers = [each[0] for each in (*self._sorting, *self._jobs)]
         numbers += [told.number for told in itertools.islice(self._outstanding(), 1)]
         return min(numbers, default=None)
 
@@ -391,6 +374,8 @@ class EventSweeps:
         return queue.reach(event, old, new, keyed=keyed)
 
     def _keep(self, told: NumberedEvent) -> None:
+        if all(number != math.inf for number, _ in self._jobs):
+            self._jobs.append((math.inf, self._sweep()))
         self._kept.append(told)
         self.nbytes += held_bytes(told.old, told.new)
         # All kept events become one wildcard event. It tries too many pods, but to drop the oldest event could forget a pod.
@@ -405,28 +390,26 @@ class EventSweeps:
 
     # --- one after the other --------------------------------------------------------------------------------------------------------
 
-    def _step(self) -> None:
-        """Go on with the pods to be requeued, or with the sweep, or begin one. At most one hint is asked."""
-        if self._requeueings:
-            if next(self._requeueings[0][1], self) is self:
-                self._requeueings.popleft()
-            return
-        if not self._sweeping:
-            self._begin()
-        for found in self._to_tell:
-            if found is not None:
-                queue, queued, told = found
-                if self.clock() > self._until:
-                    told = _anything(self._sweeping[-1].number)
-                    self._sweeping, self._until = (told,), math.inf
-                self._tell_one(queue, queued, told)
-            return
-        self._sweeping = ()
+    def _sweep(self) -> Iterator[None]:
+        """Tell waiting pods of the kept events, and of the events that come meanwhile."""
+        while self._kept:
+            self._sweeping = tuple(self._kept)
+            self._kept.clear()
+            self.nbytes = 0
+            until = self.clock() + SWEEP_SECONDS
+            for queue, queued in self._concerned():
+                for index, told in enumerate(each for each in self._sweeping if each.number > queued.told):
+                    if index:
+                        yield
+                    if self.clock() > until:
+                        told = _anything(self._sweeping[-1].number)  # noqa: PLW2901 - told instead
+                        self._sweeping, until = (told,), math.inf
+                    self._tell_one(queue, queued, told)
+                yield
+            self._sweeping = ()
 
-    def _begin(self) -> None:
-        self._sweeping = tuple(self._kept)
-        self._kept.clear()
-        self.nbytes = 0
+    def _concerned(self) -> Collection[tuple[ProfileQueue, QueuedPod]]:
+        """Find the pods that any event of the sweep may concern."""
         kinds: dict[Hashable, NumberedEvent] = {}
         for told in self._sweeping:
             by_group = told.event.resource is EventResource.POD_GROUP
@@ -436,20 +419,7 @@ class EventSweeps:
             for told in kinds.values() if queue.served else ():
                 for reached in self._reach(queue, told.event, told.old, told.new, keyed=False):
                     found.update((uid, (queue, queued)) for uid, queued in reached.pods.items())
-        self._to_tell, self._until = self._each_to_tell(found.values()), self.clock() + SWEEP_SECONDS
-
-    def _each_to_tell(
-        self, pods: Iterable[tuple[ProfileQueue, QueuedPod]]
-    ) -> Iterator[tuple[ProfileQueue, QueuedPod, NumberedEvent] | None]:
-        """Iterate over the pods with each event that they have not been told of; None for a pod without such an event."""
-        for queue, queued in pods:
-            asked = False
-            for told in self._sweeping:
-                if told.number > queued.told and queue.waits(queued):
-                    asked = True
-                    yield queue, queued, told
-            if not asked:
-                yield None
+        return found.values()
 
     def _tell_now(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> bool:
         # Kept events happened earlier, and each pod hears of events in their order.
@@ -474,8 +444,6 @@ class EventSweeps:
         """Return True when the event took the pod out of the sub-queue where it waited."""
         if not told.is_for(queued):
             return False
-        if told.oldest is not None:
-            queued.flushed = True
         how = queue.hints.about(told.event).effect_on(queued, told.old, told.new)
         return how is not Requeue.SKIP and self.requeue(queue, queued, how, told.event.label) is not SubQueue.GATED
 
@@ -502,10 +470,11 @@ def _names(event: ClusterEvent, item: Any) -> tuple[str, str]:
 
 
 class Alarms(KeyedHeap[Act]):
-    """The alarms of one queue: events for a stated time, which concern the pods that wait then.
+    """Acts that are due at a stated time: events that concern the pods that wait then, or the next try of one pod.
 
-    An alarm rings once, at the first whole second after its moment, when the queue ends backoffs. No alarm is taken back, because a pod
-    that it wakes is judged anew. An alarm beyond `MOST_ALARMS` is dropped, and its pods are tried again after the queue's five minutes.
+    An alarm rings once, at the first whole second after its moment, when the queue ends backoffs. An alarm of its own identity replaces
+    an earlier one, and may be removed. Other alarms are never taken back, because a pod that they wake is judged anew. Beyond
+    `MOST_ALARMS` they are dropped, and their pods are tried again after the queue's five minutes.
 
     Args:
         clock: seconds, monotonic; the queue's.
@@ -523,22 +492,27 @@ class Alarms(KeyedHeap[Act]):
         key = self.first_key()
         return None if key is None else key[0]
 
-    def after(self, seconds: float, act: Act) -> None:
+    def after(self, seconds: float, act: Act, identity: Hashable | None = None) -> None:
         """Set an alarm.
 
         Args:
             seconds: seconds from now.
             act: called when it rings, between two decisions.
+            identity: the owner of the alarm, who has one at most; None for an alarm without an owner.
 
         Example:
             queue.alarms.after(30.0, lambda: queue.retry(uid))
         """
-        if len(self) < MOST_ALARMS:
-            self.push(object(), (self._clock() + seconds,), act)
+        if identity is not None or len(self) < MOST_ALARMS:
+            self.push(identity or object(), (self._clock() + seconds,), act)
 
     def wake_after(self, seconds: float, event: ClusterEvent, subject: Any) -> None:
         """Move waiting pods by the event when the alarm rings."""
         self.after(seconds, partial(self._move, event, None, subject))
+
+    def of(self, identity: Hashable) -> float | None:
+        """Return the seconds until the alarm of this identity rings; None without one."""
+        return max(self.entry_of(identity)[0][0] - self._clock(), 0.0) if identity in self else None
 
     def ring(self) -> int:
         """Call the acts of all alarms that are due, in the order of their moments; return how many. Called at every whole second."""
@@ -547,64 +521,3 @@ class Alarms(KeyedHeap[Act]):
             self.take_first()[1]()
             rung += 1
         return rung
-
-
-class WakeUps(KeyedHeap[tuple[float, int]]):
-    """Pods that are tried again at a stated time, because their rejection may end by time alone. Nearly always there are none.
-
-    For example, a pod may preempt once it has waited long enough, or once a new minute allows more evictions. The failure of such an
-    attempt says after how many seconds the next one follows (`FitError.retry_after`). `ring` brings the pod back then, also a pod that is
-    given up.
-
-    Each pod in the queue has one time at most. The time is dropped when the pod leaves the queue. It has no effect if the pod was tried in
-    between.
-
-    Args:
-        queues: the waiting pods.
-        find: finds a pod of the queue by its uid.
-        requeue: moves a pod between sub-queues.
-        clock: seconds, monotonic.
-
-    Its items are, by uid, the time and the pod's attempts when it was stated; the earliest time first.
-    """
-
-    def __init__(
-        self, queues: ProfileQueues, find: Callable[[str], QueuedPod | None], requeue: RequeuePod, clock: Callable[[], float]
-    ) -> None:
-        super().__init__()
-        self._queues = queues
-        self._find = find
-        self._requeue = requeue
-        self._clock = clock
-
-    def after(self, uid: str, seconds: float) -> None:
-        """Try a pod again after so many seconds, if it is not tried before; a pod that the queue does not hold is ignored.
-
-        Args:
-            uid: uid of a pod whose attempt has ended.
-            seconds: seconds from now; the pod's backoff goes on meanwhile.
-        """
-        if (queued := self._find(uid)) is not None:
-            due = self._clock() + max(seconds, 0.0)
-            self.push(uid, (due, uid), (due, queued.attempts))
-
-    def of(self, uid: str) -> float | None:
-        """Return the seconds until a pod is tried again at the latest; None for a pod that waits for events alone."""
-        due, attempts = self.get(uid) or (0.0, -1)
-        queued = self._find(uid)
-        return max(due - self._clock(), 0.0) if queued is not None and queued.attempts == attempts else None
-
-    def next_time(self) -> float | None:
-        """Return when `ring` next has something to do, in seconds of the clock; None while no pod has a time."""
-        first = self.first()
-        return None if first is None else first[0]
-
-    def ring(self) -> None:
-        """Let pods back off, and then be tried, if their time has come. Called at every whole second."""
-        now = self._clock()
-        while (due := self.next_time()) is not None and due <= now:
-            uid, (_, attempts) = self.take_first()
-            queued = self._find(uid)
-            queue = self._queues.serving(queued.pod.scheduler_name) if queued is not None and queued.attempts == attempts else None
-            if queued is not None and queue is not None and uid in queue.unschedulable:
-                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, TIME_HAS_COME)

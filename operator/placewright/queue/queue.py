@@ -12,6 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any, Final
 
 from placewright.api.objects import NodeName, PodKey
@@ -20,7 +21,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import ASSIGNED_POD_DELETE, FORCE_ACTIVATE, ClusterEvent, EventResource
 from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue import queued as labels
-from placewright.queue.events import Alarms, EventSweeps, WakeUps
+from placewright.queue.events import Alarms, EventSweeps
 from placewright.queue.fairheap import FairTurn
 from placewright.queue.givingup import GivingUp
 from placewright.queue.hints import Requeue, Timed
@@ -73,7 +74,7 @@ class SchedulingQueue:
         alarms: events that happen at a stated time.
         suspects: pods that are tried after all others.
         giving_up: pods that have waited longer than their profile allows.
-        wake_ups: pods that are tried again at a stated time.
+        wake_ups: the times at which pods are tried again, by uid; nearly always there are none.
         hand_out_groups: method of `ProfileQueues`.
     """
 
@@ -97,7 +98,7 @@ class SchedulingQueue:
         self.suspects = SuspectPods(self._queues, self.in_flight, self._requeue, clock)
         self.alarms = Alarms(clock, self.move)
         self.giving_up = GivingUp(self._queues.wait_limits, self.changed.note, clock, wall)
-        self.wake_ups = WakeUps(self._queues, self._pods.get, self._requeue, clock)
+        self.wake_ups = Alarms(clock, self.move)
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
 
@@ -174,6 +175,7 @@ class SchedulingQueue:
         else:
             queue = self._queues[pod.scheduler_name]
             queue.take(uid)
+            self.wake_ups.remove(uid)
             self._queues.drop_if_idle(queue)
         self._forget(uid, pod.key)
         if pod_group is not None:
@@ -372,6 +374,25 @@ class SchedulingQueue:
             queued.full_backoff = full_backoff
             self._requeue(self._queues[queued.pod.scheduler_name], queued, Requeue.AFTER_BACKOFF, label)
 
+    def retry_after(self, uid: str, seconds: float) -> None:
+        """Try a waiting pod again at a stated time, if it is not tried before; other pods are ignored.
+
+        Its rejection may end by time alone (`FitError.retry_after`). For example, a pod may preempt once a new minute allows more
+        evictions. So a pod that is given up is tried again, too.
+
+        Args:
+            uid: uid of the pod.
+            seconds: seconds from now; the pod's backoff goes on meanwhile.
+        """
+        if uid in self._pods and self.in_flight.get(uid) is None:
+            self.wake_ups.after(max(seconds, 0.0), partial(self._wake, uid), uid)
+
+    def _wake(self, uid: str) -> None:
+        queued = self._pods[uid]  # its alarm goes when it is tried or leaves
+        queue = self._queues.serving(queued.pod.scheduler_name)
+        if queue is not None and uid in queue.unschedulable:
+            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, labels.TIME_HAS_COME)
+
     def lift_gate(self, uid: str) -> bool:
         """Let a gated pod wait for events like a rejected pod, if no PreEnqueue plugin gates it any longer; return True if so."""
         if (queued := self._pods.get(uid)) is None or self.locate(uid) is not SubQueue.GATED:
@@ -493,7 +514,7 @@ class SchedulingQueue:
     @property
     def next_backoff_expiry(self) -> float | None:
         """When `flush_backoff` next has a pod to move, in seconds of the clock; None while no pod backs off or has a stated time."""
-        times = (self._queues.next_backoff_expiry(), self.wake_ups.next_time())
+        times = (self._queues.next_backoff_expiry(), self.wake_ups.next)
         return min((time for time in times if time is not None), default=None)
 
     # --- inside ------------------------------------------------------------------------------------------------------------------
@@ -521,6 +542,8 @@ class SchedulingQueue:
         queued.attempts += 1
         queued.full_backoff = False
         queued.seen = self.sweeps.recent.noted
+        if self.wake_ups:
+            self.wake_ups.remove(queued.uid)
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock()
         self.in_flight.begin(queued, queue.hints, RoomPlace(queue.room, lane))
@@ -563,8 +586,6 @@ class SchedulingQueue:
         self.pod_groups.leave(queued)
         del self._uids[key]
         self.nominator.delete(uid)
-        if self.wake_ups:
-            self.wake_ups.remove(uid)
 
     def _count(self, place: SubQueue, label: str) -> None:
         if self._on_incoming is not None:

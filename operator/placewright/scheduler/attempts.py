@@ -62,7 +62,7 @@ class FailureHandler:
         if waiting is None:
             return None
         if failure.retry_after is not None:
-            self.queue.wake_ups.after(queued.uid, failure.retry_after)
+            self.queue.retry_after(queued.uid, failure.retry_after)
         pod = waiting.pod
         if failure.nominated_node is not None:
             self.queue.nominate(pod, failure.nominated_node)
