@@ -77,108 +77,6 @@ class Ports:
     since_1970: Clock | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PodScheduler:
-    """Schedules one pod by itself, with or without extenders.
-
-    With extenders the cycles are the same, with questions in between. Extenders count the pods that they agreed to. So, as with
-    kube-scheduler, they see the pods of a profile one after the other. The profile's other pods wait for the decision, and not for the
-    binding.
-
-    Attributes:
-        attempts: begins and ends attempts.
-        reserver: assumes and reserves pods.
-        binding: the binding cycle.
-        groups: scheduler of groups, for a pod that joins its group after the others were placed.
-        start: runs coroutines beside other decisions.
-        cycle: the scheduling cycle.
-        extended: the scheduling cycle with extenders.
-        cluster: columns that show whether the pod got a node while extenders were asked.
-        queue: the queue, which holds the profile's pods while extenders are asked.
-    """
-
-    attempts: Attempts
-    reserver: Reserver
-    binding: BindingCycle
-    groups: PodGroupScheduler
-    start: Start
-    cycle: SchedulingCycle
-    extended: ExtendedCycle
-    cluster: Cluster
-    queue: SchedulingQueue
-
-    def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
-        """Run the scheduling cycle, and start the binding cycle beside other decisions. Extenders decide later.
-
-        Args:
-            queued: pod that the queue handed out.
-            evaluator: evaluator of its profile.
-        """
-        attempt = self.attempts.begin(queued, evaluator)
-        if evaluator.runtime.extenders_for(attempt.pod):
-            self.queue.hold(attempt.pod.scheduler_name)
-            self.start(self._cycles_with_extenders(attempt, evaluator))
-        elif (result := self.scheduling_cycle(attempt, evaluator)) is not None:
-            self.start(self._binding_cycle(attempt, result))
-
-    def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
-        """Filter, score, select, assume, reserve and permit the pod.
-
-        Args:
-            attempt: attempt that has just begun.
-            evaluator: evaluator of the pod's profile.
-
-        Returns:
-            The decision; None for a pod that has no node and is back in the queue.
-        """
-        try:
-            within = None if attempt.pod.pod_group is None else within_domain(attempt.pod, self.cluster, evaluator.runtime)
-            result = self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
-            self._assume(attempt, result)
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self._fail(attempt, problem)
-            return None
-        return result
-
-    async def _cycles_with_extenders(self, attempt: Attempt, evaluator: Evaluator) -> bool:
-        try:
-            within = within_domain(attempt.pod, self.cluster, evaluator.runtime)
-            result = await self.extended.place(evaluator, attempt.pod, attempt.steps, within)
-            if not self.queue.in_flight.has(attempt.uid) or self.cluster.placement(attempt.uid) is not None:
-                self.queue.done(attempt.uid)  # deleted, or bound by another scheduler, while extenders were asked
-                return False
-            self._assume(attempt, result)
-        except MemoryError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
-            self._fail(attempt, problem)
-            return False
-        finally:
-            self.queue.release(attempt.pod.scheduler_name)
-        return await self._binding_cycle(attempt, result)
-
-    def _assume(self, attempt: Attempt, result: ScheduleResult) -> None:
-        """Tell observers of the decision. Then assume, reserve and permit the pod, or raise after everything has been given back."""
-        attempt.chose(result)
-        self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
-        self.reserver.assume(result)
-
-    def _fail(self, attempt: Attempt, problem: Exception) -> None:
-        """End the attempt of a pod that has no node, and report that to its group."""
-        self.attempts.fail(attempt, problem)
-        self.groups.decided_singly(attempt.pod, str(problem))
-
-    def _binding_cycle(self, attempt: Attempt, result: ScheduleResult) -> Coroutine[Any, Any, bool]:
-        """Return the binding cycle. While the pod's group is being bound, it waits behind the group's barrier."""
-        ref = attempt.pod.pod_group
-        if ref is None:
-            return self.binding.run(attempt, result)
-        self.groups.decided_singly(attempt.pod)
-        return self.binding.run(attempt, result, self.groups.forming.get(ref))
-
-
 class Scheduler:
     """Decides the pods of all profiles and binds them to nodes.
 
@@ -231,13 +129,11 @@ class Scheduler:
             cluster, queue, self.binding.preempt, ports.evictor, ports.events, ports.status, lead, self.evictions, ports.sleep
         )  # fmt: skip
         self.attempts = Attempts(cluster, clock, ports.observers, failures, preemption, self.counts, self.spawn)
-        reserver = Reserver(cluster, queue, self.waiting, self.counts)
-        extended, start = ExtendedCycle(cluster, cycle, lambda: lead.active), ports.start or self.spawn
-        members = MemberCycle(cluster, queue, cycle, reserver, extended)
-        self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, start, ports.since_1970)
-        self._single = PodScheduler(
-            self.attempts, reserver, self.binding, self.pod_groups, start, cycle, extended, cluster, queue
-        )  # fmt: skip
+        self._cluster, self._cycle, self._start = cluster, cycle, ports.start or self.spawn
+        self._reserver = reserver = Reserver(cluster, queue, self.waiting, self.counts)
+        self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
+        members = MemberCycle(cluster, queue, cycle, reserver, self._extended)
+        self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, self._start, ports.since_1970)
         self.loop = SchedulingLoop(self, queue, profiles, clock, lead, ports.precautions)
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
@@ -245,8 +141,10 @@ class Scheduler:
     def schedule_one(self, queued: QueuedPod) -> None:
         """Decide a pod that the queue handed out, and start its binding, as kube-scheduler's `ScheduleOne` does."""
         evaluator = self._evaluator_for(queued)
-        if evaluator is not None:
-            (self.pod_groups if self._is_in_group(queued.pod, evaluator) else self._single).schedule_one(queued, evaluator)
+        if evaluator is not None and self._is_in_group(queued.pod, evaluator):
+            self.pod_groups.schedule_one(queued, evaluator)
+        elif evaluator is not None:
+            self._schedule_by_itself(queued, evaluator)
 
     def give_back(self, queued: QueuedPod, problem: str) -> None:
         """End the attempt of a pod that cannot be decided now; it backs off.
@@ -273,7 +171,7 @@ class Scheduler:
         if evaluator is not None and self._is_in_group(queued.pod, evaluator):
             yield from self.pod_groups.schedule_in_steps(queued, evaluator, turns)
         elif evaluator is not None:
-            self._single.schedule_one(queued, evaluator)
+            self._schedule_by_itself(queued, evaluator)
 
     def _evaluator_for(self, queued: QueuedPod) -> Evaluator | None:
         """Return the evaluator of the pod's profile; None for a pod that is not to be decided, whose attempt has been ended."""
@@ -289,6 +187,78 @@ class Scheduler:
 
     def _is_in_group(self, pod: PodInfo, evaluator: Evaluator) -> bool:
         return pod.pod_group is not None and self.pod_groups.decides(pod, evaluator)
+
+    # --- a pod by itself -----------------------------------------------------------------------------------------------------
+
+    def _schedule_by_itself(self, queued: QueuedPod, evaluator: Evaluator) -> None:
+        """Run the scheduling cycle, and start the binding cycle beside other decisions. Extenders decide later.
+
+        Extenders count the pods that they agreed to. So, as with kube-scheduler, they see the pods of a profile one after the other. The
+        profile's other pods wait for the decision, and not for the binding.
+        """
+        attempt = self.attempts.begin(queued, evaluator)
+        if evaluator.runtime.extenders_for(attempt.pod):
+            self.queue.hold(attempt.pod.scheduler_name)
+            self._start(self._cycles_with_extenders(attempt, evaluator))
+        elif (result := self.scheduling_cycle(attempt, evaluator)) is not None:
+            self._start(self._binding_cycle(attempt, result))
+
+    def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
+        """Filter, score, select, assume, reserve and permit the pod.
+
+        Args:
+            attempt: attempt that has just begun.
+            evaluator: evaluator of the pod's profile.
+
+        Returns:
+            The decision; None for a pod that has no node and is back in the queue.
+        """
+        try:
+            within = None if attempt.pod.pod_group is None else within_domain(attempt.pod, self._cluster, evaluator.runtime)
+            result = self._cycle.place(evaluator, attempt.pod, attempt.steps, within)
+            self._assume(attempt, result)
+        except MemoryError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
+            self._fail(attempt, problem)
+            return None
+        return result
+
+    async def _cycles_with_extenders(self, attempt: Attempt, evaluator: Evaluator) -> bool:
+        try:
+            within = within_domain(attempt.pod, self._cluster, evaluator.runtime)
+            result = await self._extended.place(evaluator, attempt.pod, attempt.steps, within)
+            if not self.queue.in_flight.has(attempt.uid) or self._cluster.placement(attempt.uid) is not None:
+                self.queue.done(attempt.uid)  # deleted, or bound by another scheduler, while extenders were asked
+                return False
+            self._assume(attempt, result)
+        except MemoryError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
+            self._fail(attempt, problem)
+            return False
+        finally:
+            self.queue.release(attempt.pod.scheduler_name)
+        return await self._binding_cycle(attempt, result)
+
+    def _assume(self, attempt: Attempt, result: ScheduleResult) -> None:
+        """Tell observers of the decision. Then assume, reserve and permit the pod, or raise after everything has been given back."""
+        attempt.chose(result)
+        self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
+        self._reserver.assume(result)
+
+    def _fail(self, attempt: Attempt, problem: Exception) -> None:
+        """End the attempt of a pod that has no node, and report that to its group."""
+        self.attempts.fail(attempt, problem)
+        self.pod_groups.decided_singly(attempt.pod, str(problem))
+
+    def _binding_cycle(self, attempt: Attempt, result: ScheduleResult) -> Coroutine[Any, Any, bool]:
+        """Return the binding cycle. While the pod's group is being bound, it waits behind the group's barrier."""
+        ref = attempt.pod.pod_group
+        if ref is None:
+            return self.binding.run(attempt, result)
+        self.pod_groups.decided_singly(attempt.pod)
+        return self.binding.run(attempt, result, self.pod_groups.forming.get(ref))
 
     # --- all pods ------------------------------------------------------------------------------------------------------------
 
@@ -312,7 +282,7 @@ class Scheduler:
         """
         for pod in self.waiting:
             pod.give_up(LEAD_LOST)
-        self._single.extended.give_up()
+        self._extended.give_up()
         for uid in tuple(self.binding.preparing):
             self.binding.end_preparation(uid)
 

@@ -16,7 +16,7 @@ MEMBERS = 20
 def counted(world: World) -> list[str]:
     """The names of pods that the cycle evaluates from now on."""
     evaluated: list[str] = []
-    cycle, evaluate = world.scheduler._single.cycle, world.scheduler._single.cycle.evaluate
+    cycle, evaluate = world.scheduler._cycle, world.scheduler._cycle.evaluate
 
     def noted(evaluator: object, asked: object, *args: object) -> object:
         evaluated.append(asked.name)  # type: ignore[attr-defined]
