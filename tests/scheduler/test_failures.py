@@ -29,7 +29,7 @@ def test_a_rejected_pod_gets_a_warning_and_the_condition_unschedulable() -> None
     assert world.events.recorded == [("web", EventType.WARNING, "FailedScheduling", "Scheduling", message)]
     assert world.status.written == [("web", "Unschedulable", message, None)]
     assert world.place("web") is SubQueue.UNSCHEDULABLE
-    assert world.scheduler.counts.unschedulable == 1
+    assert world.scheduler.counts.errors == 0
 
 
 def test_the_event_comes_after_the_pod_is_back_in_the_queue() -> None:

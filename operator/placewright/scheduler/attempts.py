@@ -206,17 +206,13 @@ class Counts:
 
     Attributes:
         scheduled: attempts that found a node.
-        unschedulable: attempts in which plugins rejected the pod.
         errors: attempts that broke.
         bound: Bindings that succeeded.
-        bind_failures: Bindings that did not.
     """
 
     scheduled: int = 0
-    unschedulable: int = 0
     errors: int = 0
     bound: int = 0
-    bind_failures: int = 0
 
 
 class Observer(Protocol):
@@ -373,7 +369,6 @@ class Attempts:
             _logger.error("scheduling pod %s broke: %s", attempt.pod.key, what, exc_info=problem)
             problem = broken(what)
         self.counts.errors += problem.internal
-        self.counts.unschedulable += not problem.internal
         attempt.failed(problem)
         if attempt.schedule_result is None:
             self.observers.decided(attempt)

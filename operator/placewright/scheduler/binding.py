@@ -156,8 +156,7 @@ class BindingCycle:
         given_up: uids of pods that are being bound although their name belongs to another pod by now. The answer to their Binding
             says nothing about them.
         preparing: timeouts that end PreBind early, by uid. Pods may be in PreBind for minutes, for example until a volume is made.
-        under_way: decisions whose binding cycle runs, by uid.
-        barriers: barriers at which pods wait for other members of their group, by uid.
+        under_way: decisions whose binding cycle runs, by uid, with the barriers at which they wait for other members of their group.
     """
 
     cluster: Cluster
@@ -170,8 +169,7 @@ class BindingCycle:
     unresolved: dict[str, tuple[Attempt, ScheduleResult]] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
     preparing: dict[str, asyncio.Timeout] = field(default_factory=dict)
-    under_way: dict[str, ScheduleResult] = field(default_factory=dict)
-    barriers: dict[str, Barrier] = field(default_factory=dict)
+    under_way: dict[str, tuple[ScheduleResult, Barrier | None]] = field(default_factory=dict)
 
     async def run(self, attempt: Attempt, result: ScheduleResult, barrier: Barrier | None = None) -> bool:
         """Bind the pod, or roll it back and return it to the queue. Never raises for errors of plugins or of the API server.
@@ -184,28 +182,10 @@ class BindingCycle:
         Returns:
             True when the pod is bound.
         """
-        bound = await self._run(attempt, result, barrier)
-        self.counts.bound += bound
-        self.counts.bind_failures += not bound
-        return bound
-
-    def expect(self, result: ScheduleResult, barrier: Barrier) -> None:
-        """Note that the pod's `run` comes soon, so that it can be called off from now on.
-
-        Args:
-            result: decision about a member of a group.
-            barrier: the group's barrier.
-        """
-        self.under_way[result.pod.uid] = result
-        self.barriers[result.pod.uid] = barrier
-
-    async def _run(self, attempt: Attempt, result: ScheduleResult, barrier: Barrier | None) -> bool:
         unknown, uid = False, attempt.uid
-        self.under_way[uid] = result
-        if barrier is not None:
-            self.barriers[uid] = barrier
+        self.under_way[uid] = (result, barrier)
         try:
-            status = await self._bind(result)
+            status = await self._bind(result, barrier)
         except BindError as problem:
             status, unknown = error(str(problem)), problem.unknown
         except MemoryError:
@@ -215,7 +195,6 @@ class BindingCycle:
             _logger.exception("binding pod %s to node %s broke: %s", result.pod.key, result.node, status.message)
         finally:
             self.under_way.pop(uid, None)
-            self.barriers.pop(uid, None)
         if uid in self.given_up:
             self.given_up.discard(uid)
             self._lost(attempt, result, REPLACED)  # its Binding reached another pod, or none
@@ -235,6 +214,15 @@ class BindingCycle:
         else:
             self.roll_back(attempt, result, status)
         return False
+
+    def expect(self, result: ScheduleResult, barrier: Barrier) -> None:
+        """Note that the pod's `run` comes soon, so that it can be called off from now on.
+
+        Args:
+            result: decision about a member of a group.
+            barrier: the group's barrier.
+        """
+        self.under_way[result.pod.uid] = (result, barrier)
 
     def resolve(self, uid: str, node: NodeName | None) -> None:
         """Settle an unresolved Binding by the node that the API server shows; harmless for other pods.
@@ -264,11 +252,11 @@ class BindingCycle:
 
     def abandon(self, uid: str) -> None:
         """Let plugins that wait in a binding cycle know that the pod is gone; harmless for pods that are not being bound."""
-        result = self.under_way.get(uid)
+        result, barrier = self.under_way.get(uid, (None, None))
         if result is not None:
             result.state.abandoned = True
-            if (barrier := self.barriers.get(uid)) is not None:
-                barrier.leave(uid, error(LEFT))
+        if barrier is not None:
+            barrier.leave(uid, error(LEFT))
 
     def preempt(self, uid: str, plugin: str) -> bool:
         """Roll a pod back that is a victim of preemption, before its Binding is sent.
@@ -292,14 +280,13 @@ class BindingCycle:
         Returns:
             False when the pod neither is in PreBind nor waits for its group.
         """
-        preparation = self.preparing.get(uid)
-        if preparation is None:
-            barrier = self.barriers.get(uid)
-            if barrier is None or barrier.decided:
-                return False
+        _, barrier = self.under_way.get(uid, (None, None))
+        if (preparation := self.preparing.get(uid)) is not None:
+            end_now(preparation)
+        elif barrier is None or barrier.decided:
+            return False
+        else:
             barrier.leave(uid, error(PREEMPTED_IN_PREBIND))
-            return True
-        end_now(preparation)
         return True
 
     def call_off(self, uid: str, why: str) -> None:
@@ -321,6 +308,7 @@ class BindingCycle:
 
     def _bound(self, attempt: Attempt, result: ScheduleResult) -> None:
         self.queue.done(attempt.uid)
+        self.counts.bound += 1
         note = f"Successfully assigned {result.pod.key} to {result.node}"
         self.events.record(result.pod, EventType.NORMAL, SCHEDULED, "Binding", note)
         try:
@@ -350,9 +338,9 @@ class BindingCycle:
         attempt.failed(broken(why))
         self.observers.attempt_ended(attempt)
 
-    async def _bind(self, result: ScheduleResult) -> Status:
+    async def _bind(self, result: ScheduleResult, barrier: Barrier | None) -> Status:
         pod, node, runtime, state = result.pod, result.node, result.runtime, result.state
-        barrier, place = self.barriers.get(pod.uid), self.queue.in_flight.place(pod.uid)
+        place = self.queue.in_flight.place(pod.uid)
         try:
             status = await self._made_ready(result, barrier, place)
         except BaseException as problem:
