@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placewright.scheduler.podgroups.effort import LEAST_TRIES, TRIES_A_MEMBER
+from placewright.scheduler.podgroups.trial import LEAST_TRIES, TRIES_A_MEMBER
 from scheduler.makers import World, node
 
 from .makers import bound, group, member, members, tried

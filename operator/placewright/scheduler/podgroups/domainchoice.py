@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placewright.scheduler.podgroups.domains import ROOM_FILTER, Domain, domains
-from placewright.scheduler.podgroups.effort import TrialBudget
 from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.trial import GroupTrial
+from placewright.scheduler.podgroups.trial import GroupTrial, TrialBudget
 from placewright.scheduler.turns import Steps, at_once
 
 
@@ -27,7 +26,7 @@ class DomainChoice:
 
         Members are looked at first. If no node could hold too many of them, the group is not tried. Each domain has its own trial on the
         real columns. Of the domains that hold the group, the highest sum of members' scores wins, and ties are broken at random. The
-        profile bounds the number of these domains. The budget of `effort` bounds the others.
+        profile bounds the number of these domains. A `TrialBudget` bounds the others.
 
         Returns:
             The trial. If no domain holds the group, it does not fit: it is the look, or the trial in the domain that comes closest.

@@ -98,7 +98,7 @@ def row_for_all(
             places = [domain for domain in DomainChoice(members).domains(group) if domain.room >= 1]
         for domain in places:
             trial = at_once(GroupTrial(members, group, domain).run(to_the_end=False, spares=False))
-            seats = list(trial.seating.seats.values())
+            seats = list(trial.seats.values())
             fits = trial.fits()
             trial.take_back()
             if fits:

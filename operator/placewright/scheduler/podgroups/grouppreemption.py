@@ -98,7 +98,7 @@ class GroupPreemption:
 
 
 class _Search:
-    """A search in one domain or on all nodes: a trial that makes room, in a dry run. Implements `turns.Suspendable` and `seats.RoomMaker`.
+    """A search in one domain or on all nodes: a trial that makes room, in a dry run. Implements `turns.Suspendable` and `group.RoomMaker`.
 
     While other work has its turn, the dry run is undone. Afterwards a member whose seat is gone looks for another one, and victims that
     have left need not leave. Other changes are not searched again. kube-scheduler, which searches on a snapshot, does not see them
@@ -134,7 +134,7 @@ class _Search:
                     self._lost_seats = False
                     yield from self._reprieve()
                     if not self._lost_seats:
-                        seats = self._trial.seating.seats
+                        seats = self._trial.seats
                         self._room.nodes = {uid: (seat.node, self._leaving_for(uid)) for uid, seat in seats.items()}
                         self._room.free = all(seat.holder is self._members.holder for seat in seats.values())
                         self._hold_to_rules()
@@ -161,13 +161,13 @@ class _Search:
         The more seats have to be suspended and resumed, the more rarely other work has its turn. So this takes a bounded share of time.
         """
         self._steps += 1
-        if self._steps * _MOVES_A_STEP >= len(self._trial.seating.seats) + len(self._victims):
+        if self._steps * _MOVES_A_STEP >= len(self._trial.seats) + len(self._victims):
             self._steps = 0
             yield self
 
     def suspend(self) -> None:
         """Implement `Suspendable.suspend`."""
-        self._seats = tuple(self._trial.seating.seats.values())
+        self._seats = tuple(self._trial.seats.values())
         self._trial.take_back()
         self._dry_run.undo()
 
@@ -181,7 +181,7 @@ class _Search:
         for seat in self._seats:
             with suppress(FitError):
                 if seat.attempt.uid not in lost:
-                    self._trial.seating.sit(seat)
+                    self._trial.sit(seat)
                     continue
             self._victims.pop(seat.attempt.uid, None)
             self._trial.try_again(seat.attempt)
@@ -189,7 +189,7 @@ class _Search:
         self._seats = ()
 
     def _is_there(self, seat: Seat) -> bool:
-        return not self._trial.seating.is_gone(seat.attempt) and self._members.cluster.row(seat.node) == seat.row
+        return not self._trial.is_gone(seat.attempt) and self._members.cluster.row(seat.node) == seat.row
 
     def _leaving_for(self, uid: str) -> tuple[PodInfo, ...]:
         """Return the victims that leave for a member, except victims that are gone or let back."""
@@ -218,7 +218,7 @@ class _Search:
 
     def _reprieve(self) -> Steps[None]:
         """Let victims back that need not leave. Victims whose eviction breaks a budget come first, then the most important."""
-        cluster, seating, dry_run = self._members.cluster, self._trial.seating, self._dry_run
+        cluster, trial, dry_run = self._members.cluster, self._trial, self._dry_run
         victims = self._all_leaving()
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
         if len(units) == 1:
@@ -230,13 +230,13 @@ class _Search:
             if any(_row_of(cluster, pod) != row for row, pod in unit.moves):
                 continue  # a pod of this unit left while other work had its turn
             dry_run.add(unit.moves)
-            lifted = list(seating.seats.values()) if self._look_around(unit) else seating.on({row for row, _ in unit.moves})
-            if seating.moved(lifted):
+            lifted = list(trial.seats.values()) if self._look_around(unit) else trial.on({row for row, _ in unit.moves})
+            if trial.moved(lifted):
                 self._back.update(pod.uid for pod in unit.pods)
             else:
                 dry_run.remove(unit.moves)
                 for seat in lifted:
-                    seating.sit(seat)
+                    trial.sit(seat)
             yield from self.step()
 
     def _look_around(self, unit: VictimUnit) -> bool:

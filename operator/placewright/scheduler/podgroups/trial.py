@@ -4,26 +4,63 @@ The decision assumes and reserves the members. So their ports, volumes, devices 
 is placed in turns (`turns`). Before another pod is decided, the trial is suspended, so that no decision counts its members. Afterwards each
 member is put back on its node if it still fits there. If not, it is tried anew.
 
-The search for victims and the self-check run the same trial in a dry run (`MemberSeats`). So all three agree on whether a group fits.
+The search for victims and the self-check run the same trial in a dry run. So all three agree on whether a group fits. Each states three
+conditions: the nodes that are candidates, the holder of members, and whether room is made for members that fit nowhere. The members'
+own nominations never count against each other.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final, Self
 
 from placewright.framework.errors import CycleError
+from placewright.framework.runtime.evaluation import Evaluation
+from placewright.framework.steps import Steps as Timing
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.effort import TrialBudget
-from placewright.scheduler.podgroups.group import Group, MemberCycle, MemberSeats, RoomMaker, Seat, UnplacedMember, depends_on_others
+from placewright.scheduler.podgroups.group import Group, MemberCycle, RoomMaker, Seat, UnplacedMember, depends_on_others, row_of
 from placewright.scheduler.turns import Steps
 
 #: Most members that are tried to explain why a group cannot fit.
 MOST_UNPLACED: Final = 32
+#: Tries for each member of a group: five domains, each in three orders for members of different sizes, and one more.
+TRIES_A_MEMBER: Final = 16
+#: Least number of tries, for small groups: a data centre's room may have as many racks.
+LEAST_TRIES: Final = 256
+
+
+class TrialBudget:
+    """Tries that are left to a group in one attempt, in all topology domains together.
+
+    Tries are counted, and not time, so that a decision is the same on any machine. A group may cost a fixed number of tries for each
+    member, however many domains its label has. The next attempt goes on with the domains that were not tried.
+
+    Example:
+        budget = TrialBudget(members=8)
+        while budget.spend():   # 256 times
+            ...                 # try one member on the nodes of one domain
+
+    Args:
+        members: number of members.
+
+    Attributes:
+        left: number of tries that are left.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, members: int) -> None:
+        self.left = max(TRIES_A_MEMBER * members, LEAST_TRIES)
+
+    def spend(self, tries: int = 1) -> bool:
+        """Take tries off; return False, and leave none, if there are not as many."""
+        enough = tries <= self.left
+        self.left = self.left - tries if enough else 0
+        return enough
 
 
 @dataclass(eq=False)
@@ -37,10 +74,8 @@ class GroupTrial:
         room: makes room for members that fit nowhere; None if no pod leaves.
         budget: number of tries that the trial may cost; None for a trial that is never stopped.
         compared: whether every member is scored, because the caller compares trials.
-        seating: seats of the members that fit.
+        seats: seats by the member's uid, in the order in which they were taken.
         unplaced: members that no node could hold.
-        group: the group.
-        domain: domain of all members; None for any nodes.
         elsewhere: names of plugins that kept the group out of other domains. Their events may help it, too.
         looked: True if members were only looked at by themselves, and no member was placed.
         domains_tried: domains that were tried, in this attempt and before it, if other domains are left for the next attempt.
@@ -59,12 +94,13 @@ class GroupTrial:
     hidden: Final = False
 
     def __post_init__(self) -> None:
-        self.seating = MemberSeats(self.members, self.group, self.domain, self.room, compared=self.compared)
         self.unplaced: list[UnplacedMember] = []
         self.elsewhere: frozenset[str] = frozenset()
         self.looked = False
         self.domains_tried: frozenset[str] = frozenset()
         self.domains_left = 0
+        self.seats: dict[str, Seat] = {}
+        self._within = None if self.domain is None else self.domain.names
         #: Members that are still to be tried.
         self._waiting = deque(self.group.attempts)
         #: Seats that were suspended and are still to be taken again, in the order in which they were taken.
@@ -73,23 +109,23 @@ class GroupTrial:
     @property
     def placed(self) -> list[tuple[Attempt, ScheduleResult]]:
         """The members with a node, in the order in which they got one."""
-        return [(seat.attempt, seat.result) for seat in self.seating.seats.values()]
+        return [(seat.attempt, seat.result) for seat in self.seats.values()]
 
     def fits(self) -> bool:
         """Return whether enough members have a node."""
-        return len(self.seating.seats) >= self.group.needed
+        return len(self.seats) >= self.group.needed
 
     @property
     def hopeless(self) -> bool:
         """True when too few members could have a node, even if all members that were not tried fit."""
         if self.looked:
             return self.likely < self.group.needed
-        return len(self.seating.seats) + len(self._suspended) + len(self._waiting) < self.group.needed
+        return len(self.seats) + len(self._suspended) + len(self._waiting) < self.group.needed
 
     @property
     def likely(self) -> int:
         """The number of members that have a node. If they were only looked at, it is the number that could have one."""
-        return len(self.group.attempts) - len(self.unplaced) if self.looked else len(self.seating.seats)
+        return len(self.group.attempts) - len(self.unplaced) if self.looked else len(self.seats)
 
     def look(self) -> Steps[Self]:
         """Look at each member by itself, and place none, until too few could have a node.
@@ -130,7 +166,7 @@ class GroupTrial:
     @property
     def score(self) -> int:
         """The sum of the members' scores: the value of the whole group's placement."""
-        return sum(seat.result.score for seat in self.seating.seats.values())
+        return sum(seat.result.score for seat in self.seats.values())
 
     def run(self, *, to_the_end: bool = True, spares: bool = True) -> Steps[Self]:
         """Try the members, one a step. When something breaks, everything is taken back before the exception passes on.
@@ -158,7 +194,7 @@ class GroupTrial:
                     if self.budget is not None and not self.budget.spend():
                         break
                     attempt = self._waiting.popleft()
-                    if not self.seating.is_gone(attempt):
+                    if not self.is_gone(attempt):
                         self._try(attempt)
                 yield from self._step()
         except BaseException:
@@ -172,7 +208,7 @@ class GroupTrial:
             while self._waiting:
                 attempt = self._waiting.popleft()
                 try:
-                    await self.seating.seat_with_extenders(attempt)
+                    await self._seat_with_extenders(attempt)
                 except FitError as failure:
                     self._refused(attempt, failure)
         except BaseException:
@@ -191,22 +227,22 @@ class GroupTrial:
 
     def suspend(self) -> None:
         """Implement `Suspendable.suspend`."""
-        self._suspended.extendleft(reversed(self.seating.seats.values()))
-        self.seating.give_back()
+        self._suspended.extendleft(reversed(self.seats.values()))
+        self._give_back()
 
     def resume(self) -> None:
         """Implement `Suspendable.resume`: `run` puts one member back in each step."""
 
     def _put_back(self, seat: Seat) -> None:
         """Put a member back on its node. If the node cannot hold it any more, let it be tried anew."""
-        if self.seating.is_gone(seat.attempt):
+        if self.is_gone(seat.attempt):
             return
         row = self.members.cluster.row(seat.node)
         try:
             with self.members.queue.nominator.trying(self.group.pod_group.ref):
                 holds = row is not None and self.group.evaluator.checker.check_row(seat.result.pod, row).ok
             if row is not None and holds:
-                self.seating.sit(replace(seat, row=row))
+                self.sit(replace(seat, row=row))
                 return
         except (CycleError, FitError):
             pass  # the member is tried anew, and says then why it has no node
@@ -215,7 +251,7 @@ class GroupTrial:
     def take_back(self) -> None:
         """Take back all members, the last one first, and forget the seats that were suspended."""
         self._suspended.clear()
-        self.seating.give_back()
+        self._give_back()
 
     def drop_lost(self) -> None:
         """Take back members that were deleted, or whose node was deleted, while other work had its turn.
@@ -231,7 +267,7 @@ class GroupTrial:
 
     def drop(self, dropped: Attempt) -> None:
         """Take back one member."""
-        self.seating.rise(self.seating.seats[dropped.uid])
+        self.rise(self.seats[dropped.uid])
 
     def _prepared(self, attempt: Attempt) -> Steps[None]:
         """Prepare a member as single pods are prepared, so that no step of a group takes longer."""
@@ -246,12 +282,94 @@ class GroupTrial:
             yield from self.room.step()
 
     def _try(self, attempt: Attempt) -> None:
+        """Give a member a seat beside the members that have one, or note why it has none."""
+        attempt.steps.forget()  # only the times of the last try are kept, because a member may be tried in hundreds of domains
         try:
-            self.seating.seat(attempt)
+            refused = self._tried(attempt, attempt.steps, self.room)
+            if refused is not None:
+                raise self.members.cycle.refusal(self.group.evaluator, refused)
         except FitError as failure:
             self._refused(attempt, failure)
+
+    async def _seat_with_extenders(self, attempt: Attempt) -> None:
+        """Give a member a seat that its profile's extenders agree to. A member that leaves while they are asked gets no seat."""
+        attempt.steps.forget()
+        extended = self.members.extended
+        assert extended is not None  # only groups with extenders are seated like this
+        with self.members.queue.nominator.trying(self.group.pod_group.ref):
+            result = await extended.place(self.group.evaluator, attempt.pod, attempt.steps, self._within, alone=False)
+        if not self.is_gone(attempt):
+            self.sit(self._seat_at(attempt, result))
 
     def _refused(self, attempt: Attempt, failure: FitError) -> None:
         if failure.internal:
             raise failure
         self.unplaced.append(UnplacedMember(attempt, failure))
+
+    # --- seats ---------------------------------------------------------------------------------------------------------------------
+
+    def is_gone(self, attempt: Attempt) -> bool:
+        """Return whether a member was deleted, or placed by another scheduler, while other work had its turn."""
+        return self.members.queue.get(attempt.uid) is None or self.members.cluster.placement(attempt.uid) is not None
+
+    def sit(self, seat: Seat) -> None:
+        """Take a seat.
+
+        Raises:
+            FitError: a Reserve plugin refused.
+        """
+        seat.holder.take(seat.result)
+        seat.attempt.chose(seat.result)
+        self.seats[seat.attempt.uid] = seat
+
+    def rise(self, seat: Seat) -> None:
+        """Give a seat back."""
+        del self.seats[seat.attempt.uid]
+        seat.attempt.schedule_result = None
+        seat.holder.give_back(seat.result)
+
+    def on(self, rows: Collection[int]) -> list[Seat]:
+        """Return the seats on these rows, in the order in which they were taken."""
+        return [seat for seat in self.seats.values() if seat.row in rows]
+
+    def moved(self, lifted: Sequence[Seat]) -> bool:
+        """Give these members other seats that need no eviction.
+
+        Returns:
+            False when one fits nowhere. Then none of them has a seat, and the caller lets them sit again.
+        """
+        for seat in lifted:
+            self.rise(seat)
+        before = len(self.seats)
+        try:
+            # The times of plugins are not noted, because members are moved once for each victim.
+            if all(self._tried(seat.attempt, None, None) is None for seat in lifted):
+                return True
+        except FitError:
+            pass  # it cannot be reserved there, so it has no seat
+        for seat in reversed(tuple(self.seats.values())[before:]):
+            self.rise(seat)
+        return False
+
+    def _tried(self, attempt: Attempt, timing: Timing | None, room: RoomMaker | None) -> Evaluation | None:
+        """Give a member a node; return the evaluation of a member that gets none."""
+        cycle, evaluator = self.members.cycle, self.group.evaluator
+        with self.members.queue.nominator.trying(self.group.pod_group.ref):
+            evaluation = cycle.evaluate(evaluator, attempt.pod, timing, self._within)
+            if evaluation.count:
+                found = self._seat_at(attempt, cycle.chosen(evaluator, evaluation, compared=self.compared))
+            else:
+                made = None if room is None else room.make_room(attempt, evaluation)
+                if made is None:
+                    return evaluation
+                found = made
+        self.sit(found)
+        return None
+
+    def _seat_at(self, attempt: Attempt, result: ScheduleResult) -> Seat:
+        return Seat(attempt, result, row_of(self.members.cluster, result), self.members.holder)
+
+    def _give_back(self) -> None:
+        """Give back all seats, the last one first."""
+        for seat in reversed(tuple(self.seats.values())):
+            self.rise(seat)
