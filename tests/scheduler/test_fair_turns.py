@@ -17,7 +17,7 @@ from placewright.queue.policy import WHOLE_CLUSTER
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.tenants import ProfileTenants
+from placewright.scheduler.policy import ProfileTenants
 from placewright.testing import World, node, pod, pod_group, profile
 from placewright.testing.pods import PodMaker
 from placewright.testing.profiles import ProfileMaker

@@ -12,7 +12,7 @@ from heapq import nsmallest
 from typing import Any, Final, NamedTuple
 
 from placewright.queue.profilequeue import ProfileQueue
-from placewright.scheduler.tenants import BY_NAMESPACE
+from placewright.scheduler.policy import BY_NAMESPACE
 from placewright.serving.rights import Rights
 
 #: Tenants in a row.

@@ -7,7 +7,7 @@ pods that wait because a column that decisions keep is wrong.
 
 A pod that fits is forgotten only if nothing else explains its wait. These pods are left out, for the reasons in `SkipReason`:
 
-- members of groups that cannot be counted (`podgroups.groupcheck`). One member is checked for its whole group.
+- members of groups that cannot be counted. One member is checked for its whole group.
 - pods with extenders, because only extenders know their answer.
 - pods that no filter rejected. Reserve, Permit or PreBind did, which filtering does not show.
 - nominated pods whose victims still leave. They are tried when the last victim is gone.
@@ -20,11 +20,16 @@ A pod that fits is forgotten only if nothing else explains its wait. These pods 
 A pod that would need preemption does not fit. Nor does a pod fit if nominated pods hold the room. Nominations that should have ended
 do not count. A node is no longer kept once the time is over or the group has a member on a node. The same holds if no
 object declares the group.
+
+The members of a group are tried as a decision tries them (`podgroups.trial`), in a dry run and with columns of their own. Only members that
+are alike are checked, because their order makes no difference, nor does the choice among equal nodes. Groups are left out if their members
+differ, claim volumes or devices, or have rules about each other. Then the order matters, or Reserve may refuse a member.
 """
 
 from __future__ import annotations
 
 import enum
+import random
 from collections.abc import Callable, Collection, Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -48,19 +53,20 @@ from placewright.queue.events import RecentEvent
 from placewright.queue.nominator import Nominator
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import QueuedPod
-from placewright.scheduler.podgroups.domains import within_domain
-from placewright.scheduler.podgroups.groupcheck import (
-    MOST_MEMBERS,
-    declared_group,
-    may_be_counted,
-    row_for_all,
-    waiting_together,
-)
+from placewright.queue.queued import QueuedPod, SubQueue
+from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.podgroups.domainchoice import DomainChoice
+from placewright.scheduler.podgroups.domains import Domain, within_domain
+from placewright.scheduler.podgroups.group import DryRunSeatHolder, Group, MemberCycle, depends_on_others
+from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.ports import Clock
+from placewright.scheduler.turns import at_once
 
 #: Returns the evaluator of a schedulerName, or None if no profile has it.
 Evaluators = Callable[[str], Evaluator | None]
+#: Most members that are tried. Each costs an evaluation of the rows that the one before changed.
+MOST_MEMBERS: Final = 128
 #: The plugin to blame when none of a pod's rejecting plugins is a filter of its profile any more.
 _UNKNOWN_PLUGIN: Final = ""
 
@@ -148,7 +154,7 @@ class SelfCheck:
             return SkipReason.LARGE
         if not self.cluster.node_count:
             return None
-        pod_group = declared_group(queued.pod, self.cluster, evaluator.runtime)
+        pod_group = _declared_group(queued.pod, self.cluster, evaluator.runtime)
         try:
             return self._decided(queued, evaluator) if pod_group is None else self._decided_together(pod_group, lane, queued, evaluator)
         except MemoryError:
@@ -204,9 +210,9 @@ class SelfCheck:
         self, pod_group: PodGroup, lane: ProfileQueue, queued: QueuedPod, evaluator: Evaluator
     ) -> Forgotten | SkipReason | None:
         """Count the members that fit. The first waiting member is checked for its group, because it takes the others along."""
-        waiting = waiting_together(lane, queued)
+        waiting = _waiting_together(lane, queued)
         members = [member.pod for member in waiting]
-        if not waiting or not may_be_counted(members, evaluator.runtime):
+        if not waiting or not _may_be_counted(members, evaluator.runtime):
             return SkipReason.GROUP
         if any(self._waits_for_victims(member.uid) for member in members):
             return SkipReason.VICTIMS
@@ -216,7 +222,7 @@ class SelfCheck:
             return None
         # Columns are kept for this check alone. Otherwise each member would cost as much as the first.
         own = Evaluator(evaluator.runtime, self.cluster, self._nominations(), ColumnBudget())
-        row = row_for_all(pod_group, waiting, own, self.cluster, self.queue)
+        row = _row_for_all(pod_group, waiting, own, self.cluster, self.queue)
         rejecting = frozenset[str]().union(*(member.rejecting_plugins for member in waiting))
         return None if row is None else self._forgotten(queued, [row], rejecting, evaluator.runtime)
 
@@ -264,3 +270,80 @@ def who_slept(
 def asked_for(plugin: str, noted: RecentEvent, runtime: ProfileRuntime) -> bool:
     """Return whether a plugin registered for such events."""
     return any(noted.event.concerns(each.event) for each in runtime.interests.get(plugin) or ())
+
+
+# --- groups ------------------------------------------------------------------------------------------------------------------------
+
+
+def _declared_group(pod: PodInfo, cluster: Cluster, runtime: ProfileRuntime) -> PodGroup | None:
+    """Find the declaration of a waiting pod's group; None if the pod is decided by itself, as once another member has a node."""
+    if pod.pod_group is None or runtime.pod_groups is None:
+        return None
+    pod_group = cluster.pod_groups.get(pod.pod_group)
+    return None if pod_group is None or pod_group.basic or standing(cluster, pod_group.ref) else pod_group
+
+
+def _waiting_together(lane: ProfileQueue, queued: QueuedPod) -> list[QueuedPod]:
+    """Find the members of a pod's group that wait for an event, in order of arrival.
+
+    Args:
+        lane: queue of the pod's profile.
+        queued: a member that waits in `lane`.
+
+    Returns:
+        The members; none if another member is checked for the group, or if the group is about to be tried.
+    """
+    members = () if queued.pod_group is None else tuple(queued.pod_group.members.values())
+    places = [lane.place_of(member.uid) for member in members]
+    waiting = [member for member, place in zip(members, places, strict=True) if place is SubQueue.UNSCHEDULABLE]
+    about_to_be_tried = any(place not in (SubQueue.UNSCHEDULABLE, SubQueue.GATED) for place in places)
+    return waiting if waiting and waiting[0] is queued and not about_to_be_tried else []
+
+
+def _may_be_counted(members: Sequence[PodInfo], runtime: ProfileRuntime) -> bool:
+    """Return whether the order in which members are placed makes no difference.
+
+    The members have to be alike, without claims and without rules about each other.
+    """
+    signatures = {runtime.sign(member) for member in members}
+    return len(signatures) == 1 and None not in signatures and not any(depends_on_others(member) for member in members)
+
+
+def _row_for_all(
+    pod_group: PodGroup, waiting: Sequence[QueuedPod], evaluator: Evaluator, cluster: Cluster, queue: SchedulingQueue
+) -> int | None:
+    """Try members together in a dry run.
+
+    Args:
+        pod_group: their group.
+        waiting: members that `_may_be_counted` admits, at least as many as the group needs.
+        evaluator: evaluator of their profile, with columns that no decision uses.
+        cluster: columns, which are restored afterwards.
+        queue: queue, which is only read.
+
+    Returns:
+        The row of the first member; None if too few fit. A group that requires a topology domain has to fit in one.
+
+    Raises:
+        CycleError: a plugin broke.
+        FitError: a plugin broke.
+    """
+    plugin = evaluator.runtime.pod_groups
+    assert plugin is not None  # `_declared_group` has tested it
+    attempts = [Attempt(each, evaluator.runtime.profile, lambda: 0.0) for each in waiting]
+    group = Group(pod_group, plugin, evaluator, attempts)
+    # Journalled, so that the evaluator's own columns follow. Decisions compute the rows of the dry run anew, to the same values.
+    with cluster.dry_run(journalled=True) as dry_run:
+        cycle = SchedulingCycle(cluster, queue.nominator, random.Random(0))
+        members = MemberCycle(cluster, queue, cycle, DryRunSeatHolder(cluster, dry_run))
+        places: list[Domain | None] = [None]
+        if pod_group.topology_key and pod_group.topology_required:
+            places = [domain for domain in DomainChoice(members).domains(group) if domain.room >= 1]
+        for domain in places:
+            trial = at_once(GroupTrial(members, group, domain).run(to_the_end=False, spares=False))
+            seats = list(trial.seats.values())
+            fits = trial.fits()
+            trial.take_back()
+            if fits:
+                return seats[0].row
+    return None

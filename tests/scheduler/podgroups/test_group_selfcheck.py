@@ -11,7 +11,7 @@ import pytest
 from placewright.framework.events import QueueingHint
 from placewright.plugins.catalog import in_tree
 from placewright.queue.check import check_invariants
-from placewright.scheduler.podgroups import groupcheck
+from placewright.scheduler import selfcheck
 from placewright.scheduler.selfcheck import Forgotten, SelfCheck, SkipReason
 from placewright.testing import device_class, resource_claim
 from randomcases import cases
@@ -113,7 +113,7 @@ async def test_groups_whose_members_cannot_be_counted_are_left_out(odd: PodMaker
 
 
 async def test_a_large_group_is_left_to_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groupcheck, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(selfcheck, "MOST_MEMBERS", 2)
     monkeypatch.setattr("placewright.scheduler.selfcheck.MOST_MEMBERS", 2)
     world = await waiting(full(), 3, *members("job", 3))
     assert look(freed(world, "big0"), "job-0") is SkipReason.LARGE
