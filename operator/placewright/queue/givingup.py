@@ -12,7 +12,7 @@ says that a leader has given it up, its time counts from the creation all the sa
 from __future__ import annotations
 
 import math
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,8 +30,8 @@ class WaitLimit:
     """The limit after which a profile gives up waiting pods (`spec.giveUpAfterSeconds`), with the pods that it concerns.
 
     A pod is noted when it begins to wait. In slices, noted pods are listed by the time at which they began. The limit is the same for all
-    pods of the profile, so another limit keeps the order. A pod is in at most one of three places: noted, listed, or given up. It leaves
-    them with `forget`.
+    pods of the profile, so another limit keeps the order. Pods that are given up are noted, too, when the limit changes. A pod leaves
+    with `forget`.
 
     Args:
         name: the scheduler name of the pods.
@@ -42,20 +42,16 @@ class WaitLimit:
         given_up: pods that are given up, by uid, in that order.
     """
 
-    __slots__ = ("_in_question", "_listed", "_name", "_noted", "_waiting", "_waits", "after", "given_up")
+    __slots__ = ("_listed", "_name", "_noted", "_waits", "after", "given_up")
 
     def __init__(self, name: str, waits: Callable[[QueuedPod], bool]) -> None:
         self.after: float | None = None
         self.given_up: dict[str, QueuedPod] = {}
         self._name = name
         self._waits = waits
-        # Ordered, because they are emptied from the front, which costs a plain dict the square of its size.
+        # Ordered, because it is emptied from the front, which costs a plain dict the square of its size.
         self._noted: OrderedDict[str, QueuedPod] = OrderedDict()
-        #: Pods that were given up under another limit.
-        self._in_question: OrderedDict[str, QueuedPod] = OrderedDict()
         self._listed: KeyedHeap[QueuedPod] = KeyedHeap()
-        #: Pods that waited when the limit came, and that are noted in slices.
-        self._waiting: deque[QueuedPod] = deque()
 
     @property
     def settled(self) -> bool:
@@ -63,7 +59,7 @@ class WaitLimit:
         return self.after is None and not self.given_up
 
     def change(self, after: float | None, waiting: Iterable[QueuedPod]) -> None:
-        """Take over another limit. Pods that are given up are put in question, and are judged by it in slices.
+        """Take over another limit. Pods that are given up are judged by it in slices.
 
         Args:
             after: seconds; None for no limit.
@@ -72,11 +68,11 @@ class WaitLimit:
         if after == self.after:
             return
         if self.after is None:
-            self._waiting = deque(waiting)
+            self._noted = OrderedDict((queued.uid, queued) for queued in waiting if queued.pod.may_be_tried)
         elif after is None:
-            self._noted, self._listed, self._waiting = OrderedDict(), KeyedHeap(), deque()
+            self._noted, self._listed = OrderedDict(), KeyedHeap()
         self.after = after
-        self._in_question = OrderedDict(self.given_up)
+        self._noted |= self.given_up
 
     def note(self, queued: QueuedPod) -> None:
         """Note a pod that begins to wait. A pod with a scheduling gate, or that is being deleted, does not wait for a node."""
@@ -92,7 +88,7 @@ class WaitLimit:
 
     def next_deadline(self) -> float | None:
         """Return when a pod may have to be given up next, in seconds on the queue's clock; None when none waits."""
-        if self._waiting or self._noted or self._in_question:
+        if self._noted:
             return 0.0
         key = self._listed.first_key()
         return None if key is None or self.after is None else float(key[0]) + self.after
@@ -109,21 +105,16 @@ class WaitLimit:
             The number of pods looked at.
         """
         done = 0
-        while done < most and self._in_question:
-            uid, queued = self._in_question.popitem(last=False)
-            if self.given_up.get(uid) is queued:
-                done += self._judge_anew(queued, now, by)
-        while done < most and self._waiting:
-            done += 1
-            queued = self._waiting.popleft()
-            if self._waits(queued):
-                self.note(queued)
         while done < most and self._noted:
-            done += 1
             uid, queued = self._noted.popitem(last=False)
-            # A member that joins a group that is given up is given up, too.
-            joins = queued.pod_group is not None and queued.pod_group.given_up
-            self._listed.push(uid, (-math.inf if joins else by.began(queued),), queued)
+            if uid in self.given_up:
+                done += self._judge_anew(queued, now, by)
+                continue
+            done += 1
+            if self._waits(queued):
+                # A member that joins a group that is given up is given up, too.
+                joins = queued.pod_group is not None and queued.pod_group.given_up
+                self._listed.push(uid, (-math.inf if joins else by.began(queued),), queued)
         while done < most and (overdue := self._overdue(now)) is not None:
             done += self._judge(overdue, now, by)
         return done
@@ -137,7 +128,7 @@ class WaitLimit:
         """Take a pod back that may wait longer now, with all members of its group; return the number of pods looked at."""
         together = [each for each in self._together(queued) if each.given_up_at is not None]
         for each in together:
-            self._in_question.pop(each.uid, None)
+            self._noted.pop(each.uid, None)
         if self.after is None or min(by.began(each) for each in together) + self.after > now:
             for each in together:
                 del self.given_up[each.uid]

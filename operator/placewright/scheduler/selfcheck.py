@@ -22,7 +22,7 @@ do not count. A node is no longer kept once the time is over or the group has a 
 object declares the group.
 
 The members of a group are tried as a decision tries them (`podgroups.trial`), in a dry run and with columns of their own. Only members that
-are alike are checked, because their order makes no difference, nor does the choice among equal nodes. Groups are left out if their members
+are alike are checked, because their order makes no difference. Groups are left out if their members
 differ, claim volumes or devices, or have rules about each other. Then the order matters, or Reserve may refuse a member.
 """
 
