@@ -21,9 +21,9 @@ A pod that would need preemption does not fit. Nor does a pod fit if nominated p
 do not count. A node is no longer kept once the time is over or the group has a member on a node. The same holds if no
 object declares the group.
 
-The members of a group are tried as a decision tries them (`podgroups.trial`), in a dry run and with columns of their own. Only members that
-are alike are checked, because their order makes no difference. Groups are left out if their members
-differ, claim volumes or devices, or have rules about each other. Then the order matters, or Reserve may refuse a member.
+A decision tries the members of a group in a trial (`podgroups.trial`). The check runs the same trial, in a dry run and with columns of its
+own. Only members that are alike are checked, because their order makes no difference. Groups are left out if their members differ, claim
+volumes or devices, or have rules about each other. Then the order matters, or Reserve may refuse a member.
 """
 
 from __future__ import annotations
