@@ -209,12 +209,12 @@ def sabotaged(spoil: Callable[[SchedulingQueue, QueuedPod], None]) -> World:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda queue, q: next(queue.profile_queues()).take(q.uid), "pod uid-web is in no place"),
+        (lambda queue, q: next(queue.profile_queues()).move(q, None), "pod uid-web is in no place"),
         (lambda queue, q: next(queue.profile_queues()).active.push(q.uid, (0,), q), "pod uid-web is in 2 places: active, unschedulable"),
         (lambda queue, q: queue._forget(q.uid, q.key), "pod uid-web is in unschedulable but unknown"),
         (lambda queue, q: queue._uids.update({q.key: "other"}), "default/web is indexed as other"),
         (lambda queue, q: next(queue.profile_queues()).unschedulable.put(q, ()), r"not indexed under all of \['Fit'\]"),
-        (lambda queue, q: setattr(q, "gated", True), "in unschedulable with gated=True"),
+        (lambda queue, q: setattr(q, "place", SubQueue.GATED), r"in unschedulable, not where it is looked for \(gated\)"),
     ],
 )
 def test_the_check_names_what_is_wrong(spoil: Callable[[SchedulingQueue, QueuedPod], None], message: str) -> None:

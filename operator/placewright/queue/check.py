@@ -67,8 +67,6 @@ def _queue_of(lane: ProfileQueue) -> Iterator[str]:
     for place, queued in lane.waiting():
         if queued.pod.scheduler_name != lane.name:
             yield f"pod {queued.uid} of {queued.pod.scheduler_name!r} waits among those of {lane.name!r}"
-        if queued.gated != (place is SubQueue.GATED):
-            yield f"pod {queued.uid} is in {place} with gated={queued.gated}"
         if not lane.served and place is not SubQueue.UNSCHEDULABLE:
             yield f"pod {queued.uid} is in {place} although no profile claims {lane.name!r}"
 

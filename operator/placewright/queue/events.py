@@ -269,11 +269,8 @@ class EventSweeps:
         """Requeue waiting pods. A pod that was tried since has been judged by newer facts, and is left alone."""
         late = label == UNSCHEDULABLE_TIMEOUT.label
         for queued, attempts in pods:
-            if kept_out:
-                # The pod that is there now: one that was deleted meanwhile may have come back.
-                if queue.served and (there := queue.take(queued.uid)) is not None:
-                    self.requeue(queue, there, Requeue.AFTER_BACKOFF, label)
-            elif queue.served and queue.waits(queued) and queued.attempts == attempts:
+            here = queued.place not in (None, SubQueue.IN_FLIGHT) if kept_out else queued.waits and queued.attempts == attempts
+            if queue.served and here:
                 queued.flushed |= late
                 self.requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
             yield
@@ -369,7 +366,7 @@ class EventSweeps:
         """Return the pods of a queue whose hints may have to be asked."""
         if event.resource is EventResource.POD_GROUP:  # a change of one group concerns its members only, and groups may be thousands
             members = () if new is None else self.pod_groups.declared_by(new)
-            waiting = {each.uid: each for each in members if each.pod.scheduler_name == queue.name and queue.waits(each)}
+            waiting = {each.uid: each for each in members if each.pod.scheduler_name == queue.name and each.waits}
             return [Reached(waiting, None)]
         return queue.reach(event, old, new, keyed=keyed)
 
@@ -425,11 +422,11 @@ class EventSweeps:
         # Kept events happened earlier, and each pod hears of events in their order.
         self.catch_up(queue, queued)
         queued.told = told.number
-        return queue.waits(queued) and self._answer(queue, queued, told)
+        return queued.waits and self._answer(queue, queued, told)
 
     def _tell_one(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> None:
         """Tell a pod of a kept event, if the event concerns the pod."""
-        if told.number <= queued.told or not queue.waits(queued):
+        if told.number <= queued.told or not queued.waits:
             return
         queued.told = told.number
         if told.event.resource is EventResource.POD_GROUP:

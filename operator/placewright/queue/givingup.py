@@ -35,20 +35,18 @@ class WaitLimit:
 
     Args:
         name: the scheduler name of the pods.
-        waits: whether a pod waits for an event or is gated.
 
     Attributes:
         after: seconds that a pod may wait; None while the profile states no limit.
         given_up: pods that are given up, by uid, in that order.
     """
 
-    __slots__ = ("_listed", "_name", "_noted", "_waits", "after", "given_up")
+    __slots__ = ("_listed", "_name", "_noted", "after", "given_up")
 
-    def __init__(self, name: str, waits: Callable[[QueuedPod], bool]) -> None:
+    def __init__(self, name: str) -> None:
         self.after: float | None = None
         self.given_up: dict[str, QueuedPod] = {}
         self._name = name
-        self._waits = waits
         # Ordered, because it is emptied from the front, which costs a plain dict the square of its size.
         self._noted: OrderedDict[str, QueuedPod] = OrderedDict()
         self._listed: KeyedHeap[QueuedPod] = KeyedHeap()
@@ -111,7 +109,7 @@ class WaitLimit:
                 done += self._judge_anew(queued, now, by)
                 continue
             done += 1
-            if self._waits(queued):
+            if queued.waits:
                 # A member that joins a group that is given up is given up, too.
                 joins = queued.pod_group is not None and queued.pod_group.given_up
                 self._listed.push(uid, (-math.inf if joins else by.began(queued),), queued)
@@ -147,7 +145,7 @@ class WaitLimit:
         if not queued.pod.may_be_tried:
             return 1
         together = self._together(queued)
-        if all(self._waits(each) for each in together):
+        if all(each.waits for each in together):
             for each in together:
                 if each.given_up_at is None:
                     self._noted.pop(each.uid, None)
@@ -157,7 +155,7 @@ class WaitLimit:
                     by.tell(each)
             if queued.pod_group is not None:
                 queued.pod_group.given_up = True
-        elif self._waits(queued):
+        elif queued.waits:
             self._listed.push(queued.uid, (now + _LATER_SECONDS - (self.after or 0.0),), queued)
         return len(together)
 

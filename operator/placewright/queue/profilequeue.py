@@ -104,10 +104,10 @@ class ProfileQueue:
             waiting.index_anew(self.hints.keys_of)
         if policy is None:
             for _, queued in list(self.waiting()):
-                self._park(queued)
+                self._wait(queued, SubQueue.UNSCHEDULABLE)
             return
         if self.wait_limit is None and policy.give_up_after is not None:
-            self.wait_limit = WaitLimit(self.name, self.waits)
+            self.wait_limit = WaitLimit(self.name)
         if self.wait_limit is not None:
             self.wait_limit.change(policy.give_up_after, chain(self.unschedulable, self.gated))
 
@@ -190,30 +190,17 @@ class ProfileQueue:
         """Iterate over all pods with their sub-queues."""
         return ((place, queued) for place, part in self._parts for queued in part)
 
-    def place_of(self, uid: str) -> SubQueue | None:
-        """Find the sub-queue of a pod; None when the pod is not in this queue."""
-        return next((place for place, part in self._parts if uid in part), None)
-
-    def waits(self, queued: QueuedPod) -> bool:
-        """Return True for a pod that waits for an event or is gated."""
-        return self.unschedulable.get(queued.uid) is queued or self.gated.get(queued.uid) is queued
-
-    def take(self, uid: str) -> QueuedPod | None:
-        """Remove a pod from its structure.
-
-        Returns:
-            The pod; None when it is not in this queue.
-        """
-        self._queues.changed.note(uid)
-        for _, part in reversed(self._parts):  # one event may take out thousands of pods that wait for events, so these come first
-            if (found := part.remove(uid)) is not None:
-                return found
-        return None
+    def move(self, queued: QueuedPod, place: SubQueue | None) -> None:
+        """Take a pod out of the structure that holds it, if any, on its way to a sub-queue."""
+        self._queues.changed.note(queued.uid)
+        for each, part in self._parts:
+            if each is queued.place:
+                part.remove(queued.uid)
+        queued.goes_to(place)
 
     def take_along(self, queued: QueuedPod) -> Lane:
         """Take out a pod that goes with the pod of its group whose turn it is, and return its lane. Its tenant is charged."""
-        self.take(queued.uid)
-        queued.ungate()
+        self.move(queued, SubQueue.IN_FLIGHT)
         if self.fair is not None:
             self.fair.charge(queued)
         return self.lane_of(queued)
@@ -230,43 +217,40 @@ class ProfileQueue:
         """
         policy = self._policy
         if how is Requeue.SKIP or policy is None:
-            self._park(queued)
-            return SubQueue.UNSCHEDULABLE
+            return self._wait(queued, SubQueue.UNSCHEDULABLE)
         status = policy.pre_enqueue(queued.pod)
         if not status.ok:
-            self.take(queued.uid)
-            queued.gate(status.plugin)
-            self.gated.put(queued, (status.plugin,))
-            if self.wait_limit is not None:
-                self.wait_limit.note(queued)
-            return SubQueue.GATED
+            queued.gating_plugin = status.plugin
+            queued.unschedulable_plugins |= {status.plugin}
+            return self._wait(queued, SubQueue.GATED)
         if queued.suspicion is not None:
-            self._put(self.suspects, queued, (queued.suspicion.not_before,))
-            return SubQueue.BACKOFF
+            return self._put(queued, SubQueue.BACKOFF, self.suspects, (queued.suspicion.not_before,))
         window = queued.backing_off_until(policy.backoff, now) if how is Requeue.AFTER_BACKOFF else None
         if window is not None:
             heap = self.backoff if queued.rejected and not queued.full_backoff else self.error_backoff
-            self._put(heap, queued, (window, queued.sort_key(policy)))
-            return SubQueue.BACKOFF
-        self._make_active(queued, policy, now)
-        return SubQueue.ACTIVE
+            return self._put(queued, SubQueue.BACKOFF, heap, (window, queued.sort_key(policy)))
+        return self._make_active(queued, policy, now)
 
-    def _put(self, heap: Order | KeyedHeap[QueuedPod], queued: QueuedPod, key: SortKey) -> None:
-        self.take(queued.uid)
-        queued.ungate()
+    def _put(self, queued: QueuedPod, place: SubQueue, heap: Order | KeyedHeap[QueuedPod], key: SortKey) -> SubQueue:
+        self.move(queued, place)
         heap.push(queued.uid, key, queued)
+        return place
 
-    def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> None:
-        self._put(self.active, queued, queued.sort_key(policy))
+    def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> SubQueue:
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = now
+        return self._put(queued, SubQueue.ACTIVE, self.active, queued.sort_key(policy))
 
-    def _park(self, queued: QueuedPod) -> None:
-        self.take(queued.uid)
-        queued.ungate()
-        self.unschedulable.put(queued, queued.rejecting_plugins)
+    def _wait(self, queued: QueuedPod, place: SubQueue) -> SubQueue:
+        """Let a pod wait for events of the plugins that rejected it, or of the plugin that gates it."""
+        self.move(queued, place)
+        if place is SubQueue.GATED:
+            self.gated.put(queued, (queued.gating_plugin,))
+        else:
+            self.unschedulable.put(queued, queued.rejecting_plugins)
         if self.wait_limit is not None:
             self.wait_limit.note(queued)
+        return place
 
     def sizes(self) -> tuple[int, int, int, int]:
         """Return the number of active, backing off, unschedulable and gated pods."""

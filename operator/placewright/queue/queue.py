@@ -159,7 +159,7 @@ class SchedulingQueue:
         self._join(queued)
         if not queue.served:
             return
-        if queue.place_of(new.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
+        if not queued.waits:
             queue.resort(queued)
             return
         self.sweeps.tell_changes(queue, queued, pod_update_events(old, new), old)
@@ -174,7 +174,7 @@ class SchedulingQueue:
             flight.gone = True
         else:
             queue = self._queues[pod.scheduler_name]
-            queue.take(uid)
+            queue.move(queued, None)
             self.wake_ups.remove(uid)
             self._queues.drop_if_idle(queue)
         self._forget(uid, pod.key)
@@ -358,7 +358,7 @@ class SchedulingQueue:
         pod_group = self.pod_groups.get(ref)
         for queued in () if pod_group is None else pod_group.members.values():
             queue = self._queues.serving(queued.pod.scheduler_name)
-            if queue is not None and queued.uid in queue.unschedulable:
+            if queue is not None and queued.place is SubQueue.UNSCHEDULABLE:
                 self._requeue(queue, queued, Requeue.AFTER_BACKOFF, labels.GANG_AGAIN)
                 return
 
@@ -370,7 +370,7 @@ class SchedulingQueue:
             label: the event that metrics name.
             full_backoff: not before the backoff ends, even while no pod is active.
         """
-        if (queued := self._pods.get(uid)) is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
+        if (queued := self._pods.get(uid)) is not None and queued.waits:
             queued.full_backoff = full_backoff
             self._requeue(self._queues[queued.pod.scheduler_name], queued, Requeue.AFTER_BACKOFF, label)
 
@@ -390,12 +390,12 @@ class SchedulingQueue:
     def _wake(self, uid: str) -> None:
         queued = self._pods[uid]  # its alarm goes when it is tried or leaves
         queue = self._queues.serving(queued.pod.scheduler_name)
-        if queue is not None and uid in queue.unschedulable:
+        if queue is not None and queued.place is SubQueue.UNSCHEDULABLE:
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, labels.TIME_HAS_COME)
 
     def lift_gate(self, uid: str) -> bool:
         """Let a gated pod wait for events like a rejected pod, if no PreEnqueue plugin gates it any longer; return True if so."""
-        if (queued := self._pods.get(uid)) is None or self.locate(uid) is not SubQueue.GATED:
+        if (queued := self._pods.get(uid)) is None or not queued.gated:
             return False
         queue = self._queues[queued.pod.scheduler_name]
         if not queue.policy.pre_enqueue(queued.pod).ok:
@@ -465,19 +465,14 @@ class SchedulingQueue:
 
     def locate(self, uid: str) -> SubQueue | None:
         """Find the sub-queue of a pod; None when the queue does not hold the pod."""
-        if self.in_flight.get(uid) is not None:
-            return SubQueue.IN_FLIGHT if uid in self._pods else None
-        queue = self._queue_of(uid)
-        return None if queue is None else queue.place_of(uid)
+        queued = self._pods.get(uid)
+        return None if queued is None else queued.place
 
     def turn_of(self, uid: str) -> FairTurn | None:
         """Return when an active pod's turn comes; None when the pod is not active, or its profile has no fairness."""
-        queue = self._queue_of(uid)
-        return None if queue is None or queue.fair is None else queue.fair.turn_of(uid)
-
-    def _queue_of(self, uid: str) -> ProfileQueue | None:
         queued = self._pods.get(uid)
-        return None if queued is None else self._queues.get(queued.pod.scheduler_name)
+        queue = None if queued is None else self._queues.get(queued.pod.scheduler_name)
+        return None if queue is None or queue.fair is None else queue.fair.turn_of(uid)
 
     def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
         """Iterate over all pods with their sub-queues, read from the sub-queues themselves."""
@@ -534,11 +529,12 @@ class SchedulingQueue:
 
     def _may_go_with(self, queued: QueuedPod, queue: ProfileQueue) -> bool:
         """Return whether this member of a group may be handed out with another pod of this queue."""
-        at_hand = self.in_flight.get(queued.uid) is None and queued.pod.scheduler_name == queue.name
+        at_hand = queued.place is not SubQueue.IN_FLIGHT and queued.pod.scheduler_name == queue.name
         return at_hand and queue.policy.pre_enqueue(queued.pod).ok
 
     def _hand_out(self, queued: QueuedPod, queue: ProfileQueue, lane: Lane) -> None:
         self.changed.note(queued.uid)
+        queued.place = SubQueue.IN_FLIGHT
         queued.attempts += 1
         queued.full_backoff = False
         queued.seen = self.sweeps.recent.noted

@@ -120,8 +120,8 @@ class QueuedPod:
         pending_plugins: the plugins that rejected it last with PENDING; their events bring it back without backoff.
         filtered: True when no node passed PreFilter and Filter; False when something after them failed.
         seen: `RecentEvents.noted` when the pod was last handed out.
+        place: the sub-queue that the pod is in; None before it enters one, and after it was taken out.
         gating_plugin: the PreEnqueue plugin that gates the pod; meaningful only in `SubQueue.GATED`.
-        gated: True while the pod is in `SubQueue.GATED`.
         told: number of the last event that the waiting pod was told of or need not be told of (`queue.events`).
         recalled: True after an event that was worth another try met the pod while it was gated. An event of its gating plugin
             is then worth one, too.
@@ -143,8 +143,8 @@ class QueuedPod:
     pending_plugins: AbstractSet[str] = frozenset()
     filtered: bool = False
     seen: int = 0
+    place: SubQueue | None = None
     gating_plugin: str = ""
-    gated: bool = False
     told: int = 0
     recalled: bool = False
     flushed: bool = False
@@ -185,19 +185,23 @@ class QueuedPod:
             self.ungated_at = now
         self.pod = pod
 
-    def gate(self, plugin: str) -> None:
-        """Note that this PreEnqueue plugin gates the pod."""
-        self.gated, self.gating_plugin = True, plugin
-        self.unschedulable_plugins |= {plugin}
-        if self.pod_group is not None:
-            self.pod_group.gated[self.uid] = self
+    @property
+    def gated(self) -> bool:
+        """True while a PreEnqueue plugin gates the pod."""
+        return self.place is SubQueue.GATED
 
-    def ungate(self) -> None:
-        """Note that no plugin gates the pod; harmless for a pod that was not gated."""
-        if self.gated:
-            self.gated = False
-            if self.pod_group is not None:
-                self.pod_group.gated.pop(self.uid, None)
+    @property
+    def waits(self) -> bool:
+        """True while the pod waits for an event or is gated."""
+        return self.place is SubQueue.UNSCHEDULABLE or self.place is SubQueue.GATED
+
+    def goes_to(self, place: SubQueue | None) -> None:
+        """Note the next sub-queue of the pod."""
+        if self.pod_group is not None:
+            self.pod_group.gated.pop(self.uid, None)
+            if place is SubQueue.GATED:
+                self.pod_group.gated[self.uid] = self
+        self.place = place
 
     def record_failure(self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str], *, filtered: bool = False) -> None:
         """Note a failed attempt: a rejection when plugins are named, otherwise an error.

@@ -233,7 +233,7 @@ class SuspectPods:
 
     def _put_anew(self, queued: QueuedPod) -> None:
         queue = self._queues.serving(queued.pod.scheduler_name)
-        if queue is not None and queue.place_of(queued.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
+        if queue is not None and queued.place in (SubQueue.ACTIVE, SubQueue.BACKOFF):
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, SET_APART)
 
 

@@ -180,7 +180,7 @@ class SelfCheck:
         pod = queued.pod
         reasons: tuple[tuple[SkipReason, Callable[[], bool]], ...] = (
             (SkipReason.BEHIND, lambda: self.queue.sweeps.behind),
-            (SkipReason.NOT_WAITING, lambda: lane.unschedulable.get(pod.uid) is not queued),
+            (SkipReason.NOT_WAITING, lambda: queued.place is not SubQueue.UNSCHEDULABLE),
             (SkipReason.CLOSED, lambda: not lane.open),
             (SkipReason.GONE, lambda: pod.terminating or self.cluster.placement(pod.uid) is not None),
             (SkipReason.GROUP, lambda: pod.pod_group is not None and bool(declaration_complaint(self.cluster.pod_groups, pod.pod_group))),
@@ -294,7 +294,7 @@ def _waiting_together(lane: ProfileQueue, queued: QueuedPod) -> list[QueuedPod]:
         The members; none if another member is checked for the group, or if the group is about to be tried.
     """
     members = () if queued.pod_group is None else tuple(queued.pod_group.members.values())
-    places = [lane.place_of(member.uid) for member in members]
+    places = [member.place if member.pod.scheduler_name == lane.name else None for member in members]
     waiting = [member for member, place in zip(members, places, strict=True) if place is SubQueue.UNSCHEDULABLE]
     about_to_be_tried = any(place not in (SubQueue.UNSCHEDULABLE, SubQueue.GATED) for place in places)
     return waiting if waiting and waiting[0] is queued and not about_to_be_tried else []
