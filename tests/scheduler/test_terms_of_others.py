@@ -43,7 +43,7 @@ def test_each_pod_is_compiled_when_it_is_shown_and_none_in_a_decision(monkeypatc
         compiled.append(namespace)
         return compile_terms(affinity, namespace)
 
-    for module in (affinityterms, pairwisegroups, matchers):
+    for module in (affinityterms, pairwisegroups):
         monkeypatch.setattr(module, "compile_terms", noted)
     world = World().nodes(node("n0"), node("n1"))
     for number in range(PODS):

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from placewright.api.boundedcache import BoundedCache
+from placewright.api.bytecount import bytes_of
 from placewright.api.objects import Affinity, LabelSelector, PodAffinity, PodAffinityTerm
-from placewright.api.pods import NO_LABELS
+from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import CompiledRequirement, Selector, SelectorError, compile_label_selector
 from placewright.api.workloads import Namespace
 from placewright.cluster.podselections import PodSelection
@@ -45,6 +47,12 @@ class Term:
         if namespace in self.namespaces:
             return True
         return self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
+
+    def may_match(self, pod: PodInfo) -> bool:
+        """Return False only if the term certainly does not mean the pod: labels of namespaces are not looked at."""
+        if self.selector is None or (self.namespace_selector is None and pod.namespace not in self.namespaces):
+            return False
+        return self.selector.matches(pod.labels)
 
     def reach(self, namespaces: Mapping[str, Namespace]) -> frozenset[str] | None:
         """Return the namespaces that an incoming pod's term looks into; None means all.
@@ -93,6 +101,23 @@ class CompiledTerms(NamedTuple):
         if problems:
             raise TermsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
         return self.terms
+
+
+_NOTHING: Final = CompiledTerms(NO_TERMS, ())
+#: Terms of pods, by namespace and key of the affinity. Pods of a Deployment share one entry.
+_KNOWN: Final[BoundedCache[tuple[str, bytes], CompiledTerms]] = BoundedCache(8 * 2**20)
+
+
+def terms_of(pod: PodInfo) -> CompiledTerms:
+    """Compile the terms of a pod, once for pods with equal affinity in one namespace."""
+    affinity, key = pod.pod.spec.affinity, (pod.namespace, pod.pairwise_key.affinity)
+    if affinity is None or not pod.pairwise_key.affinity:
+        return _NOTHING
+    known = _KNOWN.get(key)
+    if known is None:
+        known = compile_terms(affinity, pod.namespace)
+        _KNOWN.put(key, known, bytes_of((key, known)))
+    return known
 
 
 def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> PodSelection | None:

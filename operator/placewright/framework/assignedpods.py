@@ -8,14 +8,8 @@ extenders, too, and for plugins that the profile runs no longer. Deletions and s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
-
-from placewright.api.boundedcache import BoundedCache
-from placewright.api.bytecount import bytes_of
-from placewright.api.objects import PodAffinityTerm
 from placewright.api.pods import PodInfo
-from placewright.api.selectors import Selector, SelectorError, compile_label_selector
+from placewright.cluster.affinityterms import terms_of
 
 
 def is_itself(rejected: PodInfo, _old: PodInfo | None, new: PodInfo) -> bool:
@@ -35,44 +29,4 @@ def wanted_nearby(rejected: PodInfo, _old: PodInfo | None, new: PodInfo) -> bool
         False only if none of the rejected pod's terms can mean the other pod. Labels of namespaces are not looked at, so a term with a
         namespace selector may mean any.
     """
-    return bool(rejected.pairwise_key.affinity) and any(term.may_match(new) for term in _required_terms(rejected))
-
-
-@dataclass(frozen=True, slots=True)
-class _AffinityTerm:
-    """One required pod-affinity term, compiled. `namespaces` None stands for any: labels of namespaces are not looked at."""
-
-    namespaces: frozenset[str] | None
-    selector: Selector
-
-    def may_match(self, pod: PodInfo) -> bool:
-        """Return False only if this term certainly does not select the pod."""
-        return (self.namespaces is None or pod.namespace in self.namespaces) and self.selector.matches(pod.labels)
-
-
-#: Required affinities of waiting pods, compiled, by namespace and key of the affinity.
-_KNOWN_TERMS: Final[BoundedCache[tuple[str, bytes], tuple[_AffinityTerm, ...]]] = BoundedCache(8 * 2**20)
-
-
-def _required_terms(pod: PodInfo) -> tuple[_AffinityTerm, ...]:
-    """Return the terms of a pod's required affinity, without terms that do not parse and so select nothing."""
-    key = (pod.namespace, pod.pairwise_key.affinity)
-    known = _KNOWN_TERMS.get(key)
-    if known is None:
-        affinity = pod.pod.spec.affinity.pod_affinity if pod.pod.spec.affinity else None
-        terms = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-        known = tuple([compiled for term in terms or () if (compiled := _compile(term, pod.namespace)) is not None])
-        _KNOWN_TERMS.put(key, known, bytes_of((key, known)))
-    return known
-
-
-def _compile(term: PodAffinityTerm, own_namespace: str) -> _AffinityTerm | None:
-    if term.label_selector is None:
-        return None
-    try:
-        selector = compile_label_selector(term.label_selector)
-    except SelectorError:
-        return None
-    if term.namespace_selector is not None:  # labels of namespaces are not at hand here, so the term may mean any
-        return _AffinityTerm(None, selector)
-    return _AffinityTerm(frozenset(term.namespaces or (own_namespace,)), selector)
+    return any(term.may_match(new) for term in terms_of(rejected).terms.affinity)

@@ -52,7 +52,7 @@ class Memory:
             work_out: makes the value; never None.
 
         Example:
-            terms = self._compiled.recall(pod.pairwise_key.affinity, lambda: compile_terms(affinity, pod.namespace))
+            own = self._own.recall(pod.pairwise_key.affinity, lambda: compile_own(pod))
         """
         value = self._known.get(key)
         if value is None:

@@ -8,17 +8,13 @@ from typing import Final
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.workloads import Namespace
-from placewright.cluster.affinityterms import NO_TERMS, PodTerms, Term, TermsError, compile_terms
+from placewright.cluster.affinityterms import Term, TermsError, terms_of
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
 from placewright.cluster.selectorindex import Place, places_met, places_of
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.events import EventKeys, QueueingHint
-from placewright.framework.memory import Memory
 from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Matcher, OwnTerms
-
-#: Most required anti-affinities of other pods that are kept, compiled.
-_MAX_AVERSE: Final = 16
 
 
 class AffinityHints:
@@ -27,7 +23,6 @@ class AffinityHints:
     def __init__(self, matcher: Matcher, cluster: Cluster) -> None:
         self._matcher = matcher
         self._cluster = cluster
-        self._averse = Memory(_MAX_AVERSE)
 
     def after_pod_change(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         """Queue if a wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
@@ -78,15 +73,7 @@ class AffinityHints:
         if own.wants_itself and _wanted(own, before) and not (after is not None and _wanted(own, after)):
             return True
         labels = self._cluster.objects.namespace_labels(pod.namespace)
-        return after is None and any(term.matches(pod.namespace, pod.labels, labels) for term in self._aversions(before))
-
-    def _aversions(self, other: PodInfo) -> tuple[Term, ...]:
-        """Return the required anti-affinity of another pod, compiled."""
-        affinity = other.pod.spec.affinity
-        if affinity is None or not other.pairwise_key.affinity:
-            return ()
-        key = (other.namespace, other.pairwise_key.affinity)
-        return self._averse.recall(key, lambda: compile_terms(affinity, other.namespace).terms.anti_affinity)
+        return after is None and any(term.matches(pod.namespace, pod.labels, labels) for term in terms_of(before).terms.anti_affinity)
 
 
 def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
@@ -96,20 +83,15 @@ def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
     """
     if wanted_nearby(pod, old, new):
         return True
-    return isinstance(old, PodInfo) and old.labels != new.labels and (_keeps_away(pod) or wanted_nearby(pod, None, old))
-
-
-def _keeps_away(pod: PodInfo) -> bool:
-    affinity = pod.pod.spec.affinity
-    aversion = affinity.pod_anti_affinity if affinity else None
-    return aversion is not None and bool(aversion.required_during_scheduling_ignored_during_execution)
+    return (
+        isinstance(old, PodInfo) and old.labels != new.labels and (bool(terms_of(pod).terms.anti_affinity) or wanted_nearby(pod, None, old))
+    )
 
 
 def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
     """Yield keys of a waiting pod: places that its required terms select, places that others' terms may select it by, and itself."""
     yield pod.uid
-    terms = _terms(pod)
-    yield from (("is meant", place) for term in (*terms.affinity, *terms.anti_affinity) for place in _places(term))
+    yield from (("is meant", place) for term in _required(pod) for place in _places(term))
     yield from (("means", place) for place in places_met(pod.namespace, pod.labels.items()))
 
 
@@ -120,16 +102,11 @@ def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Has
             yield pod.uid
             yield from (("is meant", place) for place in places_met(pod.namespace, pod.labels.items()))
     if isinstance(old, PodInfo) and not isinstance(new, PodInfo):
-        yield from (("means", place) for term in _terms(old).anti_affinity for place in _places(term))
+        yield from (("means", place) for term in terms_of(old).terms.anti_affinity for place in _places(term))
 
 
 #: Keys by which events of pods find the waiting pods that they concern.
 POD_KEYS: Final = EventKeys(keys_of_pod, keys_of_pod_change)
-
-
-def _terms(pod: PodInfo) -> PodTerms:
-    affinity = pod.pod.spec.affinity
-    return NO_TERMS if affinity is None else compile_terms(affinity, pod.namespace).terms
 
 
 def _places(term: Term) -> list[Place]:
@@ -143,18 +120,16 @@ def after_namespace_change(pod: PodInfo, old: Namespace | None, new: Namespace |
     known = [each for each in (old, new) if isinstance(each, Namespace)]
     if not known or _namespace_labels(old) == _namespace_labels(new):
         return QueueingHint.SKIP
-    return QueueingHint.when(known[0].metadata.name == pod.namespace or _selects_namespaces(pod))
+    return QueueingHint.when(known[0].metadata.name == pod.namespace or any(term.namespace_selector is not None for term in _required(pod)))
 
 
 def _namespace_labels(namespace: Namespace | None) -> Mapping[str, str]:
     return (namespace.metadata.labels if isinstance(namespace, Namespace) else None) or NO_LABELS
 
 
-def _selects_namespaces(pod: PodInfo) -> bool:
-    affinity = pod.pod.spec.affinity
-    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    required = (side.required_during_scheduling_ignored_during_execution or () for side in sides if side is not None)
-    return any(term.namespace_selector is not None for terms in required for term in terms)
+def _required(pod: PodInfo) -> tuple[Term, ...]:
+    terms = terms_of(pod).terms
+    return terms.affinity + terms.anti_affinity
 
 
 def _picks(pods: PodSelection | None, pod: PodInfo) -> bool:

@@ -12,16 +12,9 @@ from typing import Final, NamedTuple
 
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of
-from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.workloads import Namespace
-from placewright.cluster.affinityterms import (
-    NO_TERMS,
-    CompiledTerms,
-    PodTerms,
-    compile_terms,
-    selection,
-)
+from placewright.cluster.affinityterms import PodTerms, selection, terms_of
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisegroups import CarriedTerm, CarriedTerms
@@ -115,7 +108,6 @@ class Matcher:
 
     def __init__(self, hard_weight: int) -> None:
         self._hard_weight = hard_weight
-        self._compiled = Memory(_MAX_LOOKS)
         self._own = Memory(_MAX_LOOKS)
         self._facing = Memory(_MAX_LOOKS)
         self._asked: tuple[PairwiseKey, _Kept] | None = None
@@ -191,14 +183,8 @@ class Matcher:
         return kept
 
     def _own_terms(self, pod: PodInfo, cluster: Cluster) -> _BothWays:
-        affinity = pod.pod.spec.affinity
-        terms = NO_TERMS if affinity is None else self._terms(affinity, pod.pairwise_key).strict()
-        own = _own_terms(terms, cluster.objects.namespaces)
+        own = _own_terms(terms_of(pod).strict(), cluster.objects.namespaces)
         return _BothWays(own, own if own.wanted is None else replace(own, wants_itself=True))
-
-    def _terms(self, affinity: Affinity, owner: PairwiseKey) -> CompiledTerms:
-        namespace = owner.namespace
-        return self._compiled.recall((namespace, owner.affinity), lambda: compile_terms(affinity, namespace))
 
 
 def _facing(terms: Iterable[CarriedTerm], hard_weight: int) -> FacingTerms:
