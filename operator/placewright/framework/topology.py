@@ -75,11 +75,14 @@ class Domains:
     Args:
         codes: codes by row, `MISSING` without the label; shape (size,).
         distinct: number of codes, `MISSING` included.
+        present: rows that hold a node, shape (size,); None if all rows do.
     """
 
-    def __init__(self, codes: Codes, distinct: int) -> None:
+    def __init__(self, codes: Codes, distinct: int, present: BoolColumn | None = None) -> None:
         self.codes = codes
         self.distinct = distinct
+        #: True when all nodes have the label.
+        self.complete = bool((self.labelled if present is None else self.labelled | ~present).all())
         self._number = next(_numbers)
 
     def __sizeof__(self) -> int:
@@ -91,11 +94,6 @@ class Domains:
         """Rows that have the label; shape (size,), not to be written."""
         has_label: BoolColumn = self.codes != MISSING
         return has_label
-
-    @cached_property
-    def complete(self) -> bool:
-        """True when all rows have the label."""
-        return bool(self.labelled.all())
 
     @cached_property
     def single(self) -> bool:
@@ -189,7 +187,7 @@ def domains(memory: NodeMemory, cluster: Cluster, key: str) -> Domains:
 
 def _domains(cluster: Cluster, key: str) -> Domains:
     column = cluster.label(key)
-    return Domains(column.codes(np.arange(cluster.size)).astype(np.intp), len(column.values))
+    return Domains(column.codes(np.arange(cluster.size)).astype(np.intp), len(column.values), cluster.present)
 
 
 def tally_of(cluster: Cluster, selection: PodSelection) -> Tally:

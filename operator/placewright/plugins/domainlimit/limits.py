@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -23,10 +23,10 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
 from placewright.framework.filters import RowwiseCounts, RowwiseRule
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
-from placewright.framework.memory import Memory, NodeMemory
+from placewright.framework.memory import Memory
 from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, keys, standing_pods
 from placewright.framework.status import Status, unresolvable, unschedulable
-from placewright.framework.topology import MISSING, DefaultVerdict, DomainRule, Domains, FixedRule, RowRule, domains, tally_of
+from placewright.framework.topology import MISSING, DefaultVerdict, DomainRule, Domains, FixedRule, RowRule, tally_of
 from placewright.plugins.domainlimit.args import LONGEST_TEXT, PREFERRED, DomainLimitError, ProfileLimit, StatedLimit, read_limits
 from placewright.plugins.shared.labelkeys import completed, keys_read
 from placewright.plugins.shared.lookups import at
@@ -166,56 +166,20 @@ def _compile(limit: StatedLimit, namespaces: frozenset[str], pod: PodInfo) -> Li
     )
 
 
-#: Labels whose domains are held in addition to the bounded memory of all plugins. Each takes 9 bytes a node.
-_AT_HAND: Final = 4
-
-
-class LimitedPlace(NamedTuple):
-    """The domains of a label.
-
-    Attributes:
-        everywhere: whether every node has the label.
-    """
-
-    domains: Domains
-    everywhere: bool
-
-
-class LimitedPlaces:
-    """Computes the domains of labels once until a node changes. It holds the last few: most profiles limit by one or two labels."""
-
-    def __init__(self) -> None:
-        self._memory = NodeMemory()
-        self._last: dict[str, LimitedPlace] = {}
-        self._cluster: Cluster | None = None
-        self._position = -1
-
-    def of(self, key: str, cluster: Cluster) -> LimitedPlace:
-        """Return the domains of the node label `key`. An event of a node, or another cluster, drops the held ones."""
-        now = cluster.node_journal.position
-        if now != self._position or cluster is not self._cluster or len(self._last) > _AT_HAND:
-            self._last, self._cluster, self._position = {}, cluster, now
-        found = self._last.get(key)
-        if found is None:
-            place = domains(self._memory, cluster, key)
-            found = self._last[key] = LimitedPlace(place, bool((place.labelled | ~cluster.present).all()))
-        return found
-
-
-def limit_rule(limit: Limit, place: LimitedPlace, cluster: Cluster) -> FixedRule | None:
+def limit_rule(limit: Limit, where: Domains, cluster: Cluster) -> FixedRule | None:
     """Allow nodes that have the label, in domains with fewer pods than the limit; None if all nodes are allowed.
 
     A node without the label is in no domain. It may stand in a full rack, so the rule rejects it, as a spread constraint does. If domains
     are single nodes, the rule lists the full ones, which are few.
     """
-    where, tally = place.domains, tally_of(cluster, limit.pods)
+    tally = tally_of(cluster, limit.pods)
     if where.single:
         full = where.full_rows(tally, limit.most)
-        if not len(full) and place.everywhere:
+        if not len(full) and where.complete:
             return None
         return RowRule(where, DefaultVerdict.ALLOWED_WHERE_LABELLED, full, limit.denied, limit.missing)
     room: BoolColumn = where.pods(tally) < limit.most
-    if place.everywhere and np.count_nonzero(room[MISSING + 1 :]) == len(room) - 1:
+    if where.complete and np.count_nonzero(room[MISSING + 1 :]) == len(room) - 1:
         return None
     room[MISSING] = False
     return DomainRule(where.codes, room, limit.denied, limit.missing)
@@ -267,14 +231,14 @@ class Excess:
         lowest: lowest raw score of a node: `IGNORED` if some node lacks a label, else 0.
     """
 
-    def __init__(self, limits: Iterable[tuple[Limit, LimitedPlace]], cluster: Cluster) -> None:
+    def __init__(self, limits: Iterable[tuple[Limit, Domains]], cluster: Cluster) -> None:
         """Count the pods as they are now, with the pod to be placed added."""
         self._by_row: IntColumn | None = None
         self._lacking: BoolColumn | None = None
         for limit, place in limits:
-            self._add(limit, place.domains, cluster)
-            if not place.everywhere:
-                lacking = ~place.domains.labelled
+            self._add(limit, place, cluster)
+            if not place.complete:
+                lacking = ~place.labelled
                 self._lacking = lacking if self._lacking is None else self._lacking | lacking
         self.matters = self._by_row is not None or self._lacking is not None
         self.lowest = 0 if self._lacking is None else IGNORED

@@ -32,12 +32,13 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.memory import NodeMemory
 from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable
-from placewright.framework.topology import FixedRule, fingerprint, first_broken, obey
+from placewright.framework.topology import FixedRule, domains, fingerprint, first_broken, obey
 from placewright.plugins.domainlimit.args import DomainLimitArgs
-from placewright.plugins.domainlimit.limits import IGNORED, Excess, Limit, LimitedPlaces, LimitsOfPods, fewer_pods, limit_rule, rowwise_rule
+from placewright.plugins.domainlimit.limits import IGNORED, Excess, Limit, LimitsOfPods, fewer_pods, limit_rule, rowwise_rule
 from placewright.plugins.shared.lookups import value_by_value
 
 NAME: Final = "DomainLimit"
@@ -73,7 +74,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     def __init__(self, args: DomainLimitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._limits = LimitsOfPods(args.limits)
-        self._places = LimitedPlaces()
+        self._memory = NodeMemory()
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return an empty signature, so that pods with other labels share columns. The fingerprint has all that limits depend on."""
@@ -95,7 +96,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         rules: tuple[FixedRule, ...] = ()
         keys: tuple[str, ...] = ()
         for limit in limits.required:
-            rule = limit_rule(limit, self._places.of(limit.key, cluster), cluster)
+            rule = limit_rule(limit, domains(self._memory, cluster, limit.key), cluster)
             if rule is not None:
                 rules, keys = (*rules, rule), (*keys, limit.key)
         state.data[NAME] = _Required(limits.required, rules, keys)
@@ -124,14 +125,14 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
         """Judge the limits with one row changed at a time."""
         limits = state.read(NAME, _Required).limits
-        return RuleJudge([rowwise_rule(limit, self._places.of(limit.key, cluster).domains, cluster) for limit in limits])
+        return RuleJudge([rowwise_rule(limit, domains(self._memory, cluster, limit.key), cluster) for limit in limits])
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
         """Propose fewer pods in the full domains of the row, and name some of them."""
         required = state.data.get(NAME)
         if not isinstance(required, _Required):
             return []
-        placed = [(limit, self._places.of(limit.key, cluster).domains) for limit in required.limits]
+        placed = [(limit, domains(self._memory, cluster, limit.key)) for limit in required.limits]
         return list(fewer_pods(self.name, placed, cluster, row))
 
     # --- preferred limits ----------------------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         preferred = self._limits.of(pod).preferred
         if not preferred:
             return SKIP
-        excess = Excess([(limit, self._places.of(limit.key, cluster)) for limit in preferred], cluster)
+        excess = Excess([(limit, domains(self._memory, cluster, limit.key)) for limit in preferred], cluster)
         if not excess.matters:
             return SKIP
         state.write(_EXCESS, excess)

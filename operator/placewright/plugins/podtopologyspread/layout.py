@@ -38,7 +38,6 @@ class Field:
         counting: domains with the rows that count; all other rows share one more domain, the last.
         recorded: codes that at least one counting row has.
         same_as_missing: code of the label value "" if it is one domain with the rows that lack the label, else None.
-        complete: whether every node has the label.
     """
 
     def __init__(self, cluster: Cluster, key: str, place: Domains, counts: BoolColumn, require_all: bool) -> None:
@@ -50,7 +49,6 @@ class Field:
         self.counting = Domains(np.where(counts, merged, place.distinct), place.distinct + 1)
         self.recorded: Codes = np.unique(merged[counts])
         self.same_as_missing = same_as_missing
-        self.complete = bool((place.labelled | ~cluster.present).all())
         present = np.flatnonzero(cluster.present & place.labelled if require_all else cluster.present)
         self._expected, first = np.unique(place.codes[present], return_index=True)
         self._witnesses: Rows = present[first]
@@ -131,7 +129,7 @@ def _lay_out(memory: NodeMemory, constraints: Sequence[Constraint], require_all:
         Field(cluster, c.key, place, counting(c.honor_affinity, c.honor_taints), require_all)
         for c, place in zip(constraints, places, strict=True)
     ]
-    return Layout(tuple(fields), None if all(field.complete for field in fields) else complete)
+    return Layout(tuple(fields), None if all(place.complete for place in places) else complete)
 
 
 def _inclusion(pod: PodInfo, cluster: Cluster, base: BoolColumn) -> Callable[[bool, bool], BoolColumn]:
@@ -181,7 +179,7 @@ class HostPreference:
         """Return the part of these rows; shape (len(rows),)."""
         by_row = np.full(len(self.field.codes), self.usual)
         by_row[self.rows] = self.points
-        if not self.field.complete:
+        if not self.field.place.complete:
             by_row[self.field.codes == MISSING] = 0.0
         return by_row[rows]
 
@@ -233,7 +231,7 @@ class Preferences:
             case [DomainPreference() as domain]:
                 return _rounded(domain.by_code)[at(domain.field.codes, rows)]
             case [DomainPreference() as domain, HostPreference() as host] | [HostPreference() as host, DomainPreference() as domain] if (
-                host.field.complete
+                host.field.place.complete
             ):
                 return _together(domain, host, rows)
         total = self._parts[0].of(rows)
