@@ -25,6 +25,7 @@ from placewright.plugins.nodevolumelimits.attachable import Attachable, Lookup, 
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import migrated_plugins
+from placewright.plugins.shared.hints import was_in_the_way
 
 #: Labels with the type of a machine. If a node has both, the stable one counts (upstream takes either, by chance).
 INSTANCE_TYPE: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
@@ -138,18 +139,17 @@ class DiskCountLimit(VolumeCountLimit[LegacyVolumeLimitsArgs]):
         node = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL
         return (
             event_with_hint(EventResource.NODE, node),
-            event_with_hint(EventResource.POD, Action.DELETE, self._after_pod_deletion),
+            event_with_hint(EventResource.POD, Action.DELETE, was_in_the_way(PodInfo, self._had_disks)),
             event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, podclaims.after_claim_change),
             event_with_hint(EventResource.STORAGE_CLASS, Action.DELETE),
             event_with_hint(EventResource.CSI_NODE, Action.ADD | Action.UPDATE, self._after_csi_node_change),
         )
 
-    def _after_pod_deletion(self, _pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-        """Queue if a deleted pod had disks of this kind on a node, or claims that may have them."""
-        if not isinstance(old, PodInfo) or not old.node_name:
-            return QueueingHint.SKIP
+    def _had_disks(self, _pod: PodInfo, old: PodInfo) -> bool:
+        """Return whether a pod had disks of this kind on a node, or claims that may have them."""
         named = self.kind.name_of
-        return QueueingHint.when(any(podclaims.claim_name(old, each) is not None or named(each) is not None for each in old.volumes))
+        volumes = old.volumes if old.node_name else ()
+        return any(podclaims.claim_name(old, each) is not None or named(each) is not None for each in volumes)
 
     def _after_csi_node_change(self, _pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
         """Queue if a CSI driver took over on a node, which has no limit here then."""

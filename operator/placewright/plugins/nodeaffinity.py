@@ -31,7 +31,7 @@ from placewright.api.selectors import (
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.clusterlimits import label_nowhere
 from placewright.cluster.labels import LabelColumn
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -46,6 +46,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable
+from placewright.plugins.shared.hints import came_to_suit
 
 NAME: Final = "NodeAffinity"
 REASON_POD: Final = "node(s) didn't match Pod's node affinity/selector"
@@ -194,13 +195,10 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare nodes that match now and did not before."""
-        return (event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now),)
+        return (event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, came_to_suit(Node, self._suits)),)
 
-    def _node_matches_now(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-        def matches(node: Node) -> bool:
-            return self._enforced.matches(node) and _demands_met(pod, node)
-
-        return QueueingHint.when(isinstance(new, Node) and matches(new) and (old is None or not matches(old)))
+    def _suits(self, pod: PodInfo, node: Node) -> bool:
+        return self._enforced.matches(node) and _demands_met(pod, node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,15 +298,8 @@ def _required_terms(affinity: kube.NodeAffinity) -> tuple[NodeTerm, ...] | None:
 
 
 def _unreadable_terms(pod: PodInfo) -> list[str]:
-    required = affinity_of(pod).required_during_scheduling_ignored_during_execution
-    return (
-        [
-            f"{'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution'}.{problem}"
-            for problem in node_selector_problems(required)
-        ]
-        if required is not None
-        else []
-    )
+    required = affinity_of(pod).required_during_scheduling_ignored_during_execution or NodeSelector()
+    return [f"{_REQUIRED_PATH}.{problem}" for problem in node_selector_problems(required)]
 
 
 def _terms_by_path(affinity: kube.NodeAffinity) -> Iterator[tuple[str, NodeSelectorTerm]]:

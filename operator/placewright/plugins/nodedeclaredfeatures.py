@@ -13,11 +13,11 @@ from typing import Final
 from placewright.api.objects import Node, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.status import SKIP, unresolvable
+from placewright.plugins.shared.hints import came_to_suit, own_change
 
 #: The end of a container may restart all containers of its pod.
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
@@ -49,8 +49,8 @@ class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare nodes that now have what the pod needs, and changes of the pod's own need."""
         return (
-            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _node_became_able),
-            event_with_hint(EventResource.POD, Action.UPDATE, _own_need_changed, is_itself),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, came_to_suit(Node, _is_able)),
+            own_change(Action.UPDATE, _needs_others),
         )
 
 
@@ -73,14 +73,9 @@ def _restarts_all(spec: PodSpec) -> bool:
     return False
 
 
-def _node_became_able(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-    needed = required_features(pod.pod.spec)
-    was_able = isinstance(old, Node) and needed.issubset(old.status.declared_features or ())
-    is_able = isinstance(new, Node) and needed.issubset(new.status.declared_features or ())
-    return QueueingHint.when(is_able and not was_able)
+def _is_able(pod: PodInfo, node: Node) -> bool:
+    return required_features(pod.pod.spec).issubset(node.status.declared_features or ())
 
 
-def _own_need_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    if not (isinstance(old, PodInfo) and isinstance(new, PodInfo)):
-        return QueueingHint.SKIP
-    return QueueingHint.when(new.uid == pod.uid and required_features(old.pod.spec) != required_features(new.pod.spec))
+def _needs_others(old: PodInfo | None, new: PodInfo) -> bool:
+    return old is not None and required_features(old.pod.spec) != required_features(new.pod.spec)

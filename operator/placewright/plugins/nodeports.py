@@ -7,11 +7,12 @@ from collections.abc import Hashable, Sequence
 from placewright.api.objects import NodeName
 from placewright.api.pods import ANY_ADDRESS, HostPort, PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, RemedyPlugin, keys, pods_in_words
 from placewright.framework.status import SKIP, unschedulable
+from placewright.plugins.shared.hints import was_in_the_way
 
 
 class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
@@ -48,7 +49,7 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that free one of the ports, and new nodes."""
         return (
-            event_with_hint(EventResource.POD, Action.DELETE, _frees_a_port),
+            event_with_hint(EventResource.POD, Action.DELETE, was_in_the_way(PodInfo, _held_a_port)),
             event_with_hint(EventResource.NODE, Action.ADD),
         )
 
@@ -70,6 +71,5 @@ class ClaimedPorts:
         return addresses is not None and (other.address == ANY_ADDRESS or other.address in addresses or ANY_ADDRESS in addresses)
 
 
-def _frees_a_port(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    held = old.host_ports if isinstance(old, PodInfo) and (old.node_name or old.nominated_node) else ()
-    return QueueingHint.when(ClaimedPorts(pod.host_ports).conflict_with(held))
+def _held_a_port(pod: PodInfo, other: PodInfo) -> bool:
+    return bool(other.node_name or other.nominated_node) and ClaimedPorts(pod.host_ports).conflict_with(other.host_ports)

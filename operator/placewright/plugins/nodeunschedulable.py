@@ -11,12 +11,12 @@ from placewright.api.objects import Node, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.tolerations import tolerated
 from placewright.cluster.cluster import Cluster
-from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import unresolvable
+from placewright.plugins.shared.hints import came_to_suit, own_change
 
 #: The taint that a cordoned node counts as.
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -47,8 +47,12 @@ class NodeUnschedulable(ConstantReasonFilter, RemedyPlugin):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare nodes that are or become schedulable, and tolerations that the pod gains."""
         return (
-            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable),
-            event_with_hint(EventResource.POD, Action.UPDATE_POD_TOLERATION, _pod_gained_toleration, is_itself),
+            event_with_hint(
+                EventResource.NODE,
+                Action.ADD | Action.UPDATE_NODE_TAINT,
+                came_to_suit(Node, _is_schedulable),
+            ),
+            own_change(Action.UPDATE_POD_TOLERATION, lambda _old, new: _tolerates_cordon(new)),
         )
 
 
@@ -56,10 +60,5 @@ def _tolerates_cordon(pod: PodInfo) -> bool:
     return tolerated(UNSCHEDULABLE_TAINT, pod.pod.spec.tolerations or ())
 
 
-def _node_became_schedulable(_pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-    was_schedulable = old is not None and not old.spec.unschedulable
-    return QueueingHint.when(isinstance(new, Node) and not new.spec.unschedulable and not was_schedulable)
-
-
-def _pod_gained_toleration(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.when(isinstance(new, PodInfo) and new.uid == pod.uid and _tolerates_cordon(new))
+def _is_schedulable(_pod: PodInfo, node: Node) -> bool:
+    return not node.spec.unschedulable

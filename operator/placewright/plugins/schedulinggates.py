@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from placewright.api.pods import PodInfo
-from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import Action, ClusterEventWithHint
 from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
+from placewright.plugins.shared.hints import own_change
 
 NAME: Final = "SchedulingGates"
 
@@ -26,14 +26,10 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare the removal of the pod's own gates, because nothing else helps."""
-        return (event_with_hint(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod, is_itself),)
+        return (own_change(Action.UPDATE_POD_GATES_ELIMINATED, lambda _old, _new: True),)
 
 
 def gates_line(pod: PodInfo) -> str:
     """Return the reason of a gated pod, which lists its scheduling gates; empty without gates."""
     gates = pod.pod.spec.scheduling_gates
     return f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]" if gates else ""
-
-
-def _is_same_pod(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.when(isinstance(new, PodInfo) and new.uid == pod.uid)

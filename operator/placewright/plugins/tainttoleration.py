@@ -9,13 +9,13 @@ from placewright.api.objects import Node, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.tolerations import HARD_EFFECTS, TolerationSet
 from placewright.cluster.cluster import Cluster
-from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, IntColumn, MaxNormalised, PreScorePlugin, Rows
 from placewright.framework.remedies import NeededToleration, Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.nodeunschedulable import UNSCHEDULABLE_TAINT
+from placewright.plugins.shared.hints import came_to_suit, own_change
 
 
 class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNormalised):
@@ -61,8 +61,8 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare nodes whose taints the pod now tolerates, and tolerations that the pod gains."""
         return (
-            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _taints_became_tolerable),
-            event_with_hint(EventResource.POD, Action.UPDATE_POD_TOLERATION, _own_tolerations_changed, is_itself),
+            event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, came_to_suit(Node, _tolerates)),
+            own_change(Action.UPDATE_POD_TOLERATION, lambda _old, _new: True),
         )
 
 
@@ -72,14 +72,5 @@ def _untolerated(taints: Iterable[Taint], tolerations: TolerationSet, *, cordone
     return [taint for taint in found if not (cordoned and taint.key == UNSCHEDULABLE_TAINT.key)]
 
 
-def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-    tolerations = TolerationSet(pod.pod.spec.tolerations or ())
-
-    def tolerable(node: Node) -> bool:
-        return tolerations.tolerates_all(node.spec.taints or ())
-
-    return QueueingHint.when(isinstance(new, Node) and tolerable(new) and (old is None or not tolerable(old)))
-
-
-def _own_tolerations_changed(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.when(isinstance(new, PodInfo) and new.uid == pod.uid)
+def _tolerates(pod: PodInfo, node: Node) -> bool:
+    return TolerationSet(pod.pod.spec.tolerations or ()).tolerates_all(node.spec.taints or ())

@@ -17,7 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import READ_WRITE_ONCE_POD
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -30,6 +30,7 @@ from placewright.framework.interface import (
 from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, unresolvable, unschedulable
 from placewright.plugins.shared import podclaims
+from placewright.plugins.shared.hints import was_in_the_way
 
 NAME: Final = "VolumeRestrictions"
 
@@ -145,7 +146,7 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that give up a volume, new nodes, and claims that the pod waits for."""
         return (
-            event_with_hint(EventResource.POD, Action.DELETE, _frees_a_volume),
+            event_with_hint(EventResource.POD, Action.DELETE, was_in_the_way(PodInfo, _used_a_volume)),
             event_with_hint(EventResource.NODE, Action.ADD),
             event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, podclaims.after_named_claim_change),
         )
@@ -159,16 +160,14 @@ def _disks(pod: PodInfo) -> list[Disk]:
     return [disk for volume in pod.volumes for disk in disks_of(volume)]
 
 
-def _frees_a_volume(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    """Queue if the deleted pod used one of the pod's disks, or in its namespace one of its claims.
+def _used_a_volume(pod: PodInfo, old: PodInfo) -> bool:
+    """Return whether a pod used one of the pod's disks, or in its namespace one of its claims.
 
     kube-scheduler ignores pods of other namespaces, although a disk that they use is in use for all.
     """
-    if not isinstance(old, PodInfo):
-        return QueueingHint.SKIP
     if old.namespace == pod.namespace and not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(old)):
-        return QueueingHint.QUEUE
-    return QueueingHint.when(any(exclude_each_other(mine, theirs) for mine in _disks(pod) for theirs in _disks(old)))
+        return True
+    return any(exclude_each_other(mine, theirs) for mine in _disks(pod) for theirs in _disks(old))
 
 
 def exclude_each_other(one: Disk, other: Disk) -> bool:

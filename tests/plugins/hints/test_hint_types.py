@@ -38,7 +38,9 @@ def declared(function: Callable[..., Any]) -> list[set[type[Any]]]:
     """The classes of the object before and after, without None; those that come last."""
     hints = typing.get_type_hints(function)
     names = list(inspect.signature(function).parameters)[-2:]
-    return [set(typing.get_args(hints[name]) or (hints[name],)) - {NoneType} for name in names]
+    found = [set(typing.get_args(hints[name]) or (hints[name],)) - {NoneType} for name in names]
+    kind = inspect.getclosurevars(function).nonlocals.get("kind")  # a hint that `plugins.shared.hints` made for this class
+    return [{kind if isinstance(each, typing.TypeVar) else each for each in classes} for classes in found]
 
 
 def test_every_kind_of_object_has_a_class() -> None:

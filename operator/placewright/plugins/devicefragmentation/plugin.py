@@ -33,7 +33,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.requests import CPU, MEMORY
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -57,6 +57,7 @@ from placewright.plugins.devicefragmentation.args import MOST_DEVICES, DeviceFra
 from placewright.plugins.devicefragmentation.measure import Ask, FragmentationMeasure, IntTable, Nodes, choose
 from placewright.plugins.devicefragmentation.mix import Mix, Typical, UsefulColumn
 from placewright.plugins.devicefragmentation.noteddevices import noted_devices
+from placewright.plugins.shared.hints import was_in_the_way
 
 #: Most annotations whose parsed form is kept: about as many as there are devices.
 _MOST_READ: Final = 4096
@@ -282,15 +283,13 @@ class DeviceFragmentation(
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that leave or shrink and had some of the resource, and nodes that come or change their allocatable."""
         return (
-            event_with_hint(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._may_free_devices),
+            event_with_hint(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, was_in_the_way(PodInfo, self._had_devices)),
             event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
         )
 
-    def _may_free_devices(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-        """Queue for a pod that frees some of the resource, and for the waiting pod itself if it shrinks."""
-        if not isinstance(old, PodInfo):
-            return QueueingHint.SKIP
-        return QueueingHint.when(old.uid == pod.uid or bool(old.node_name and old.requests.get(self.args.resource, 0)))
+    def _had_devices(self, pod: PodInfo, old: PodInfo) -> bool:
+        """Return whether a pod had some of the resource on a node; True for the waiting pod itself, which shrinks."""
+        return old.uid == pod.uid or bool(old.node_name and old.requests.get(self.args.resource, 0))
 
     def _current(self) -> FragmentationMeasure:
         """Return the prepared mix as it is now; rebuild it if the classes changed."""

@@ -62,7 +62,7 @@ from placewright.plugins.dynamicresources.claims import (
     unused_but_by,
 )
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Refusal
-from placewright.plugins.dynamicresources.hints import interests
+from placewright.plugins.dynamicresources.hints import DeviceHints
 
 _LEAST_BINDING_SECONDS: Final = 1.0
 _DURATION: Final = msgspec.Meta(
@@ -479,4 +479,4 @@ class DynamicResources(
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare the pod's claims, devices that become free, classes, slices and nodes."""
-        return interests(lambda: self.handle.cluster.objects.devices)
+        return DeviceHints(self.handle.cluster.objects.devices).events()

@@ -45,6 +45,7 @@ from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from placewright.plugins.noderesources.strategies import FEW_ROWS, Load, LoadTable, score_of_row, strategy_score
+from placewright.plugins.shared.hints import was_in_the_way
 
 TOO_MANY_PODS: Final = "Too many pods"
 _SHORT: Final = "Insufficient "
@@ -198,7 +199,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that leave or shrink, and nodes that come or grow."""
         return (
-            event_with_hint(EventResource.POD, Action.DELETE, _pod_left_a_node),
+            event_with_hint(EventResource.POD, Action.DELETE, was_in_the_way(PodInfo, _had_a_node)),
             event_with_hint(EventResource.POD, Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
             event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew),
             event_with_hint(EventResource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._class_serves),
@@ -272,8 +273,8 @@ def _grew(before: Mapping[str, int], after: Mapping[str, int], demands: Mapping[
     return any(after.get(name, 0) > before.get(name, 0) for name in (PODS, *demands))
 
 
-def _pod_left_a_node(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.when(isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node))
+def _had_a_node(_pod: PodInfo, old: PodInfo) -> bool:
+    return bool(old.node_name or old.nominated_node)
 
 
 def _bid(pod: PodInfo) -> Mapping[str, int]:

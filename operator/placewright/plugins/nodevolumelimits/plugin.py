@@ -14,6 +14,7 @@ from placewright.plugins.nodevolumelimits.attachable import CsiResolver, Lookup,
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import Migrated, TranslationError, from_pod, is_migratable
+from placewright.plugins.shared.hints import was_in_the_way
 
 _UNLIMITED: Final = float("inf")
 
@@ -28,11 +29,9 @@ def after_csi_node_change(_pod: PodInfo, old: CSINode | None, new: CSINode | Non
     return QueueingHint.when(more or any(driver not in before for driver in after))
 
 
-def after_pod_deletion(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    """Queue if the deleted pod had a volume on a node that a driver may have attached."""
-    if not isinstance(old, PodInfo) or not old.node_name:
-        return QueueingHint.SKIP
-    return QueueingHint.when(any(podclaims.claim_name(old, volume) is not None or is_migratable(volume) for volume in old.volumes))
+def _had_volumes(_pod: PodInfo, old: PodInfo) -> bool:
+    """Return whether a pod had a volume on a node that a driver may have attached."""
+    return bool(old.node_name) and any(map(_may_be_attached, old.volumes))
 
 
 def brings_a_volume(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> bool:
@@ -69,13 +68,11 @@ def after_pod_arrival(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) ->
     return QueueingHint.when(brings_a_volume(pod, old, new))
 
 
-def after_detachment(pod: PodInfo, old: VolumeAttachment | None, _new: VolumeAttachment | None) -> QueueingHint:
-    """Queue if the detached volume may be of a driver that the pod needs. Claims are not resolved for that."""
-    if not isinstance(old, VolumeAttachment):
-        return QueueingHint.SKIP
+def _may_need_driver(pod: PodInfo, detached: VolumeAttachment) -> bool:
+    """Return whether the detached volume may be of a driver that the pod needs. Claims are not resolved for that."""
     if any(podclaims.claim_name(pod, volume) is not None for volume in pod.volumes):
-        return QueueingHint.QUEUE
-    return QueueingHint.when(old.spec.attacher in {disk.driver for disk in _own_disks(pod)})
+        return True
+    return detached.spec.attacher in {disk.driver for disk in _own_disks(pod)}
 
 
 class NodeVolumeLimits(VolumeCountLimit):
@@ -106,10 +103,10 @@ class NodeVolumeLimits(VolumeCountLimit):
             event_with_hint(EventResource.NODE, Action.ADD),
             event_with_hint(EventResource.CSI_NODE, Action.ADD),
             event_with_hint(EventResource.CSI_NODE, Action.UPDATE | Action.DELETE, after_csi_node_change),
-            event_with_hint(EventResource.POD, Action.DELETE, after_pod_deletion),
+            event_with_hint(EventResource.POD, Action.DELETE, was_in_the_way(PodInfo, _had_volumes)),
             event_with_hint(EventResource.ASSIGNED_POD, Action.ADD, after_pod_arrival, brings_a_volume, ARRIVAL_KEYS),
             event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, podclaims.after_claim_change),
-            event_with_hint(EventResource.VOLUME_ATTACHMENT, Action.DELETE, after_detachment),
+            event_with_hint(EventResource.VOLUME_ATTACHMENT, Action.DELETE, was_in_the_way(VolumeAttachment, _may_need_driver)),
             event_with_hint(EventResource.STORAGE_CLASS, Action.DELETE),
         )
 

@@ -47,6 +47,7 @@ from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolva
 from placewright.plugins.noderesources.args import ShapePoint
 from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import migrated_plugins
+from placewright.plugins.shared.hints import changed_in, was_in_the_way
 from placewright.plugins.volumebinding.bindings import (
     ReservedVolumes,
     all_bound,
@@ -96,20 +97,6 @@ def _shape_problems(shape: tuple[ShapePoint, ...]) -> list[Problem]:
 # --- events -----------------------------------------------------------------------------------------------------
 
 
-def _class_changed(_pod: PodInfo, old: StorageClass | None, new: StorageClass | None) -> QueueingHint:
-    """Queue for a new class, or other allowed topologies of an old one."""
-    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
-        return QueueingHint.QUEUE
-    return QueueingHint.when((old.allowed_topologies or ()) != (new.allowed_topologies or ()))
-
-
-def _csi_node_changed(_pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
-    """Queue for a new CSINode, or another set of migrated in-tree plugins."""
-    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return QueueingHint.QUEUE
-    return QueueingHint.when(migrated_plugins(old) != migrated_plugins(new))
-
-
 def _driver_changed(pod: PodInfo, old: CSIDriver | None, new: CSIDriver | None) -> QueueingHint:
     """Queue if a driver of one of the pod's inline volumes stopped to count capacity."""
     if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
@@ -129,11 +116,11 @@ def _capacity_changed(_pod: PodInfo, old: CSIStorageCapacity | None, new: CSISto
 
 _NEW_OR_CHANGED: Final = Action.ADD | Action.UPDATE
 EVENTS: Final[Sequence[ClusterEventWithHint]] = (
-    event_with_hint(EventResource.STORAGE_CLASS, _NEW_OR_CHANGED, _class_changed),
+    event_with_hint(EventResource.STORAGE_CLASS, _NEW_OR_CHANGED, changed_in(StorageClass, lambda one: one.allowed_topologies or ())),
     event_with_hint(EventResource.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, podclaims.after_claim_change),
     event_with_hint(EventResource.PERSISTENT_VOLUME, _NEW_OR_CHANGED),
     event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-    event_with_hint(EventResource.CSI_NODE, _NEW_OR_CHANGED, _csi_node_changed),
+    event_with_hint(EventResource.CSI_NODE, _NEW_OR_CHANGED, changed_in(CSINode, migrated_plugins)),
     event_with_hint(EventResource.CSI_DRIVER, Action.UPDATE, _driver_changed),
     event_with_hint(EventResource.CSI_STORAGE_CAPACITY, _NEW_OR_CHANGED, _capacity_changed),
 )
@@ -270,15 +257,13 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare the pod's claims, volumes, classes, nodes, and storage capacity."""
         # Upstream ignores deleted pods whose volumes were reserved but never written, and tries pods that wait for them after minutes.
-        return (*EVENTS, event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE, self._pod_left))
+        return (*EVENTS, event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE, was_in_the_way(PodInfo, self._had_unbound_claims)))
 
-    def _pod_left(self, _pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-        """Queue if a claim of the deleted pod is unbound, because the volume reserved for it may be free."""
-        if not isinstance(old, PodInfo):
-            return QueueingHint.SKIP
+    def _had_unbound_claims(self, _pod: PodInfo, old: PodInfo) -> bool:
+        """Return whether a claim of a pod is unbound. Once the pod is deleted, the volume reserved for it may be free."""
         claims = self.handle.cluster.objects.storage.claims
         named = (claims.get(name, old.namespace) for name, _ in claim_names(old))
-        return QueueingHint.when(any(claim is not None and not fully_bound(claim) for claim in named))
+        return any(claim is not None and not fully_bound(claim) for claim in named)
 
 
 def _rejection(flags: int) -> Status:
