@@ -53,28 +53,14 @@ class Budgets:
         self._by_namespace: dict[str, list[_Budget]] = {}
         self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], list[_Budget]] = {}
 
-    def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Separate pods whose eviction would break a budget from the others.
-
-        Args:
-            pods: the most important first, because pods use budgets up in this order.
-
-        Returns:
-            Pods that break a budget, and the others; each in the given order.
-        """
-        breaking: list[PodInfo] = []
-        others: list[PodInfo] = []
-        used: dict[_Budget, int] = {}
-        for pod in pods:
-            (breaking if self._breaks_one(pod, used) else others).append(pod)
-        return breaking, others
-
     def violations(self, units: Iterable[Iterable[PodInfo]]) -> list[int]:
         """Count, for pods that leave together, how many would break a budget each.
 
         Args:
             units: pods that leave together, in the order in which they use budgets up.
         """
+        if not self._shown:
+            return [0 for _ in units]
         used: dict[_Budget, int] = {}
         return [sum([self._breaks_one(pod, used) for pod in unit]) for unit in units]
 

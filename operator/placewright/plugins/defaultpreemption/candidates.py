@@ -7,7 +7,7 @@ them, so that the same cluster always gives the same answer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +18,7 @@ from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, Seconds
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.evictions import EvictablePods, Move, VictimUnit, alone, importance, start_time
+from placewright.framework.preemption.evictions import EvictablePods, Move, VictimUnit, start_time
 from placewright.framework.status import Status, error, unresolvable
 
 #: Makes every priority positive, so that a victim of negative priority cannot lower the sum.
@@ -36,14 +36,14 @@ class Candidate:
     Attributes:
         victims: pods to evict, at least one, most important first.
         violations: number of victims whose eviction breaks a disruption budget.
-        ranks: priorities that the victims count with, in their order; empty if each counts with its own.
+        ranks: priorities that the victims count with, in their order.
         cost: criteria by which candidates are compared; less is better.
     """
 
     node: NodeName
     victims: tuple[PodInfo, ...]
     violations: int
-    ranks: tuple[int, ...] = ()
+    ranks: tuple[int, ...]
     cost: Cost = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -51,10 +51,9 @@ class Candidate:
 
     def _cost(self) -> Cost:
         """Compute the criteria in the order of `Cost`. Only victims of the top priority count for the start."""
-        ranks = self.ranks or tuple(pod.priority for pod in self.victims)
-        top = ranks[0]
-        total = sum(rank + _PRIORITY_OFFSET for rank in ranks)
-        earliest = min(start_time(pod) for pod, rank in zip(self.victims, ranks, strict=True) if rank == top)
+        top = self.ranks[0]
+        total = sum(rank + _PRIORITY_OFFSET for rank in self.ranks)
+        earliest = min(start_time(pod) for pod, rank in zip(self.victims, self.ranks, strict=True) if rank == top)
         return self.violations, top, total, len(self.victims), -earliest
 
 
@@ -69,92 +68,50 @@ NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 Outcome = Candidate | Status
 
 
+#: Pods that come back together: a pod by itself (and None), or a group as a whole.
+_Unit = tuple[tuple[PodInfo, ...], VictimUnit | None]
+
+
+def _rank(unit: _Unit) -> tuple[int, bool, int, Seconds]:
+    """Return the `VictimUnit.rank` of a unit."""
+    (pod, *_), whole = unit
+    return (-pod.priority, True, 0, start_time(pod)) if whole is None else whole.rank
+
+
 class NodeTrial:
-    """A node without its evictable pods, and the pods that may come back one by one.
-
-    Attributes:
-        evictable: pods that preemption may evict.
-    """
-
-    __slots__ = ("_protected", "_ranked", "_victims", "_violations", "evictable", "node", "row")
-
-    def __init__(self, row: int, node: NodeName, evictable: Sequence[PodInfo]) -> None:
-        self.row = row
-        self.node = node
-        self.evictable = evictable
-        #: Pods in the order of their return: first those whose eviction would break a disruption budget, `_protected` of them.
-        self._ranked: list[PodInfo] = []
-        self._protected = 0
-        self._victims: list[PodInfo] = []
-        self._violations = 0
-
-    def rank(self, budgets: Budgets) -> None:
-        """Sort the pods for their return, and forget earlier victims. Needed only if evicting all pods makes room."""
-        protected, others = budgets.split(sorted(self.evictable, key=importance))
-        self._ranked, self._protected = [*protected, *others], len(protected)
-        self._victims, self._violations = [], 0
-
-    def evictable_moves(self) -> list[Move]:
-        """List all pods that may leave, with their rows."""
-        return [(self.row, pod) for pod in self.evictable]
-
-    @property
-    def turns(self) -> int:
-        """Number of returns that are tried."""
-        return len(self.evictable)
-
-    def to_reprieve(self, index: int) -> Sequence[PodInfo]:
-        """Return the pod that comes back at turn `index`, from 0; empty after the last turn."""
-        return self._ranked[index : index + 1]
-
-    def condemn(self, index: int) -> None:
-        """Make the pod of turn `index` a victim, because the preemptor does not fit beside it."""
-        self._victims += self.to_reprieve(index)
-        self._violations += index < self._protected
-
-    def outcome(self) -> Outcome:
-        """Return the candidate; an error if no pod had to leave. Call it after the last turn."""
-        if not self._victims:
-            return error(f'expected at least one victim pod on node "{self.node}"')
-        return Candidate(self.node, tuple(sorted(self._victims, key=importance)), self._violations)
-
-
-# --- members of pod groups -------------------------------------------------------------------------------------------------------
-# Members of such a group on other nodes leave, too. If a filter may read these pods, such nodes are tried one after another, without any
-# leaving pod. Otherwise they are tried in step with other nodes, and each trial removes the pods of its own node only.
-
-
-class BoundTrial:
     """A node without its evictable pods, and the units that may come back one by one.
 
-    Members of a group that can spare some come back one by one. A group that would lose more than it can spare leaves as a whole. `run`
-    then starts the trial again with that group as one unit.
+    Most units are single pods. Members of a group that can spare some come back one by one. A group that would lose more than it can
+    spare leaves as a whole. `run` then starts the trial again with that group as one unit.
+
+    Such a group's members on other nodes leave, too: the trial is `bound`. If a filter may read these pods, bound nodes are tried one after
+    another, without any leaving pod. Otherwise all nodes are tried in step, and each trial removes the pods of its own node only.
 
     Attributes:
+        bound: whether pods of other nodes may have to leave with those of this node.
         evictable: pods of this node that preemption may evict.
     """
 
-    __slots__ = ("_leaving", "_lost", "_ranked", "_victims", "_violations", "evictable", "node", "row")
+    __slots__ = ("_leaving", "_lost", "_ranked", "_victims", "_violations", "bound", "evictable", "node", "row")
 
     def __init__(self, row: int, node: NodeName, leaving: EvictablePods) -> None:
         self.row = row
         self.node = node
+        self.bound = bool(leaving.bonds)
         self.evictable = [*leaving.singles, *(pod for pods in leaving.members.values() for pod in pods)]
         self._leaving = leaving
         #: Groups that leave as a whole or not at all.
         self._lost = {ref for ref, bond in leaving.bonds.items() if not bond.spare}
-        #: Units in the order of their return. Each has the number of its pods that break a budget, and its pods on this node.
-        self._ranked: list[tuple[VictimUnit, int, Sequence[PodInfo]]] = []
-        self._victims: list[VictimUnit] = []
+        #: Units in the order of their return, each with the number of its pods that break a budget.
+        self._ranked: list[tuple[_Unit, int]] = []
+        self._victims: list[_Unit] = []
         self._violations = 0
 
     def rank(self, budgets: Budgets) -> None:
         """Order the units for their return, protected ones first, then by importance; forget earlier victims."""
-        units = sorted(self._units(), key=lambda unit: unit.rank)
-        violations = budgets.violations(unit.pods for unit in units)
-        here = {pod.uid for pod in self.evictable}
-        ranked = sorted(zip(units, violations, strict=True), key=lambda each: not each[1])
-        self._ranked = [(unit, breaks, [pod for pod in unit.pods if pod.uid in here]) for unit, breaks in ranked]
+        units = sorted(self._units(), key=_rank)
+        violations = budgets.violations(pods for pods, _ in units)
+        self._ranked = sorted(zip(units, violations, strict=True), key=lambda each: not each[1])
         self._victims = []
         self._violations = 0
 
@@ -165,18 +122,23 @@ class BoundTrial:
 
     def to_reprieve(self, index: int) -> Sequence[PodInfo]:
         """Return the pods of this node that come back at turn `index`, from 0; empty after the last turn."""
-        return self._ranked[index][2] if index < len(self._ranked) else ()
+        if index >= len(self._ranked):
+            return ()
+        (pods, whole), _ = self._ranked[index]
+        return pods if whole is None else [pod for row, pod in whole.moves if row == self.row]
 
     def condemn(self, index: int) -> None:
         """Make the unit of turn `index` a victim, because the preemptor does not fit beside it."""
-        unit, breaks, _ = self._ranked[index]
+        unit, breaks = self._ranked[index]
         self._victims.append(unit)
         self._violations += breaks
 
     def torn(self) -> set[GroupRef]:
         """Find the groups that would lose more members than they can spare."""
+        if not self.bound:
+            return set()
         members = {pod.uid: ref for ref, pods in self._leaving.members.items() if ref not in self._lost for pod in pods}
-        leaving = Counter(members.get(unit.pods[0].uid) for unit in self._victims if unit.ref is None)
+        leaving = Counter(members.get(pods[0].uid) for pods, whole in self._victims if whole is None)
         bonds = self._leaving.bonds
         return {ref for ref, count in leaving.items() if ref is not None and count > bonds[ref].spare}
 
@@ -184,9 +146,10 @@ class BoundTrial:
         """Return the candidate; an error if no unit had to leave. Call it after the last turn, when no group is torn."""
         if not self._victims:
             return error(f'expected at least one victim pod on node "{self.node}"')
-        victims = sorted(self._victims, key=lambda unit: unit.rank)
-        pods = tuple(pod for unit in victims for pod in unit.pods)
-        return Candidate(self.node, pods, self._violations, tuple(unit.priority for unit in victims for _ in unit.pods))
+        victims = [
+            (pod, pod.priority if whole is None else whole.priority) for pods, whole in sorted(self._victims, key=_rank) for pod in pods
+        ]
+        return Candidate(self.node, tuple(pod for pod, _ in victims), self._violations, tuple(rank for _, rank in victims))
 
     # --- by itself -------------------------------------------------------------------------------------------------------------
 
@@ -202,7 +165,7 @@ class BoundTrial:
                 self._reprieve(handle, preemptor, budgets, dry_run)
                 while torn := self.torn():
                     self._lost |= torn
-                    gone = {pod.uid for unit in self._victims for pod in unit.pods}
+                    gone = {pod.uid for pods, _ in self._victims for pod in pods}
                     dry_run.remove([move for move in away if move[1].uid not in gone])
                     self._reprieve(handle, preemptor, budgets, dry_run)
                 return self.outcome()
@@ -213,10 +176,11 @@ class BoundTrial:
         """Let the units come back, one by one, and condemn each unit that keeps the preemptor out."""
         self.rank(budgets)
         dry_run.add(self._elsewhere())
-        for turn, (unit, _, _) in enumerate(self._ranked):
-            dry_run.add(unit.moves)
+        for turn, ((pods, whole), _) in enumerate(self._ranked):
+            moves = [(self.row, pod) for pod in pods] if whole is None else whole.moves
+            dry_run.add(moves)
             if not handle.check_row(preemptor, self.row).ok:
-                dry_run.remove(unit.moves)
+                dry_run.remove(moves)
                 self.condemn(turn)
 
     def evictable_moves(self) -> list[Move]:
@@ -224,14 +188,13 @@ class BoundTrial:
         bound = [move for bond in self._leaving.bonds.values() if bond.whole is not None for move in bond.whole.moves]
         return [*((self.row, pod) for pod in self._leaving.singles), *bound]
 
-    def _units(self) -> Iterable[VictimUnit]:
-        for pod in self._leaving.singles:
-            yield alone(self.row, pod)
+    def _units(self) -> Iterator[_Unit]:
+        yield from (((pod,), None) for pod in self._leaving.singles)
         for ref, bond in self._leaving.bonds.items():
             if ref in self._lost and bond.whole is not None:
-                yield bond.whole
+                yield bond.whole.pods, bond.whole
             else:
-                yield from (alone(self.row, pod) for pod in self._leaving.members[ref])
+                yield from (((pod,), None) for pod in self._leaving.members[ref])
 
     def _elsewhere(self) -> list[Move]:
         """List the members on other nodes that stay, because their groups can spare some."""

@@ -24,15 +24,10 @@ from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, Rows, RowTrials, Seconds
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.evictions import VictimUnits
+from placewright.framework.preemption.evictions import EvictablePods, VictimUnits
 from placewright.framework.preemption.rules import PreemptionRefusal, VictimLimits, one_for_each_reason, soonest
-from placewright.framework.status import Code, Status, error, unresolvable
-from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, BoundTrial, Candidate, NodeTrial, Outcome
-
-# --- nodes under trial -----------------------------------------------------------------------------------------------------------
-
-
-AnyTrial = NodeTrial | BoundTrial
+from placewright.framework.status import Code, Status, unresolvable
+from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate, NodeTrial, Outcome
 
 
 class DryRun:
@@ -99,13 +94,13 @@ class DryRun:
             elif trial.row in known:
                 yield known[trial.row]
             else:
-                yield self._alone(trial) if isinstance(trial, NodeTrial) else trial.run(self._handle, self._pod, self._budgets)
+                yield trial.run(self._handle, self._pod, self._budgets)
 
-    def _trial(self, row: int, node: NodeName) -> AnyTrial:
+    def _trial(self, row: int, node: NodeName) -> NodeTrial:
         priority = self._together.priority
         if not self._cluster.pod_groups.placed_groups and self.limits is None:
-            return NodeTrial(row, node, [pod for pod in self._cluster.pods_on(node) if pod.priority < priority])
-        return _trial_of(self._together, row, node)
+            return NodeTrial(row, node, EvictablePods([pod for pod in self._cluster.pods_on(node) if pod.priority < priority]))
+        return NodeTrial(row, node, self._together.on(node))
 
     # --- the profile's rules -------------------------------------------------------------------------------------------------
 
@@ -141,10 +136,10 @@ class DryRun:
 
     def _found_kept_by_rules(self, nodes: Iterable[tuple[int, NodeName]], limits: VictimLimits) -> dict[int, Sequence[PreemptionRefusal]]:
         every = VictimUnits(self._cluster, self._pod)
-        trials: list[AnyTrial] = []
+        trials: list[NodeTrial] = []
         refusals: dict[int, Sequence[PreemptionRefusal]] = {}
         for row, node in nodes:
-            trial = _trial_of(every, row, node)
+            trial = NodeTrial(row, node, every.on(node))
             found = one_for_each_reason(limits.why_it_stays(pod) for _, pod in trial.evictable_moves())
             if found:
                 trials.append(trial)
@@ -152,13 +147,13 @@ class DryRun:
         fits = self._fits_without(trials)
         return {row: found for row, found in refusals.items() if row in fits}
 
-    def _fits_without(self, trials: Sequence[AnyTrial]) -> set[int]:
+    def _fits_without(self, trials: Sequence[NodeTrial]) -> set[int]:
         """Find the rows on which the pod fits once all pods of the trial have left; none if a plugin fails."""
         if not trials:
             return set()
         try:
             together = self._handle.trials(self._pod, [trial.row for trial in trials])
-            alone: list[AnyTrial] = [trial for trial in trials if isinstance(trial, BoundTrial) and not together.rows_are_apart]
+            alone = [trial for trial in trials if trial.bound and not together.rows_are_apart]
             in_step = [trial for trial in trials if trial not in alone]
             with self._cluster.dry_run() as dry_run:
                 dry_run.remove([(trial.row, pod) for trial in in_step for pod in trial.evictable])
@@ -169,43 +164,20 @@ class DryRun:
         except CycleError:
             return set()
 
-    def _fits_alone(self, trial: AnyTrial) -> bool:
+    def _fits_alone(self, trial: NodeTrial) -> bool:
         with self._cluster.dry_run() as dry_run:
             dry_run.remove(trial.evictable_moves())
             return self._handle.check_row(self._pod, trial.row).ok
 
-    # --- one node ------------------------------------------------------------------------------------------------------------
-
-    def _alone(self, trial: NodeTrial) -> Outcome:
-        try:
-            with self._cluster.dry_run() as dry_run:
-                dry_run.remove([(trial.row, pod) for pod in trial.evictable])
-                status = self._handle.check_row(self._pod, trial.row)
-                return self._reprieve(trial, dry_run) if status.ok else status
-        except CycleError as problem:
-            return error(str(problem))
-
-    def _reprieve(self, trial: NodeTrial, dry_run: DryRunCluster) -> Outcome:
-        trial.rank(self._budgets)
-        turn = 0
-        while pods := trial.to_reprieve(turn):
-            dry_run.add([(trial.row, pod) for pod in pods])
-            if not self._handle.check_row(self._pod, trial.row).ok:
-                dry_run.remove([(trial.row, pod) for pod in pods])
-                trial.condemn(turn)
-            turn += 1
-        return trial.outcome()
-
     # --- many nodes in step --------------------------------------------------------------------------------------------------
 
-    def _in_step(self, trials: list[AnyTrial]) -> dict[int, Outcome]:
+    def _in_step(self, trials: list[NodeTrial]) -> dict[int, Outcome]:
         """Try nodes in step. Return the outcome by row, for rows that a joint check settles; none if a plugin fails."""
         if not trials:
             return {}
         try:
             together = self._handle.trials(self._pod, [trial.row for trial in trials])
-            if any(isinstance(trial, BoundTrial) for trial in trials) and not together.rows_are_apart:
-                trials = [trial for trial in trials if isinstance(trial, NodeTrial)]
+            trials = [trial for trial in trials if not trial.bound or together.rows_are_apart]
             with self._cluster.dry_run() as dry_run:
                 dry_run.remove([(trial.row, pod) for trial in trials for pod in trial.evictable])
                 hopeless, unsettled = _check(together, trials)
@@ -215,7 +187,7 @@ class DryRun:
             return {}
         return {**hopeless, **{trial.row: trial.outcome() for trial in settled}}
 
-    def _reprieve_in_step(self, trials: list[AnyTrial], together: RowTrials, dry_run: DryRunCluster) -> list[AnyTrial]:
+    def _reprieve_in_step(self, trials: list[NodeTrial], together: RowTrials, dry_run: DryRunCluster) -> list[NodeTrial]:
         """Let evictable pods come back, turn by turn, while the preemptor fits. Return the trials that this settled."""
         for trial in trials:
             trial.rank(self._budgets)
@@ -223,25 +195,20 @@ class DryRun:
             returning = [(trial, pods) for trial in trials if (pods := trial.to_reprieve(turn))]
             dry_run.add([(trial.row, pod) for trial, pods in returning for pod in pods])
             rejected, unsettled = _check(together, [trial for trial, _ in returning])
-            for trial, _ in returning:
-                if trial.row in rejected:
-                    trial.condemn(turn)
-            dry_run.remove([(trial.row, pod) for trial, pods in returning if trial.row in rejected for pod in pods])
+            unfit = [(trial, pods) for trial, pods in returning if trial.row in rejected]
+            for trial, _ in unfit:
+                trial.condemn(turn)
+            dry_run.remove([(trial.row, pod) for trial, pods in unfit for pod in pods])
             if unsettled:
                 trials = [trial for trial in trials if trial.row not in unsettled]
-        return [trial for trial in trials if isinstance(trial, NodeTrial) or not trial.torn()]
-
-
-def _trial_of(together: VictimUnits, row: int, node: NodeName) -> AnyTrial:
-    found = together.on(node)
-    return BoundTrial(row, node, found) if found.bonds else NodeTrial(row, node, found.singles)
+        return [trial for trial in trials if not trial.torn()]
 
 
 def _is_hopeless(outcome: Outcome) -> bool:
     return isinstance(outcome, Status) and outcome.code is not Code.ERROR
 
 
-def _check(together: RowTrials, trials: Sequence[AnyTrial]) -> tuple[dict[int, Status], set[int]]:
+def _check(together: RowTrials, trials: Sequence[NodeTrial]) -> tuple[dict[int, Status], set[int]]:
     """Check the rows. Return why the pod does not fit, by row, and the unsettled rows. It fits on all others."""
     rejections, unsettled = together.check(np.fromiter((trial.row for trial in trials), np.intp, len(trials)))
     return {row: status for status, rejected in rejections for row in rejected.tolist()}, set(unsettled.tolist())
