@@ -13,7 +13,7 @@ from fuzz.mutants import ANY_JSON, Document, as_json, mutants, torn
 from fuzz.seeds import DOCUMENTS, NODE, POD
 from placewright.api.objects import Node, Pod
 from placewright.kube.errors import ApiError, error_from_answer
-from placewright.kube.listwatch import Event, LineSplitter, LineTooLong, Malformed, Page, UndecodableObject, WatchError, Wire
+from placewright.kube.listwatch import Event, LineSplitter, LineTooLong, Malformed, Page, UndecodableObject, Wire
 
 PAGES: tuple[Document, ...] = (
     {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [POD, NODE, *DOCUMENTS[2:5]]},
@@ -61,9 +61,9 @@ def test_any_json_is_a_page_and_an_event_or_malformed(value: Any) -> None:
     with bounded(len(raw)):
         for kind in (Pod, Node):
             page = outcome(lambda kind=kind: Wire(kind).page(raw), Malformed)  # type: ignore[misc]
-            event = outcome(lambda kind=kind: Wire(kind).event(raw), Malformed)  # type: ignore[misc]
+            event = outcome(lambda kind=kind: Wire(kind).event(raw), Malformed, ApiError)  # type: ignore[misc]
             assert isinstance(page, Page | Malformed)
-            assert isinstance(event, Event | WatchError | Malformed)
+            assert isinstance(event, Event | ApiError | Malformed)
 
 
 @fuzz(120, page=mutants(PAGES), event=mutants(EVENTS))
@@ -72,15 +72,15 @@ def test_what_is_wrong_with_one_object_costs_that_object(page: Document, event: 
     if isinstance(found, Page):
         assert len(found.items) == len(page.get("items") or ())
         assert all(isinstance(one, Pod | UndecodableObject) for one in found.items)
-    told = outcome(lambda: Wire(Pod).event(as_json(event)), Malformed)
-    assert isinstance(told, Event | WatchError | Malformed)
+    told = outcome(lambda: Wire(Pod).event(as_json(event)), Malformed, ApiError)
+    assert isinstance(told, Event | ApiError | Malformed)
 
 
 @fuzz(120, raw=torn((*PAGES, *EVENTS)))
 def test_torn_bytes_are_a_page_and_an_event_or_malformed(raw: bytes) -> None:
     with bounded(len(raw)):
         assert isinstance(outcome(lambda: Wire(Node).page(raw), Malformed), Page | Malformed)
-        assert isinstance(outcome(lambda: Wire(Node).event(raw), Malformed), Event | WatchError | Malformed)
+        assert isinstance(outcome(lambda: Wire(Node).event(raw), Malformed, ApiError), Event | ApiError | Malformed)
 
 
 @fuzz(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from placewright.api.objectbounds import bounded
-from placewright.kube.listwatch import ChangeType, Event, Object, UndecodableObject, WatchError
+from placewright.kube.listwatch import ChangeType, Event, Object, UndecodableObject
 from placewright.kube.reflector import Reflector
 
 T = TypeVar("T", bound=Object)
@@ -29,9 +29,9 @@ class Arrivals(Reflector[T]):
         self.counts.lists += 1
         self.has_synced.set()
 
-    def _take(self, event: Event[T] | WatchError) -> None:
+    def _take(self, event: Event[T]) -> None:
         """Pass over objects that change within the selection or leave it; they are known, or not wanted any more."""
-        if isinstance(event, Event) and event.change in (ChangeType.MODIFIED, ChangeType.DELETED):
+        if event.change in (ChangeType.MODIFIED, ChangeType.DELETED):
             event = Event(ChangeType.BOOKMARK, event.object)
         super()._take(event)
 

@@ -14,6 +14,7 @@ import msgspec
 
 from placewright.api.decode import DECODE_ERRORS, decoded
 from placewright.api.objects import ObjectMeta
+from placewright.kube.errors import error_from_answer
 
 #: Bytes; a longer line is refused. etcd holds no object above 1.5 MiB by default, and the largest configured limits are a few times that.
 LONGEST_LINE: Final = 64 * 2**20
@@ -126,15 +127,6 @@ class Event(Generic[T]):
     object: T | UndecodableObject
 
 
-@dataclass(frozen=True, slots=True)
-class WatchError:
-    """An ERROR line: the server ends the watch and gives the reason."""
-
-    code: int
-    reason: str
-    message: str
-
-
 class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
     resource_version: str = ""
     following: str = msgspec.field(default="", name="continue")
@@ -148,10 +140,6 @@ class _RawPage(msgspec.Struct, frozen=True):
 class _RawEvent(msgspec.Struct, frozen=True):
     type: ChangeType
     object: msgspec.Raw
-
-
-class _OnlyMeta(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class Identity(msgspec.Struct, rename="camel", frozen=True):
@@ -171,17 +159,9 @@ class _OnlyIdentity(msgspec.Struct, frozen=True):
     metadata: Identity = Identity()
 
 
-class _Status(msgspec.Struct, frozen=True):
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-
-
 _RAW_PAGE: Final = msgspec.json.Decoder(_RawPage)
 _RAW_EVENT: Final = msgspec.json.Decoder(_RawEvent)
-_META: Final = msgspec.json.Decoder(_OnlyMeta)
 _IDENTITY: Final = msgspec.json.Decoder(_OnlyIdentity)
-_STATUS: Final = msgspec.json.Decoder(_Status)
 
 
 class Wire(Generic[T]):
@@ -213,13 +193,14 @@ class Wire(Generic[T]):
         except DECODE_ERRORS:
             return self._page_apart(body)
 
-    def event(self, line: bytes) -> Event[T] | WatchError:
+    def event(self, line: bytes) -> Event[T]:
         """Decode one line of a watch.
 
         Returns:
-            The event, or the server's error. An object of a wrong shape is a `UndecodableObject`.
+            The event. An object of a wrong shape is a `UndecodableObject`.
 
         Raises:
+            ApiError: the server ends the watch by an ERROR line, and gives the reason.
             Malformed: the line is no watch event.
         """
         try:
@@ -238,14 +219,14 @@ class Wire(Generic[T]):
         items = [self._one(raw) for raw in page.items or ()]
         return Page(items, page.metadata.resource_version, page.metadata.following)
 
-    def _event_apart(self, line: bytes) -> Event[T] | WatchError:
+    def _event_apart(self, line: bytes) -> Event[T]:
         try:
             event = decoded(_RAW_EVENT, line)
-            if event.type is ChangeType.ERROR:
-                status = _STATUS.decode(event.object)
-                return WatchError(status.code, status.reason, status.message)
         except DECODE_ERRORS as error:
             raise Malformed(f"no watch event of {self.kind.__name__}: {error}") from None
+        if event.type is ChangeType.ERROR:
+            refusal = error_from_answer(0, bytes(event.object))
+            raise refusal if refusal.status else Malformed(f"an ERROR line without a Status: {refusal.message}")
         return Event(event.type, self._one(event.object))
 
     def _one(self, raw: msgspec.Raw) -> T | UndecodableObject:
@@ -279,10 +260,6 @@ async def pages(
 
 
 def _metadata(raw: msgspec.Raw) -> ObjectMeta:
-    try:
-        return decoded(_META, raw).metadata
-    except DECODE_ERRORS:
-        pass
     try:
         return decoded(_IDENTITY, raw).metadata.as_metadata()
     except DECODE_ERRORS as error:

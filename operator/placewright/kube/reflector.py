@@ -34,7 +34,6 @@ from placewright.kube.listwatch import (
     ObjectKey,
     Page,
     UndecodableObject,
-    WatchError,
     Wire,
     object_key,
     pages,
@@ -314,9 +313,7 @@ class Reflector(Generic[T]):
                 finally:
                     self._watching = None
 
-    def _take(self, event: Event[T] | WatchError) -> None:
-        if isinstance(event, WatchError):
-            raise ApiError(event.code or 500, event.reason, event.message)
+    def _take(self, event: Event[T]) -> None:
         self.counts.events += 1
         self._recovered()
         found = event.object
