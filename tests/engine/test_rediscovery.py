@@ -138,18 +138,6 @@ async def test_a_silent_group_is_asked_again_long_before_the_beat() -> None:
         await asyncio.wait([running])
 
 
-async def test_a_reflector_added_later_that_breaks_is_not_passed_over() -> None:
-    async with upgraded() as scene:
-        watching = scene.since(serving(20))
-        watching.adopt(serving(21, "v1"))
-        (task,) = scene.reflectors.tasks
-        running = asyncio.create_task(watching.run())
-        task.cancel()
-        async with asyncio.timeout(DEADLINE):
-            with pytest.raises(asyncio.CancelledError):
-                await running
-
-
 async def test_a_survey_tells_the_version_and_what_is_served() -> None:
     async with upgraded() as scene:
         found = await survey(scene.client)

@@ -14,11 +14,14 @@ import pytest
 
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
+from placewright.api.workloads import Service
+from placewright.engine.discovery import CallingSink
 from placewright.engine.engine import build_engine
 from placewright.handlers import lifecycle
 from placewright.handlers import operator as module
 from placewright.handlers.operator import EngineBroken, run_engine
 from placewright.kube.auth.login import ClusterAccess, load_config
+from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import CannotElect
 
 from .stage import DEADLINE, FAST, HELD, Stage, operator
@@ -150,6 +153,17 @@ async def test_a_part_that_dies_ends_the_operator_with_an_error(stage: Stage, pa
             async with asyncio.timeout(DEADLINE):
                 await running.task
     assert stage.peers() == set(), "it left in order, for another to take over at once"
+
+
+async def test_a_reflector_that_was_added_later_and_dies_ends_the_operator(stage: Stage) -> None:
+    async with operator(stage) as running:
+        await stage.until(lambda: running.engine.leading.leadership.active)
+        reflectors = running.engine.reading.reflectors
+        reflectors.include(Reflector(running.engine.writing.client, Source("/api/v1/endpoints", Service), CallingSink[Service]()))
+        reflectors.tasks[-1].cancel()
+        with pytest.raises(EngineBroken, match="reflector /api/v1/endpoints was cancelled"):
+            async with asyncio.timeout(DEADLINE):
+                await running.task
 
 
 async def test_what_broke_is_logged(stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ async def replica(
 ) -> AsyncIterator[Replica]:
     """`finished`: what it waits for before it gives the Lease away."""
     made = Replica(sandbox, name, ahead, **finished)
-    made.fence.start()
+    made.fence.work.start()
     made.fence.elected(elected)
     try:
         yield made
@@ -288,7 +288,7 @@ async def test_a_holder_that_vanished_is_followed_whatever_its_clock_said(sandbo
         await older.holds()
         async with replica(sandbox, "younger") as younger:
             await younger.until(lambda: younger.fence.sight is not None)
-            for task in older.fence.tasks:
+            for task in older.fence.work.tasks:
                 task.cancel()  # as if it stood still: nothing more is sent
             last = older.fence.until
             await younger.holds()

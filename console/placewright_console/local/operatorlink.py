@@ -34,8 +34,8 @@ from placewright.cli.operatorport import (
     token_for,
 )
 from placewright.cli.profiles.connection import in_words
-from placewright.engine.children import cancelled
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, RequestError
+from placewright.kube.tasks import cancelled
 
 _PATH: Final = "/console/api/"
 _OK: Final = 200

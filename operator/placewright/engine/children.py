@@ -1,59 +1,16 @@
-"""The tasks that a part of the engine runs for as long as it works, and how they wait."""
+"""Races, beats and turns of the engine's tasks."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from itertools import zip_longest
 from typing import Any, TypeVar
 
+from placewright.kube.tasks import cancelled
+
 T = TypeVar("T")
-
-#: Makes the coroutine of a task.
-Work = Callable[[], Coroutine[Any, Any, None]]
-
-
-class Children:
-    """The tasks of one part. They start together and are cancelled together.
-
-    Attributes:
-        tasks: the tasks from `start` until `stop`. None of them ends by itself unless it broke.
-    """
-
-    def __init__(self, work: Mapping[str, Work]) -> None:
-        """Start nothing yet.
-
-        Args:
-            work: coroutines to run, by the names of their tasks.
-        """
-        self._work = work
-        self.tasks: list[asyncio.Task[None]] = []
-
-    def start(self) -> None:
-        """Start all tasks; needs a running event loop."""
-        self.tasks = [asyncio.create_task(run(), name=name) for name, run in self._work.items()]
-
-    async def stop(self) -> None:
-        """Cancel all tasks and wait for their end."""
-        await cancelled(*self.tasks)
-        self.tasks = []
-
-
-async def cancelled(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait for their end. Their errors are dropped."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def set_within(seconds: float, event: asyncio.Event) -> bool:
-    """Wait for an event, so many seconds at most. Returns whether it is set."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()
 
 
 async def first_of(*work: Coroutine[Any, Any, T]) -> T:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.engine.children import Children, every, while_leading
+from placewright.engine.children import every, while_leading
 from placewright.engine.companions import Listeners, ReplicaInfo
 from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.extenders import Extenders
@@ -38,6 +38,7 @@ from placewright.kube.decisionmarks import MarkStore
 from placewright.kube.history import HistoryStore
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import Traffic
+from placewright.kube.tasks import Tasks
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.effective import reconsidered
 from placewright.profiles.live import Active, LiveProfiles, Swap
@@ -146,8 +147,8 @@ class DecidingPart:
         members = WaitingMembers(self.queue, self.cluster.pod_groups, self._policy, StatusChannels(events, status, groups))
         kept_out = KeptOutPods(self.queue, events, status)
         at_beats = partial(while_leading, BEAT_SECONDS)
-        self._scheduling = Children({"scheduler": self._schedule_when_synced})
-        self._keepers = Children(
+        self._scheduling = Tasks({"scheduler": self._schedule_when_synced})
+        self._keepers = Tasks(
             {
                 "events for waiting pods": self.queue.sweeps.run,
                 "backoff flush": partial(every, BACKOFF_FLUSH_SECONDS, self._flush_backoff),

@@ -305,21 +305,14 @@ class Discovery:
     rows: tuple[Reflected, ...] = REFLECTED
 
     def __post_init__(self) -> None:
-        self._beat = self._wait_seconds = self.beat_seconds
-        self._silent_beat = min(self.beat_seconds, self.silent_seconds)
         self._said = ""
         self.served = ServedResources({})
         self._by_collection: dict[Wanted, Reflector[Any]] = {}
-        self._added: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
-        """Ask at every beat until cancelled.
-
-        Raises:
-            Exception: the error that ended a reflector which was added here.
-        """
+        """Ask at every beat until cancelled."""
         while True:
-            await self._wait()
+            await asyncio.sleep(min(self.beat_seconds, self.silent_seconds) if self.served.silent else self.beat_seconds)
             try:
                 found = await self.survey()
             except (RequestError, DecodeError) as problem:
@@ -347,8 +340,7 @@ class Discovery:
             if known is None:
                 added: Reflector[Any] = Reflector(self.client, source, sink_of(row, self.event_handlers))
                 self._by_collection[row.wanted] = added
-                if (running := self.reflectors.add(added)) is not None:
-                    self._added.append(running)
+                self.reflectors.include(added)
             elif known.source != source:
                 known.redirect(source)
 
@@ -363,12 +355,3 @@ class Discovery:
         if str(found) != self._said:
             self._said = str(found)
             _logger.log(logging.WARNING if found.lacking else logging.INFO, "%s", found)
-        self._wait_seconds = self._silent_beat if found.served.silent else self._beat
-
-    async def _wait(self) -> None:
-        if not self._added:
-            await asyncio.sleep(self._wait_seconds)
-            return
-        ended, _ = await asyncio.wait(self._added, timeout=self._wait_seconds)
-        for task in ended:
-            task.result()

@@ -6,8 +6,8 @@ It outlives Kopf: when a broken stream ends Kopf's part, that is started again a
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
-from placewright.engine.children import Children
 from placewright.engine.companions import MakeCompanions, no_companions
 from placewright.engine.debugsignal import Debugger
 from placewright.engine.decidingpart import DecidingPart
@@ -19,6 +19,10 @@ from placewright.engine.readingpart import ReadingPart
 from placewright.engine.writingpart import WritingPart
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.errors import RetryBackoff, until_answered
+from placewright.kube.tasks import Tasks
+
+#: Seconds after which `broken` looks for reflectors that were added meanwhile.
+_LOOK_SECONDS: Final = 1.0
 
 
 class Engine:
@@ -46,7 +50,7 @@ class Engine:
         self.deciding = DecidingPart(info, options, heard, takeover, self.writing, lambda: self.reading)
         self.reading = ReadingPart(options, heard, self.leading.leadership, takeover, self.writing, self.deciding)
         debugger = Debugger(self.leading, self.deciding, self.reading)
-        self._children = Children({"freed memory": give_back_memory, "debugger": debugger.run})
+        self._children = Tasks({"freed memory": give_back_memory, "debugger": debugger.run})
 
     async def start(self) -> None:
         """Reach the API server, fill the columns, begin to schedule. This waits for as long as the API server is away.
@@ -65,7 +69,9 @@ class Engine:
 
     async def broken(self) -> str:
         """Wait until a part has ended that should run until `drain` or `stop`. Returns its name and its error."""
-        ended, _ = await asyncio.wait(self._tasks(), return_when=asyncio.FIRST_COMPLETED)
+        ended: set[asyncio.Task[None]] = set()
+        while not ended:
+            ended, _ = await asyncio.wait(self._tasks(), timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         return "; ".join(_how_it_ended(task) for task in ended)
 
     async def drain(self) -> None:

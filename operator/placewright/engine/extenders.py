@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from placewright.engine.children import cancelled
 from placewright.framework.interface import Extender
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.extenders.httpextender import HttpExtender
 from placewright.kube.fullobjects import FullObjects
+from placewright.kube.tasks import cancelled
 from placewright.profiles.live import Swap
 
 #: Seconds for which an attempt may go on after its profile was replaced. Then its next request fails, and the pod is tried again.

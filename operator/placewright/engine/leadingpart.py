@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from placewright.api.devices import ResourceClaim
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
-from placewright.engine.children import Children
 from placewright.engine.companions import ReplicaInfo
 from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.discovery import NODES_PATH, PODS_PATH
@@ -23,6 +22,7 @@ from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.history import operator_namespace
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.reflector import Reflector
+from placewright.kube.tasks import Tasks
 from placewright.leadership.election import Alone, Election
 from placewright.leadership.peers import Replica, make_replica
 
@@ -55,7 +55,7 @@ class LeadingPart:
         self.info = ReplicaInfo(access, replica, namespace, lambda: self.leadership.active)
         self._led = led
         self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term, self._listed)
-        self._children = Children({"takeover": self.takeover.run})
+        self._children = Tasks({"takeover": self.takeover.run})
 
     @property
     def replica(self) -> Replica:

@@ -19,10 +19,10 @@ import msgspec
 
 from placewright.api.decode import DecodeError, convert
 from placewright.api.profile import ProfileSpec, SchedulingProfile
-from placewright.engine.children import set_within
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.history import HistoryStore, RecordedGeneration, Revision, name_of, with_keys_of, without_keys
 from placewright.kube.profileapi import SpecChange, last_author
+from placewright.kube.tasks import until_set
 from placewright.profiles.profilestate import TOOK_EFFECT, ProfileStanding
 
 _logger = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ class HistoryKeeper:
     async def run(self) -> None:
         """Call `write` on change and at every beat, until cancelled."""
         while True:
-            await set_within(_BEAT_SECONDS, self._changed)
+            await until_set(self._changed, _BEAT_SECONDS)
             self._changed.clear()
             await self.write()
 

@@ -22,7 +22,6 @@ import msgspec
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
-from placewright.engine.children import set_within
 from placewright.engine.profilehistory import HistoryKeeper, LastGood
 from placewright.engine.profilestatus import StatusReporter
 from placewright.framework.runtime.evaluation import Evaluator
@@ -33,6 +32,7 @@ from placewright.kube.errors import NOT_FOUND, ApiError, ConfigError, RequestErr
 from placewright.kube.listwatch import pages
 from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profiles import PROFILES_PATH
+from placewright.kube.tasks import until_set
 from placewright.profiles.advice import Recommendation, Surroundings, advise
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding, Reason
@@ -339,7 +339,7 @@ class ProfileKeeper:
         """Have the standing of profiles written, on change and at every beat, until cancelled."""
         missed = False
         for beat in itertools.count():
-            await set_within(self._beat(), self._changed)
+            await until_set(self._changed, self._beat())
             self._changed.clear()
             await self._recall()
             if beat >= _PATIENT_BEATS and self.loaded and not (self._seen or missed):

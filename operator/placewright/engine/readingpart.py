@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from placewright.engine.arrivals import ArrivalsWatch
-from placewright.engine.children import Children
 from placewright.engine.companions import Listeners
 from placewright.engine.decidingpart import DecidingPart
 from placewright.engine.discovery import Discovery, reflected_core, reflected_rows
@@ -19,6 +18,7 @@ from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.takeover import Leader, Takeover
 from placewright.engine.writingpart import WritingPart
 from placewright.kube.reflector import Reflector
+from placewright.kube.tasks import Tasks
 from placewright.scheduler.eventhandlers import ClusterEventHandlers, Departed, Stopwatch
 from placewright.scheduler.selfcheck import SelfCheck
 
@@ -66,7 +66,7 @@ class ReadingPart:
             for kind, (source, _) in self._registry.sources.items()
             if source.follower is not None
         }
-        self._children = Children(
+        self._children = Tasks(
             {
                 "reconciler": self.reconcile_loop.run, "forgotten pods": self.forgotten.run, "rediscovery": self.discovery.run,
                 **{f"watch of {kind}": watch.run for kind, watch in self.arrivals.items()},

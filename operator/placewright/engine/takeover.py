@@ -20,12 +20,12 @@ from typing import Any, Final, Protocol
 
 from placewright.api.decode import DecodeError
 from placewright.api.pods import PodInfo
-from placewright.engine.children import set_within
 from placewright.engine.discovery import read_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError, RetryBackoff
 from placewright.kube.listwatch import Malformed, Wire
 from placewright.kube.reflector import Reflector
+from placewright.kube.tasks import until_set
 from placewright.leadership.peering import Listener
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
@@ -132,7 +132,7 @@ class Takeover:
         if self._ended.is_set():
             await asyncio.sleep(seconds)
             return
-        await set_within(seconds, self._ended)
+        await until_set(self._ended, seconds)
 
     def _turned(self, active: bool) -> None:
         if not active:

@@ -17,7 +17,6 @@ from typing import Any, Final, cast
 
 import kopf
 
-from placewright.engine.children import set_within
 from placewright.engine.engine import Engine
 from placewright.engine.outofmemory import report
 from placewright.handlers import lifecycle
@@ -26,6 +25,7 @@ from placewright.handlers.directdelivery import direct_delivery
 from placewright.handlers.events import pod_event
 from placewright.handlers.watchlines import quick_decoding
 from placewright.kube.errors import RetryBackoff
+from placewright.kube.tasks import until_set
 
 _logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfS
                 "Kopf's watching ended (%s: %s); it is started again, %d pods are kept in the queue",
                 type(problem).__name__, problem, len(engine.deciding.queue),
             )  # fmt: skip
-            await set_within(backoff.delay(attempt), stop)
+            await until_set(stop, backoff.delay(attempt))
         else:
             # Kopf ends without an error for two reasons: a signal, or `stop`.
             stop.set()

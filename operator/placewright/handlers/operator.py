@@ -9,7 +9,7 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from placewright.engine.children import cancelled, first_of
+from placewright.engine.children import first_of
 from placewright.engine.companions import MakeCompanions, no_companions
 from placewright.engine.debugsignal import ignore_debug_signal
 from placewright.engine.engine import Engine, build_engine
@@ -20,6 +20,7 @@ from placewright.handlers.kopftasks import KopfStarted, keep_kopf_running
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.errors import ConfigError
 from placewright.kube.eventloop import loop_factory
+from placewright.kube.tasks import cancelled
 from placewright.leadership.leaseobject import CannotElect
 
 _logger = logging.getLogger(__name__)

@@ -19,6 +19,7 @@ from yarl import URL
 
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.keptconnection import KeptConnection
+from placewright.kube.tasks import cancelled
 
 #: Connections opened at once. A handshake costs the client 0.7 ms of CPU, as much as twenty requests.
 _OPENING: Final = 4
@@ -116,10 +117,7 @@ class ConnectionPool:
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()
-        opening = list(self._opening)
-        for task in opening:
-            task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
+        await cancelled(*self._opening)
         self._refuse()
         for connection in (*self._idle, *self._busy):
             connection.close()

@@ -9,7 +9,6 @@ server's `Retry-After` is a lower bound of the delay.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import sys
@@ -248,16 +247,3 @@ async def with_retries(call: Callable[[], Awaitable[T]], attempts: int, backoff:
                 raise
             await sleep(backoff.delay(attempt, error))
     return await call()
-
-
-async def until_set(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait for an event, but no longer than so many seconds.
-
-    Args:
-        event: to wait for.
-        seconds: None for ever.
-    """
-    # Not `wait_for`: until Python 3.12 it can swallow a cancellation that comes together with the event.
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()

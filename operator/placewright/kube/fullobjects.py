@@ -26,6 +26,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.listwatch import Identity
 from placewright.kube.reflector import Reflector, Source
+from placewright.kube.tasks import cancelled
 
 #: Pods whose text is kept: more than are decided at the same time.
 _REMEMBERED_PODS: Final = 1024
@@ -101,8 +102,7 @@ class FullObjects:
         """End the copy of the nodes."""
         task, self._task, self._nodes, self._users = self._task, None, None, 0
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancelled(task)
 
     async def nodes(self, names: Sequence[NodeName]) -> list[WholeNode]:
         """Return whole nodes. Waits for the first complete list, and for nodes that are not known yet.

@@ -15,9 +15,9 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -40,6 +40,7 @@ from placewright.kube.listwatch import (
 )
 from placewright.kube.optionalterms import ObjectBytes, OptionalTerms
 from placewright.kube.sink import ReflectorCounts, Sink
+from placewright.kube.tasks import Tasks
 
 T = TypeVar("T", bound=Object)
 
@@ -398,39 +399,23 @@ def _expired(error: RequestError) -> bool:
     return isinstance(error, ApiError) and error.status == GONE
 
 
-@dataclass(slots=True)
-class Reflectors:
+class Reflectors(Tasks):
     """Reflectors that run together.
 
     Attributes:
         members: all of them, running or not.
-        tasks: the running tasks; none ends before `stop`.
     """
 
-    members: list[Reflector[Any]]
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    _running: bool = False
+    def __init__(self, members: Iterable[Reflector[Any]]) -> None:
+        super().__init__({})
+        self.members: list[Reflector[Any]] = []
+        for one in members:
+            self.include(one)
 
-    def start(self) -> None:
-        """Start all of them; needs a running event loop."""
-        self._running = True
-        self.tasks = [self._started(one) for one in self.members]
-
-    def add(self, one: Reflector[Any]) -> asyncio.Task[None] | None:
-        """Add a reflector, and start it if the others run. `wait_synced` does not wait for its first list if it has returned already.
-
-        Returns:
-            Its task; None when `start` has not been called yet.
-        """
+    def include(self, one: Reflector[Any]) -> None:
+        """Add a reflector, and start it if the others run. `wait_synced` does not wait for its first list if it has returned already."""
         self.members.append(one)
-        if not self._running:
-            return None
-        self.tasks.append(task := self._started(one))
-        return task
-
-    @staticmethod
-    def _started(one: Reflector[Any]) -> asyncio.Task[None]:
-        return asyncio.create_task(one.run(), name=f"reflector {one.source}")
+        self.add(f"reflector {one.source}", one.run)
 
     async def wait_synced(self) -> None:
         """Return when every first list is complete.
@@ -454,10 +439,3 @@ class Reflectors:
     def unsynced(self) -> list[str]:
         """Return the sources whose first list is not complete yet, for messages and health."""
         return [str(one.source) for one in self.members if not one.has_synced.is_set()]
-
-    async def stop(self) -> None:
-        """Cancel all tasks and wait for their end."""
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-        self.tasks, self._running = [], False

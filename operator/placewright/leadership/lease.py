@@ -16,8 +16,9 @@ from typing import Final
 
 from placewright.api.decode import DecodeError
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError, until_set
+from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
+from placewright.kube.tasks import Tasks, until_set
 from placewright.kube.writers.events import micro_time
 from placewright.leadership.leaseobject import Lease, LeaseStore, older, sight_of
 from placewright.leadership.leaserule import LeaseRecord, Moment, Sight, Tenure, Timing, real_seconds
@@ -50,7 +51,7 @@ class LeaseFence:
         clock: monotonic seconds.
         now: the time of day, written into the Lease.
         store: reads and writes the Lease.
-        tasks: the running tasks; none ends before `stop`.
+        work: watches and keeps the Lease.
     """
 
     client: ApiClient
@@ -73,9 +74,8 @@ class LeaseFence:
         self._due: Moment = 0.0
         self._news = asyncio.Event()
         self._complaint = ""
-        self.tasks: list[asyncio.Task[None]] = []
         source = Source(self.store.collection, Lease, field_selector=self.store.selector)
-        self._reflector = Reflector(self.client, source, self)
+        self.work = Tasks({"Lease watch": Reflector(self.client, source, self).run, "Lease": self._keep})
 
     # --- the answer ---
 
@@ -125,13 +125,6 @@ class LeaseFence:
         """
         self._listener = listener
 
-    def start(self) -> None:
-        """Watch and keep the Lease; needs a running event loop."""
-        self.tasks = [
-            asyncio.create_task(self._reflector.run(), name="Lease watch"),
-            asyncio.create_task(self._keep(), name="Lease"),
-        ]
-
     def elected(self, elected: bool) -> None:
         """Take in peering's answer. The Lease is taken only while peering elects us, and given back when it no longer does."""
         if elected != self._elected:
@@ -145,12 +138,9 @@ class LeaseFence:
         Args:
             give_back: give the Lease back, so that another replica takes it at once; else its time runs out.
         """
-        tasks, self.tasks = self.tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if not tasks:
+        if not self.work.tasks:
             return
+        await self.work.stop()
         # Stop acting first: giving the Lease back may fail, and then its duration has to run out.
         unclear = self._tenure.doubtful
         self._tenure.renounce(self._stamp())

@@ -26,8 +26,9 @@ import msgspec
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.api.writers import Writer
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError, until_set
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
+from placewright.kube.tasks import Tasks, until_set
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaseobject import CannotElect
 from placewright.leadership.leaserule import Moment, real_seconds
@@ -243,19 +244,18 @@ class Leadership:
     def __post_init__(self) -> None:
         self.fence.on_change(self.review)
         self._take_place(self.replica)
-        self._keeping: asyncio.Task[None] | None = None
         source = Source(PEERINGS_PATH, Peering, field_selector=f"metadata.name={PEERING_NAME}")
-        self._reflector = Reflector(self.client, source, self)
+        self._watching = Tasks({"peering watch": Reflector(self.client, source, self).run, "peering verdict": self._follow})
         self._listeners: list[Listener] = []
         self._told = False
         self._turned = asyncio.Event()
         self._news = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
 
     def _take_place(self, replica: Replica) -> None:
         self.replica = replica
         self._peers = Peers(replica.priority, GRACE_SECONDS if self.keeps_record else 0.0, self.lifetime)
         self._keeper = RecordKeeper(self.client, _PATH, replica.priority, self.lifetime, self.clock, lambda: self._peers)
+        self._keeping = Tasks({"peering record": self._keeper.keep})
 
     async def stand_behind_others(self) -> Replica:
         """Take a priority below every replica that is there, however late our clock is. Call it before `start`.
@@ -309,20 +309,16 @@ class Leadership:
 
     def start(self) -> None:
         """Watch the peering object; needs a running event loop."""
-        self._tasks = [
-            asyncio.create_task(self._reflector.run(), name="peering watch"),
-            asyncio.create_task(self._follow(), name="peering verdict"),
-        ]
+        self._watching.start()
         if self.keeps_record:
-            self._keeping = asyncio.create_task(self._keeper.keep(), name="peering record")
-            self._tasks.append(asyncio.create_task(self._keeper.tidy(), name="peering records of others"))
-        self.fence.start()
+            self._keeping.start()
+            self._watching.add("peering records of others", self._keeper.tidy)
+        self.fence.work.start()
 
     @property
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
         """The running tasks; none ends before `stop`."""
-        kept = () if self._keeping is None else (self._keeping,)
-        return (*self._tasks, *kept, *self.fence.tasks)
+        return (*self._watching.tasks, *self._keeping.tasks, *self.fence.work.tasks)
 
     async def resign(self, *, give_back: bool = True) -> None:
         """Cease to be active for good, so that another replica may be. Our record stays among the peers.
@@ -330,20 +326,14 @@ class Leadership:
         Args:
             give_back: give the lead back at once; else let its time run out, because a request may still be carried out.
         """
-        if self._keeping is not None:
-            keeping, self._keeping = self._keeping, None
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+        await self._keeping.stop()
         await self.fence.stop(give_back=give_back)
         self.review()
 
     async def stop(self) -> None:
         """Stop watching, and remove our record. We are not active any more."""
         await self.resign()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await self._watching.stop()
         await self._keeper.goodbye()
         self._peers.forget()
         self.review()

@@ -20,9 +20,9 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from placewright.api.decode import DecodeError
-from placewright.engine.children import cancelled
 from placewright.http.routes import Question, RequestRefused
 from placewright.kube.errors import RequestError
+from placewright.kube.tasks import cancelled
 from placewright.serving.reviewlanes import Judge, Judgments, ReviewLanes
 from placewright.serving.reviews import ANONYMOUS, AskedRight, User
 from placewright.serving.rights import ALL_NAMESPACES, Rights

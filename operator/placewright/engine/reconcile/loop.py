@@ -18,7 +18,6 @@ from typing import Any, Final, TypeVar
 
 from placewright.api.decode import DecodeError
 from placewright.api.pods import PodInfo
-from placewright.engine.children import set_within
 from placewright.engine.discovery import pod_path, read_if_there, read_pod
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.engine.reconcile.comparison import Comparison, HasMetadata
@@ -26,6 +25,7 @@ from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError, RetryBackoff, Sleep
 from placewright.kube.listwatch import Malformed, UndecodableObject, Wire, pages
+from placewright.kube.tasks import until_set
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.repairs import Repairs
 
@@ -107,7 +107,7 @@ class ReconcileLoop:
 
     async def _due(self, seconds: float) -> None:
         """Return when a watch began with a new list and has gone quiet, or after so many seconds."""
-        await set_within(seconds, self._relisted)
+        await until_set(self._relisted, seconds)
         while self._relisted.is_set():
             self._relisted.clear()
             await self._sleep(_QUIET_SECONDS)

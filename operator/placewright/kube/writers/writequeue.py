@@ -21,8 +21,9 @@ from placewright.api.boundedcache import counts_bytes
 from placewright.api.bytecount import estimate_bytes
 from placewright.api.fairshares import FairShares
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError, until_set
+from placewright.kube.errors import RequestError
 from placewright.kube.guarded import always
+from placewright.kube.tasks import cancelled, until_set
 from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
 _log = logging.getLogger(__name__)
@@ -114,9 +115,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         if self.tasks:
             await self.settled(deadline)
         left = len(self.waiting) + len(self._in_flight)
-        for worker in self.tasks:
-            worker.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await cancelled(*self.tasks)
         self.tasks = []
         self._resting.clear()
         return left
