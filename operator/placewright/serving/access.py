@@ -21,8 +21,7 @@ from placewright.serving.reviews import AskedRight, Reviews, User
 
 _log = logging.getLogger(__name__)
 
-#: Seconds between two log lines about the same kind of error.
-_SAID_EVERY: Final = 60.0
+_UNHEARD: Final = "the API server does not say %s, so requests for metrics and debug pages are refused: %s"
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -41,8 +40,6 @@ class AskingTheApiServer:
             lanes: the lanes, as for `Judgments`.
         """
         self._judgments = Judgments(Reviews(client), lanes, clock)
-        self._clock = clock
-        self._said: dict[str, float] = {}
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
         """Return where the user of the request's token may `get` the path.
@@ -67,7 +64,7 @@ class AskingTheApiServer:
         try:
             user = await self._judgments.user_of(question)
         except (RequestError, DecodeError) as problem:
-            self._say("whose a token is", problem)
+            _log.warning(_UNHEARD, "whose a token is", problem)
             raise RequestRefused(_UNAUTHORIZED, "Unauthorized") from None
         if user is None:
             raise RequestRefused(_UNAUTHORIZED, "Unauthorized")
@@ -77,14 +74,8 @@ class AskingTheApiServer:
         try:
             return await self._judgments.may(user, AskedRight("get", path=question.path), question)
         except (RequestError, DecodeError) as problem:
-            self._say("what a user may do", problem)
+            _log.warning(_UNHEARD, "what a user may do", problem)
             raise RequestRefused(_INTERNAL_ERROR, f'Internal Server Error: "{question.path}"') from None
-
-    def _say(self, what: str, problem: Exception) -> None:
-        now = self._clock()
-        if now - self._said.get(what, -_SAID_EVERY) >= _SAID_EVERY:
-            self._said[what] = now
-            _log.warning("the API server does not say %s, so requests for metrics and debug pages are refused: %s", what, problem)
 
 
 def is_loopback(address: str) -> bool:

@@ -44,8 +44,6 @@ _MOST_ANSWERS: Final = 100_000
 ASKING_SECONDS: Final = 5.0
 #: Questions that one user asks at once.
 _AT_ONCE: Final = 8
-#: Seconds between two log lines.
-_SAID_EVERY: Final = 60.0
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -105,7 +103,6 @@ class ConsoleRights:
     def __post_init__(self) -> None:
         self._judgments = Judgments(self.judge, self.lanes, self.clock, KEPT_SECONDS)
         self._answers: OrderedDict[Hashable, _Answers] = OrderedDict()
-        self._said = -_SAID_EVERY
 
     async def of(self, question: Question, *, anew: bool = False) -> Visitor:
         """Find who asks, and what they may see.
@@ -180,10 +177,7 @@ class ConsoleRights:
         try:
             return await asking
         except (RequestError, DecodeError) as problem:
-            now = self.clock()
-            if now - self._said >= _SAID_EVERY:
-                self._said = now
-                _log.warning("the API server does not say what readers of the console may see, so no new reader is let in: %s", problem)
+            _log.warning("the API server does not say what readers of the console may see, so no new reader is let in: %s", problem)
             raise RequestRefused(_NOBODY_SAYS, "the API server does not say what you may see here") from None
 
 
