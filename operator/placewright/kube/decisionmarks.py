@@ -7,19 +7,19 @@ was read. So of two replicas one is refused with 409 (docs/decisions/0034).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from placewright.api.decisionmarks import DecisionMark, MarkedPod
-from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
+from placewright.api.decode import decode
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.kube.guarded import GuardedBody, always
-from placewright.kube.history import RevisionList
+from placewright.kube.history import RevisionStore
 from placewright.kube.writers.events import seconds_time
 
 MARK_LABEL: Final = "placewright.dev/decision-mark"
@@ -33,12 +33,12 @@ _DECISION: Final = "decision"
 class _StoredMark(KubeObject, frozen=True):
     """A ControllerRevision; its `revision` is the number of deaths."""
 
+    data: MarkedPod
     metadata: ObjectMeta = ObjectMeta()
     revision: int = 0
-    data: MarkedPod | None = None
 
 
-class MarkStore:
+class MarkStore(RevisionStore):
     """Reads and writes marks in one namespace.
 
     Every method raises `RequestError` when the server refuses or does not answer. It raises `DecodeError` for an answer that is no mark.
@@ -52,11 +52,8 @@ class MarkStore:
             namespace: the operator's.
             allowed: asked when the bytes that open a mark leave: only the active replica may.
         """
-        self._client = client
-        self._namespace = namespace
+        super().__init__(client, namespace)  # the history of profiles needs the same rights
         self._allowed = allowed
-        # ControllerRevisions: the history of profiles has the same rights already, and a revision's `data` cannot be changed.
-        self._path = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
 
     async def marks(self) -> list[DecisionMark]:
         """Read all marks.
@@ -64,8 +61,7 @@ class MarkStore:
         Returns:
             The marks; objects under our label that are no marks are left out.
         """
-        listed = await self._client.get_as(self._path, RevisionList, {"labelSelector": MARK_LABEL})
-        return list(_readable(listed.items))
+        return await self._listed(MARK_LABEL, _mark)
 
     async def open(self, pod: MarkedPod, by: str) -> DecisionMark:
         """Write that a decision about this pod begins.
@@ -77,8 +73,7 @@ class MarkStore:
         Returns:
             The mark as stored, with the deaths of earlier decisions.
         """
-        body = {**self._named(pod), "revision": 0, "data": msgspec.to_builtins(pod)}
-        body["metadata"]["annotations"] = {OPENED_BY: by}
+        body = self._manifest(_name_of(pod), (MARK_LABEL, _DECISION), {OPENED_BY: by}, 0, pod)
         try:
             return _mark(await self._client.post(self._path, GuardedBody(body, self._allowed)))
         except ApiError as refusal:
@@ -114,11 +109,6 @@ class MarkStore:
     def _path_of(self, pod: MarkedPod) -> str:
         return f"{self._path}/{_name_of(pod)}"
 
-    def _named(self, pod: MarkedPod) -> dict[str, Any]:
-        labels = {"app.kubernetes.io/managed-by": "placewright", MARK_LABEL: _DECISION}
-        metadata = {"name": _name_of(pod), "namespace": self._namespace, "labels": labels}
-        return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata}
-
 
 def _name_of(pod: MarkedPod) -> str:
     return f"decision-{pod.name}"
@@ -126,16 +116,8 @@ def _name_of(pod: MarkedPod) -> str:
 
 def _mark(answer: bytes | msgspec.Raw) -> DecisionMark:
     stored = decode(bytes(answer), _StoredMark)
-    if stored.data is None:
-        raise DecodeError(f"ControllerRevision {stored.metadata.name}: no mark of a decision is in its data")
     notes = stored.metadata.annotations or {}
     died_at = 0.0
     with contextlib.suppress(ValueError):
         died_at = datetime.fromisoformat(notes.get(DIED_AT, "")).timestamp()
     return DecisionMark(stored.data, max(stored.revision, 0), notes.get(OPENED_BY, ""), died_at, stored.metadata.resource_version)
-
-
-def _readable(items: Iterable[msgspec.Raw]) -> Iterator[DecisionMark]:
-    for item in items:
-        with contextlib.suppress(*DECODE_ERRORS, DecodeError):  # another writer's object under our label
-            yield _mark(item)

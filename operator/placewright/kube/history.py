@@ -6,17 +6,20 @@ generation that waits for another profile's schedulerName may still take effect.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from placewright.api.decode import DECODE_ERRORS, DecodeError
+from placewright.api.decode import DecodeError, decode
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
+
+T = TypeVar("T")
 
 #: The namespace of manifests/base, also for a scheduler that runs outside of a pod.
 DEFAULT_NAMESPACE: Final = "placewright-system"
@@ -85,19 +88,17 @@ class Revision:
 
 
 class _Stored(KubeObject, frozen=True):
+    data: RecordedGeneration
     metadata: ObjectMeta = ObjectMeta()
     revision: int = 0
-    data: RecordedGeneration | None = None
 
 
-class RevisionList(msgspec.Struct, frozen=True):
-    """ControllerRevisions as listed, each to be decoded by itself."""
-
+class _RevisionList(msgspec.Struct, frozen=True):
     items: tuple[msgspec.Raw, ...] = ()
 
 
-class HistoryStore:
-    """Reads and writes revisions in one namespace. Every method raises `RequestError` when the server refuses or does not answer.
+class RevisionStore:
+    """Reads and writes ControllerRevisions of one namespace: their `data` cannot be changed, and tenants cannot write there.
 
     Attributes:
         namespace: the operator's.
@@ -107,6 +108,27 @@ class HistoryStore:
         self._client = client
         self.namespace = namespace
         self._path = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
+
+    async def _listed(self, selector: str, read: Callable[[msgspec.Raw], T]) -> list[T]:
+        """List revisions by label. Other writers' objects under our label, which `read` refuses with `DecodeError`, are left out."""
+        listed = await self._client.get_as(self._path, _RevisionList, {"labelSelector": selector})
+        found: list[T] = []
+        for item in listed.items:
+            with contextlib.suppress(DecodeError):
+                found.append(read(item))
+        return found
+
+    def _manifest(
+        self, name: str, label: tuple[str, str], annotations: Mapping[str, str], number: int, data: msgspec.Struct
+    ) -> dict[str, Any]:
+        labels = {"app.kubernetes.io/managed-by": "placewright", label[0]: label[1]}
+        metadata = {"name": name, "namespace": self.namespace, "labels": labels, "annotations": annotations}
+        kind = {"apiVersion": "apps/v1", "kind": "ControllerRevision"}
+        return {**kind, "metadata": metadata, "revision": number, "data": msgspec.to_builtins(data)}
+
+
+class HistoryStore(RevisionStore):
+    """Reads and writes the history. Every method raises `RequestError` when the server refuses or does not answer."""
 
     async def revisions(self, profile: str | None = None) -> list[Revision]:
         """Read the history.
@@ -118,13 +140,14 @@ class HistoryStore:
             The revisions, oldest first; objects under our label that are no revisions are left out.
         """
         selector = PROFILE_LABEL if profile is None else f"{PROFILE_LABEL}={label_of(profile)}"
-        listed = await self._client.get_as(self._path, RevisionList, {"labelSelector": selector})
-        found = [each for each in _readable(listed.items) if profile in (None, each.recorded.profile)]
+        found = [each for each in await self._listed(selector, _revision) if profile in (None, each.recorded.profile)]
         return sorted(found, key=lambda each: (each.number, each.recorded.changed_at, each.name))
 
     async def add(self, revision: Revision) -> None:
         """Write a new revision. Two replicas cannot both add one generation: its name follows from the profile and the generation (409)."""
-        await self._client.post(self._path, _manifest(revision, self.namespace))
+        recorded = revision.recorded
+        label = PROFILE_LABEL, label_of(recorded.profile)
+        await self._client.post(self._path, self._manifest(name_of(recorded), label, _annotations(revision), revision.number, recorded))
 
     async def mark(self, revision: Revision) -> None:
         """Write the result of a revision that exists.
@@ -139,31 +162,10 @@ class HistoryStore:
         await self._client.delete(f"{self._path}/{revision.name}")
 
 
-def _readable(items: Iterable[msgspec.Raw]) -> Iterator[Revision]:
-    for item in items:
-        try:
-            stored = msgspec.json.decode(item, type=_Stored)
-        except (*DECODE_ERRORS, DecodeError):
-            continue  # another writer's object under our label
-        if stored.data is not None:
-            notes = stored.metadata.annotations or {}
-            yield Revision(stored.revision, stored.data, notes.get(RESULT, ""), notes.get(MESSAGE, ""), stored.metadata.name)
-
-
-def _manifest(revision: Revision, namespace: str) -> dict[str, Any]:
-    recorded = revision.recorded
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ControllerRevision",
-        "metadata": {
-            "name": name_of(recorded),
-            "namespace": namespace,
-            "labels": {"app.kubernetes.io/managed-by": "placewright", PROFILE_LABEL: label_of(recorded.profile)},
-            "annotations": _annotations(revision),
-        },
-        "revision": revision.number,
-        "data": msgspec.to_builtins(recorded),
-    }
+def _revision(item: msgspec.Raw) -> Revision:
+    stored = decode(bytes(item), _Stored)
+    notes = stored.metadata.annotations or {}
+    return Revision(stored.revision, stored.data, notes.get(RESULT, ""), notes.get(MESSAGE, ""), stored.metadata.name)
 
 
 def _annotations(revision: Revision) -> dict[str, str]:
