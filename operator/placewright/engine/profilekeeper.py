@@ -14,12 +14,9 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 
-import msgspec
-
-from placewright.api.decode import DecodeError, convert, decode
+from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
 from placewright.engine.profilehistory import HistoryKeeper, LastGood
@@ -29,9 +26,8 @@ from placewright.framework.runtime.guard import Call, Guarding, PluginFailures
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, ConfigError, RequestError
-from placewright.kube.listwatch import pages
 from placewright.kube.profileadmission import assigns_profiles
-from placewright.kube.profiles import PROFILES_PATH
+from placewright.kube.profileapi import list_profiles
 from placewright.kube.tasks import until_set
 from placewright.profiles.advice import Recommendation, Surroundings, advise
 from placewright.profiles.live import Active, LiveProfiles, Swap
@@ -143,18 +139,6 @@ _REMEMBERED_GONE: Final = 100
 #: The verdict on a generation, as metrics name it.
 TAKEN: Final = "success"
 REFUSED: Final = "refused"
-
-
-class _ProfilePage(msgspec.Struct, frozen=True):
-    """A page of a list of profiles, each as a plain object, because the history needs all of its fields."""
-
-    metadata: dict[str, Any] = {}
-    items: list[dict[str, Any]] | None = None
-
-    @property
-    def following(self) -> str:
-        """The token of the next page, empty on the last one."""
-        return str(self.metadata.get("continue") or "")
 
 
 @dataclass(eq=False)
@@ -300,17 +284,15 @@ class ProfileKeeper:
             DecodeError: its answer cannot be read.
         """
         known = {name: profile.metadata.uid for name, profile in self._seen.items()}
-        listed: dict[str, str] = {}
         try:
-            async for page in pages(partial(self.client.get, PROFILES_PATH), lambda body: decode(body, _ProfilePage), {}):
-                for body in page.items or ():
-                    self.take(None, body)
-                    metadata = convert(body["metadata"], ObjectMeta)
-                    listed[metadata.name] = metadata.uid
+            bodies = await list_profiles(self.client)
         except ApiError as problem:
             if problem.status != NOT_FOUND:  # without the definition there is none
                 raise
             return
+        for body in bodies:
+            self.take(None, body)
+        listed = {body["metadata"]["name"]: body["metadata"].get("uid", "") for body in bodies}
         for name, uid in known.items():
             if listed.get(name) != uid:
                 self.remove(name, uid)

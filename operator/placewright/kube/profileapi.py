@@ -27,18 +27,14 @@ Object = dict[str, Any]
 T = TypeVar("T")
 
 
-class _ListMeta(msgspec.Struct, frozen=True):
-    following: str = msgspec.field(default="", name="continue")
-
-
 class _Page(msgspec.Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
+    metadata: dict[str, Any] = {}
     items: list[Object] | None = None
 
     @property
     def following(self) -> str:
         """The token of the next page."""
-        return self.metadata.following
+        return str(self.metadata.get("continue") or "")
 
 
 class Author(NamedTuple):
