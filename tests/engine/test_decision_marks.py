@@ -181,7 +181,7 @@ async def test_the_mark_of_a_decision_that_ended_the_process_is_left_and_counts_
     second = await Replica(shelf, "r-2").begins(deadly(heavy("poison")))
     (mark,) = shelf.marks.values()
     assert (mark.opened_by, mark.deaths) == ("", 1)
-    assert second.keeper.counts.deaths == 1
+    assert second.keeper.counts.death == 1
 
 
 async def test_an_innocent_pod_is_placed_at_once_and_the_poison_is_tried_last_and_then_rarely() -> None:

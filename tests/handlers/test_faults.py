@@ -105,8 +105,8 @@ async def test_a_lost_answer_is_looked_after_and_not_repeated(stage: Stage) -> N
     stage.pod("web")
     async with operator(stage) as running:
         await stage.until(lambda: stage.events("web"))
-        assert running.engine.writing.binder.counts.lost_answers == lost.met == 1
-        assert running.engine.writing.binder.counts.retries == 0
+        assert running.engine.writing.binder.counts.lost_answer == lost.met == 1
+        assert running.engine.writing.binder.counts.retry == 0
     assert [reason for reason, _ in stage.events("web")] == ["Scheduled"]
 
 

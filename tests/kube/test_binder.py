@@ -67,7 +67,7 @@ async def test_a_lead_that_is_lost_while_a_connection_is_made_binds_nothing(benc
     with pytest.raises(BindError, match="not the active one") as caught:
         await binder.bind(a_pod(), HERE, {})
     assert not caught.value.unknown and not caught.value.conflict
-    assert bench.api.requests == [] and binder.counts.lost_answers == 0
+    assert bench.api.requests == [] and binder.counts.lost_answer == 0
     assert bench.client.away.away_since is None, "nothing is wrong with the server"
 
 
@@ -86,7 +86,7 @@ async def test_a_conflict_that_hides_our_own_success_is_found_out(bench: Bench) 
     bench.api.on(POD, answer(pod_json(node="node-1")))
     binder = bench.binder()
     await binder.bind(a_pod(), HERE, {})
-    assert bench.posts == 1 and binder.counts.bound == 1 and binder.counts.conflicts == 0
+    assert bench.posts == 1 and binder.counts.bound == 1 and binder.counts.conflict == 0
 
 
 async def test_a_conflict_with_the_pod_unbound_is_said(bench: Bench) -> None:
@@ -138,7 +138,7 @@ async def test_an_answer_lost_after_the_bind_was_applied_is_found_out_and_not_re
     bench.api.on(POD, answer(pod_json(node="node-1")))
     binder = bench.binder()
     await binder.bind(a_pod(), HERE, {})
-    assert bench.posts == 1 and binder.counts.bound == 1 and binder.counts.lost_answers == 1
+    assert bench.posts == 1 and binder.counts.bound == 1 and binder.counts.lost_answer == 1
 
 
 async def test_a_lost_answer_and_a_pod_on_another_node_is_a_conflict(bench: Bench) -> None:

@@ -123,7 +123,7 @@ async def test_the_same_note_again_becomes_a_series_of_the_first_event(desk: Des
     await recorder.close()
     assert len(desk.posted) == 1
     assert [one.body["series"]["count"] for one in desk.api.asked("PATCH")] == [4]
-    assert recorder.counts.repeats == 3
+    assert recorder.counts.repeated == 3
 
 
 async def test_a_series_is_updated_no_more_often_than_its_interval(desk: Desk) -> None:
@@ -275,7 +275,7 @@ async def test_a_warning_of_the_next_term_is_an_event_of_its_own(desk: Desk) -> 
     recorder.record(a_pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
     recorder.start()
     await recorder.close()
-    assert len(desk.posted) == 1 and recorder.counts.repeats == 0
+    assert len(desk.posted) == 1 and recorder.counts.repeated == 0
 
 
 async def test_who_is_not_the_active_replica_warns_of_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:

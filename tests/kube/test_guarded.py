@@ -216,7 +216,7 @@ async def test_a_binding_under_way_when_the_lead_is_lost_is_aborted_and_then_ask
     else:
         with pytest.raises(BindError, match="not the active one"):
             await asyncio.wait_for(binding, DEADLINE)
-    assert len(desk.api.asked("POST")) == 1 and binder.counts.lost_answers == 1
+    assert len(desk.api.asked("POST")) == 1 and binder.counts.lost_answer == 1
 
 
 @pytest.mark.parametrize("node", ["node-1", ""])

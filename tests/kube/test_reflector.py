@@ -210,7 +210,7 @@ async def test_a_bad_object_is_logged_once_and_counted_and_the_others_go_on(watc
     with caplog.at_level(logging.WARNING):
         watching.group.start()
         await watching.sink.until_heard("added", "c")
-    assert watching.reflector.counts.bad_objects == 3
+    assert watching.reflector.counts.bad_object == 3
     assert sum("bad ignored" in line for line in caplog.messages) == 1
 
 
@@ -287,7 +287,7 @@ async def test_a_sink_that_fails_on_one_object_still_hears_of_the_others(watchin
     watching.group.start()
     await picky.until_synced()
     assert picky.heard == [("added", "b"), ("synced",)]
-    assert watching.reflector.counts.sink_errors == 1
+    assert watching.reflector.counts.sink_error == 1
 
 
 async def test_a_forbidden_collection_is_said_once_and_named_as_not_synced(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
@@ -305,7 +305,7 @@ async def test_a_watch_that_breaks_off_once_is_no_trouble(watching: Watching, ca
     with caplog.at_level(logging.WARNING):
         watching.group.start()
         await watching.api.until_asked("WATCH", times=2)
-    assert watching.reflector.counts.failures == 1
+    assert watching.reflector.counts.failed == 1
     assert caplog.messages == []
 
 

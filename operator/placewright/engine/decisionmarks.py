@@ -54,7 +54,7 @@ class MarkCounts:
 
     opened: int = 0
     closed: int = 0
-    deaths: int = 0
+    death: int = 0
     failed: int = 0
 
 
@@ -244,7 +244,7 @@ class MarkKeeper(Precautions):
                 raise  # another client changed the mark meanwhile: the caller reads all marks again
             _logger.warning("deciding %s ended a replica, and its mark could not be written: %s", mark.pod.subject, problem)
             died = mark._replace(deaths=mark.deaths + 1)
-        self.counts.deaths += 1
+        self.counts.death += 1
         what = "deciding %s ended a replica or its term (%s), %d times by now: it is tried after all others"
         _logger.warning(what, mark.pod.subject, mark.opened_by, died.deaths)
         return died, self._clock()

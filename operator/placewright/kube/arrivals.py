@@ -37,6 +37,6 @@ class Arrivals(Reflector[T]):
 
     def _put(self, item: T | UndecodableObject) -> None:
         if isinstance(item, UndecodableObject):
-            self.counts.bad_objects += 1
+            self.counts.bad_object += 1
         else:
             self._tell(self._sink.changed, None, bounded(item))

@@ -207,7 +207,7 @@ class Reflector(Generic[T]):
                 self._attempt += 1
 
     async def _wait_after(self, error: Exception) -> None:
-        self.counts.failures += 1
+        self.counts.failed += 1
         # A connection that breaks once is ordinary, and the next request shows whether the server is away.
         ordinary = isinstance(error, Unreachable) and self._attempt == 0
         if not ordinary and str(error) != self.complaint and self._client.away.away_since is None:
@@ -355,7 +355,7 @@ class Reflector(Generic[T]):
 
     def _leave_out(self, key: ObjectKey, terms: OptionalTerms) -> None:
         """Do without an object beyond the limit of bytes; logged once, and counted as a bad object each time."""
-        self.counts.bad_objects += 1
+        self.counts.bad_object += 1
         if not self._bytes.overflowed:
             self._bytes.overflowed = True
             _log.warning("%s: more than %d bytes: %s does without %s and others", self.source, terms.most_bytes, terms.reader, key)
@@ -369,7 +369,7 @@ class Reflector(Generic[T]):
 
     def _note_bad(self, key: ObjectKey, bad: UndecodableObject) -> None:
         """Count and log an object that cannot be decoded. A known object stays as last read: taking it for deleted would free its room."""
-        self.counts.bad_objects += 1
+        self.counts.bad_object += 1
         known = self.store.get(key)
         if known is not None and known.metadata.uid != bad.metadata.uid:
             self._remove(key)
@@ -390,7 +390,7 @@ class Reflector(Generic[T]):
             raise
         except Exception:  # noqa: BLE001
             # An error about one object must not stop the news about all others.
-            self.counts.sink_errors += 1
+            self.counts.sink_error += 1
             _log.exception("%s: one object could not be taken over; the watch goes on", self.source)
 
 

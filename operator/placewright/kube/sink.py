@@ -37,18 +37,18 @@ class ReflectorCounts:
         lists: complete lists.
         watches: watches begun.
         events: watch events, bookmarks included.
-        bad_objects: objects that could not be decoded, or that exceeded the limit of bytes of an optional source.
+        bad_object: objects that could not be decoded, or that exceeded the limit of bytes of an optional source.
         malformed: answers that were no list or no event; each leads to a new list.
         expired: times that the server had forgotten the version to go on from.
-        failures: requests that failed, and malformed answers.
-        sink_errors: errors that the sink raised.
+        failed: requests that failed, and malformed answers.
+        sink_error: errors that the sink raised.
     """
 
     lists: int = 0
     watches: int = 0
     events: int = 0
-    bad_objects: int = 0
+    bad_object: int = 0
     malformed: int = 0
     expired: int = 0
-    failures: int = 0
-    sink_errors: int = 0
+    failed: int = 0
+    sink_error: int = 0

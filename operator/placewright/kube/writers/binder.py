@@ -53,9 +53,9 @@ class BindCounts:
     """Outcomes of Bindings."""
 
     bound: int = 0
-    conflicts: int = 0
-    retries: int = 0
-    lost_answers: int = 0
+    conflict: int = 0
+    retry: int = 0
+    lost_answer: int = 0
     refused: int = 0
 
 
@@ -148,7 +148,7 @@ class HttpBinder(ApiWriter):
             if status == CONFLICT:
                 raise self._conflict(pod, node, str(error))
             if attempt + 1 < self._attempts:
-                self.counts.retries += 1
+                self.counts.retry += 1
                 await self._wait(pod, self._backoff.delay(attempt, error))
         raise BindError(f"binding {pod.key} to {node}: given up after {self._attempts} attempts: {error}")
 
@@ -180,7 +180,7 @@ class HttpBinder(ApiWriter):
             BindError: the pod is elsewhere, gone, or cannot be read.
         """
         if not (isinstance(error, ApiError) and error.status == CONFLICT):
-            self.counts.lost_answers += 1
+            self.counts.lost_answer += 1
         seen = await self._look(pod, node)
         if seen is Seen.UNKNOWN:
             raise BindError(f"binding {pod.key} to {node}: {error}, and the pod {seen.value}", unknown=True)
@@ -210,7 +210,7 @@ class HttpBinder(ApiWriter):
         return Seen.UNKNOWN
 
     def _conflict(self, pod: PodInfo, node: NodeName, why: str) -> BindError:
-        self.counts.conflicts += 1
+        self.counts.conflict += 1
         return BindError(f"binding {pod.key} to {node}: {why}", conflict=True)
 
 

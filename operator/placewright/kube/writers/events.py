@@ -75,7 +75,7 @@ class EventCounts(WriteCounts):
     """Outcomes of events."""
 
     recorded: int = 0
-    repeats: int = 0
+    repeated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         return _Record(key, name, regarding, moment, moment, now)
 
     def _repeat(self, record: _Record, now: float) -> None:
-        self.counts.repeats += 1
+        self.counts.repeated += 1
         record.count += 1
         record.last_seen, record.last = now, self._now()
         if not record.queued and now >= record.next_write:

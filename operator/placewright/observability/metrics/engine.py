@@ -83,7 +83,7 @@ class EngineMetrics(Collector):
         yield from (one.metric() for one in self._series if isinstance(one, CounterSeries))
         yield self._build
         yield from scrape.gauges(self._engine)
-        yield counted(own.OBJECT_BYTES, {(resource,): float(nbytes) for resource, nbytes in self._object_sizes.by_resource.items()})
+        yield counted(own.OBJECT_BYTES, {resource: float(nbytes) for resource, nbytes in self._object_sizes.by_resource.items()})
         deciding = self._engine.deciding
         yield from groups.standing(deciding)
         yield from scrape.profiles(deciding)

@@ -70,7 +70,7 @@ def standing(deciding: DecidingPart) -> Iterator[Metric]:
     undecided = (queued for queued in deciding.queue.pod_groups if not pod_groups.placed(queued.ref))
     waiting = [queued.since for queued in undecided if not _placed_singly(deciding.cluster, queued.ref)]
     reserving = len(deciding.scheduler.pod_groups.reservations)
-    yield counted(own.GROUPS, {("waiting",): len(waiting), ("placed",): pod_groups.placed_groups, ("reserving",): reserving})
+    yield counted(own.GROUPS, {"waiting": len(waiting), "placed": pod_groups.placed_groups, "reserving": reserving})
     yield single(own.GROUPS_OLDEST, max(time.monotonic() - min(waiting), 0.0) if waiting else 0.0)
 
 

@@ -20,7 +20,7 @@ from placewright.observability.metrics.family import MetricFamily, MetricKind
 Labels = tuple[str, ...]
 Floats = NDArray[np.float64]
 One = TypeVar("One")
-SomeLabels = TypeVar("SomeLabels", bound=Labels)
+SomeLabels = TypeVar("SomeLabels", bound=Labels | str)
 
 
 class Cell:
@@ -146,7 +146,7 @@ def counted(family: MetricFamily, values: Mapping[SomeLabels, float]) -> Metric:
     else:
         made = GaugeMetricFamily(family.name, family.help, labels=family.labels)
     for labels, value in values.items():
-        made.add_metric(labels, value)
+        made.add_metric((labels,) if isinstance(labels, str) else labels, value)
     return made
 
 

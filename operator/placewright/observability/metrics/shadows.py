@@ -17,17 +17,17 @@ def compared(shadows: Mapping[str, Shadow]) -> Iterator[Metric]:
     figures = {name: shadow.figures for name, shadow in shadows.items()}
     outcomes = ("same", "other", "live_only", "shadow_only", "neither")
     yield counted(own.SHADOW_DECISIONS, {(name, each): getattr(one, each) for name, one in figures.items() for each in outcomes})
-    yield counted(own.SHADOW_PASSED_OVER, {(name,): one.passed_over for name, one in figures.items()})
-    yield counted(own.SHADOW_AGREEMENT, {(name,): share for name, one in figures.items() if (share := one.agreement) is not None})
+    yield counted(own.SHADOW_PASSED_OVER, {name: one.passed_over for name, one in figures.items()})
+    yield counted(own.SHADOW_AGREEMENT, {name: share for name, one in figures.items() if (share := one.agreement) is not None})
     regrets = {(name, side): each for name, one in figures.items() for side, each in (("shadow", one.regret), ("live", one.live_regret))}
     yield counted(own.SHADOW_REGRET, {labels: each.points for labels, each in regrets.items()})
     yield counted(own.SHADOW_REGRETTED, {labels: each.decisions for labels, each in regrets.items()})
     yield from _nodes(shadows)
-    yield counted(own.SHADOW_PENDING, {(name,): shadow.report.pending for name, shadow in shadows.items()})
-    yield counted(own.SHADOW_BACKLOG, {(name,): len(shadow.tape) for name, shadow in shadows.items()})
-    yield counted(own.SHADOW_SECONDS, {(name,): shadow.pace.spent for name, shadow in shadows.items()})
-    yield counted(own.SHADOW_ERRORS, {(name,): shadow.errors for name, shadow in shadows.items()})
-    yield counted(own.SHADOW_RESTARTS, {(name,): shadow.restarts for name, shadow in shadows.items()})
+    yield counted(own.SHADOW_PENDING, {name: shadow.report.pending for name, shadow in shadows.items()})
+    yield counted(own.SHADOW_BACKLOG, {name: len(shadow.tape) for name, shadow in shadows.items()})
+    yield counted(own.SHADOW_SECONDS, {name: shadow.pace.spent for name, shadow in shadows.items()})
+    yield counted(own.SHADOW_ERRORS, {name: shadow.errors for name, shadow in shadows.items()})
+    yield counted(own.SHADOW_RESTARTS, {name: shadow.restarts for name, shadow in shadows.items()})
 
 
 def _nodes(shadows: Mapping[str, Shadow]) -> Iterator[Metric]:
