@@ -42,7 +42,7 @@ async def test_a_claim_gets_devices_and_pods_and_is_freed_whatever_the_text_of_i
         assert FINALIZER in (there.metadata.finalizers or ())
         there = await writer.reserve(there, None, second)
         assert [user.name for user in there.status.reserved_for or ()] == ["first", "second"]
-        stored = await client.get_in(PROTOBUF, f"{path}/it")
+        stored = await client.request("GET", f"{path}/it", accept=PROTOBUF)
         assert parameters in stored or not stored.startswith(b"k8s"), "the spec has the text in which it was sent"
         await writer.release(there, first, deallocate=False)
         await writer.release(there, second, deallocate=True)

@@ -58,12 +58,12 @@ async def test_a_request_under_way_is_aborted_when_it_is_not_allowed_any_more(se
         sending = asyncio.create_task(send(client, body))
         async with asyncio.timeout(DEADLINE):
             await server.asked.wait()
-            client.abort_unwanted()
+            client.guarded.abort_unwanted()
             await asyncio.sleep(0)
             assert not sending.done(), "it is allowed"
             lead.held = False
-            client.abort_unwanted()
-            client.abort_unwanted()
+            client.guarded.abort_unwanted()
+            client.guarded.abort_unwanted()
             with pytest.raises(Unreachable, match="not allowed any more"):
                 await sending
             await server.hung_up.wait()
@@ -117,7 +117,7 @@ async def test_what_nobody_guards_is_not_aborted() -> None:
         sending = asyncio.create_task(client.write("POST", PATH, b"{}"))
         async with asyncio.timeout(DEADLINE):
             await server.asked.wait()
-            client.abort_unwanted()
+            client.guarded.abort_unwanted()
             go.set()
             await sending
 
@@ -135,7 +135,7 @@ async def test_of_an_aborted_request_the_system_delivers_nothing_more(lead: Lead
                     accepted.setblocking(False)
                     assert await loop.sock_recv(accepted, 1)
                     lead.held = False
-                    client.abort_unwanted()
+                    client.guarded.abort_unwanted()
                     with pytest.raises(Unreachable):
                         await sending
                     with pytest.raises(ConnectionResetError):
@@ -188,7 +188,7 @@ class Desk:
     async def lose_the_lead_when_asked(self, method: str, path: str) -> None:
         await self.api.until_asked(method, path)
         self.lead.held = False
-        self.client.abort_unwanted()
+        self.client.guarded.abort_unwanted()
 
     def holds_back(self, request: str) -> None:
         async def never(request: Any) -> Any:
@@ -233,7 +233,7 @@ async def test_an_extender_that_binds_is_not_waited_for_when_the_lead_is_lost(de
     binding = asyncio.create_task(binder.bind_by(a_pod(), HERE, slow))
     await asked.wait()
     desk.lead.held = False
-    desk.client.abort_unwanted()
+    desk.client.guarded.abort_unwanted()
     if node:
         await asyncio.wait_for(binding, DEADLINE)
     else:

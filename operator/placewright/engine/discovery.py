@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from placewright.api.decode import DecodeError
-from placewright.api.objects import Node, NodeName, ObjectMeta, Pod
+from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
@@ -27,6 +27,7 @@ from placewright.kube.optionalterms import OptionalTerms
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.serverversion import ServerVersion, server_version
 from placewright.kube.sink import Sink
+from placewright.kube.writers.writer import pod_path
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 C = TypeVar("C", bound=ClusterObject)
@@ -127,11 +128,6 @@ def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
     except QuantityError as problem:
         _logger.warning("pod %s/%s is ignored: resources: %s", pod.metadata.namespace, pod.metadata.name, problem)
         return None
-
-
-def pod_path(named: PodInfo | ObjectMeta) -> str:
-    """Return the path of a pod on the API server."""
-    return f"/api/v1/namespaces/{named.namespace}/pods/{named.name}"
 
 
 async def read_if_there(client: ApiClient, path: str, kind: type[T]) -> T | None:

@@ -141,7 +141,7 @@ class WritingPart:
         """Drop the queued writes and abort the requests under way: they follow from decisions of a term that is over."""
         for writer in self.outbox.values():
             writer.end_term()
-        self.client.abort_unwanted()
+        self.client.guarded.abort_unwanted()
 
     async def drain(self) -> None:
         """Finish what the last decisions need, in bounded time: claims to devices, and verdicts on pods."""

@@ -14,7 +14,7 @@ import math
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from copy import copy
 from functools import partial
 from types import TracebackType
@@ -93,6 +93,7 @@ class ApiClient:
         access, away: see the arguments.
         traffic: class of this client's requests.
         pacing: decides when a request may be sent; shared by all clients that `sending` made.
+        guarded: the guarded requests under way; shared like `pacing`.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class ApiClient:
         self._seconds = timeout
         self._pool = ConnectionPool(access, self.away.clock, unacknowledged) if reaches(access) else None
         self._outlive = outlive
-        self._guarded = GuardedRequests(outlive)
+        self.guarded = GuardedRequests(outlive)
 
     async def __aenter__(self) -> Self:
         return self
@@ -152,22 +153,6 @@ class ApiClient:
         other = copy(self)
         other.traffic = traffic
         return other
-
-    def abort_unwanted(self) -> None:
-        """Abort the guarded requests that are not allowed any more. They raise `Unreachable`, because their outcome is unknown."""
-        self._guarded.abort_unwanted()
-
-    def while_allowed(self, what: str, allowed: Callable[[], bool]) -> AbstractAsyncContextManager[None]:
-        """Guard work that goes to another server, such as an extender's Binding.
-
-        Args:
-            what: begins the message of the error.
-            allowed: asked again and again while the block runs.
-
-        Returns:
-            A context manager. Its block ends with `Unreachable` once `allowed` returns False.
-        """
-        return self._guarded.ending(what, GuardedBody(b"", allowed))
 
     async def close(self) -> None:
         """Close all connections. Requests under way fail."""
@@ -201,18 +186,6 @@ class ApiClient:
         """
         async with self._send("GET", path, NO_PARAMS, None, JSON, self._timeout) as answer:
             return str(answer.headers.get("Date", ""))
-
-    async def get_in(self, media_type: str, path: str) -> bytes:
-        """Return the bytes at a path in another encoding than JSON; JSON from a server that does not have the encoding.
-
-        Args:
-            media_type: such as `application/vnd.kubernetes.protobuf`.
-            path: such as `/api/v1/nodes`.
-
-        Raises:
-            RequestError: the server refused, or no whole answer came.
-        """
-        return await self.request("GET", path, accept=f"{media_type}, {JSON};q=0.5")
 
     async def get_as(self, path: str, kind: type[T], params: Params = NO_PARAMS) -> T:
         """Return the decoded answer at a path.
@@ -361,7 +334,7 @@ class ApiClient:
 
     async def _read(self, method: str, path: str, params: Params, data: GuardedBody | None, content_type: str, accept: str = JSON) -> bytes:
         async with (
-            self._guarded.ending(f"{method} {path}", data),
+            self.guarded.ending(f"{method} {path}", data),
             self._send(method, path, params, data, content_type, self._timeout, accept) as answer,
         ):
             return await answer.read()
@@ -418,7 +391,7 @@ class ApiClient:
             return
         try:
             request = self._text.whole(method, path, data.data, content_type)
-            with self._guarded.aborted_by(connection.abort, data):
+            with self.guarded.aborted_by(connection.abort, data):
                 await self._exchange(connection, method, path, request, data)
         finally:
             self._pool.give_back(connection)

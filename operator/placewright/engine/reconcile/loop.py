@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from placewright.api.decode import DecodeError
 from placewright.api.pods import PodInfo
-from placewright.engine.discovery import pod_path, read_if_there, read_pod
+from placewright.engine.discovery import read_if_there, read_pod
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.engine.reconcile.comparison import Comparison, HasMetadata
 from placewright.engine.reconcile.reconciler import Reconciler
@@ -26,6 +26,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError, RetryBackoff, Sleep
 from placewright.kube.listwatch import Malformed, UndecodableObject, Wire, pages
 from placewright.kube.tasks import until_set
+from placewright.kube.writers.writer import pod_path
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.repairs import Repairs
 

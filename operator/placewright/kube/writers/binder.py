@@ -126,7 +126,7 @@ class HttpBinder(ApiWriter):
             await self._before(pod)
         self._require_lead(f"binding {pod.key}: ")
         try:
-            async with self._client.while_allowed(f"binding {pod.key} by an extender", self._may_write):
+            async with self._client.guarded.ending(f"binding {pod.key} by an extender", self._guarded(b"")):
                 await send()
         except (ExtenderError, Unreachable) as error:
             if not await self._became(pod, node, error):

@@ -28,7 +28,7 @@ from placewright.api.devices import (
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
-from placewright.kube.client import ApiClient
+from placewright.kube.client import JSON, ApiClient
 from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
@@ -267,7 +267,8 @@ class HttpClaimWriter(RoomWriter):
         """Replace the claim if a patch would change the text of parameters in passing: see `claimprotobuf`."""
         if not _has_parameters(claim):
             raise refused
-        there = await self._answered(lambda: self._client.get_in(PROTOBUF, self._path(claim)), attempts, claim.metadata.namespace)
+        read = partial(self._client.request, "GET", self._path(claim), accept=f"{PROTOBUF}, {JSON};q=0.5")
+        there = await self._answered(read, attempts, claim.metadata.namespace)
         try:
             uid, version = identity_of(there)
             edited = edit(there)

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, TypedDict, TypeVar, Unpack
 
+from placewright.api.objects import ObjectMeta
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RetryBackoff, Sleep, with_retries
@@ -128,7 +129,7 @@ class RoomWriter(ApiWriter):
     BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
 
 
-def pod_path(pod: PodInfo) -> str:
+def pod_path(pod: PodInfo | ObjectMeta) -> str:
     """Build the path of a pod."""
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
 
