@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import NodeName
-from placewright.api.profile import Regret
+from placewright.api.profile import Regret, ShadowStatus
 
 #: Differing decisions that are kept as examples.
 MOST_EXAMPLES: Final = 100
@@ -74,7 +74,7 @@ class Regrets:
 
 @dataclass(slots=True)
 class Figures:
-    """Counts of the comparison with one generation of the live profile.
+    """Counts of the comparison with one generation of the live profile, named as in `ShadowStatus`.
 
     Attributes:
         since: time at which the counts begin, RFC 3339.
@@ -128,13 +128,22 @@ class Figures:
         return self.same + self.other + self.live_only + self.shadow_only + self.neither
 
     @property
-    def sampled(self) -> float:
-        """The share of the live profile's decisions that the shadow made, too; 1 if there were none."""
-        pods = self.decided + self.passed_over
-        return self.decided / pods if pods else 1.0
+    def pods(self) -> int:
+        """The number of the live profile's decisions."""
+        return self.decided + self.passed_over
 
     @property
-    def agreement(self) -> float | None:
+    def sampled_percent(self) -> float:
+        """The share of the live profile's decisions that the shadow made, too; 100 if there were none."""
+        return round(100 * self.decided / self.pods, 1) if self.pods else 100.0
+
+    @property
+    def agreement_percent(self) -> float | None:
         """The share of decisions for the same node among decisions in which either found a node; None if there were none."""
         placed = self.decided - self.neither
-        return self.same / placed if placed else None
+        return round(100 * self.same / placed, 1) if placed else None
+
+    def told(self) -> dict[str, Any]:
+        """Return the figures by their fields of `ShadowStatus`."""
+        said = {name: getattr(self, name) for name in ShadowStatus.__struct_fields__ if hasattr(self, name)}
+        return said | {"regret": self.regret.told, "live_regret": self.live_regret.told}

@@ -1,4 +1,4 @@
-"""Decides the members of a group in a shadow's world: as many as are needed get nodes, or none does.
+"""Decides pods in a shadow's world: a pod by itself, or the members of a group, of which as many as are needed get nodes, or none does.
 
 It works like `scheduler.podgroups`, with the same rules for domains. Each member is a step, and other work may come between steps,
 because only the shadow sees its world.
@@ -21,23 +21,23 @@ Steps = Generator[None, None, Mapping[str, Found]]
 _Trial = Generator[None, None, Mapping[str, Found] | None]
 
 
-def together(world: ShadowCluster, chooser: Chooser, ref: GroupRef, members: Sequence[Decided]) -> Steps:
+def together(world: ShadowCluster, chooser: Chooser, ref: GroupRef | None, members: Sequence[Decided]) -> Steps:
     """Choose nodes for the members of a group that have none yet. If fewer fit than are needed, no member gets a node.
 
-    An error of a plugin is raised after all choices are taken back. If no plugin of the profile decides groups, each member is decided as
-    a single pod.
+    An error of a plugin is raised after all choices are taken back. Without a group, or if no plugin of the profile decides groups, each
+    member is decided as a single pod.
 
     Args:
         world: world of the shadow, in which the chosen members are placed.
         chooser: chooser of the shadow.
-        ref: the group.
+        ref: the group; None for a pod without one.
         members: members without a node.
 
     Returns:
         Steps, each for a member, with the choices by uid at the end.
     """
     settings, cluster = chooser.groups, world.cluster
-    if settings is None:
+    if settings is None or ref is None:
         return (yield from _Group(world, chooser, members, 0).tried(None)) or {}
     pod_group = cluster.pod_groups.get(ref)
     if pod_group is None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from placewright.api.podgroups import GroupRef
+from placewright.api.pods import PodInfo
 from placewright.api.profile import ShadowStatus
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podfollowers import PodFollower
@@ -89,7 +89,7 @@ class Shadow:
 
     @property
     def _behind(self) -> bool:
-        return self._to_begin or self._filling or self.tape.torn or self._group is not None or len(self.tape) > 0
+        return self._to_begin or self._filling or self.tape.torn or self._decision is not None or len(self.tape) > 0
 
     # --- work ----------------------------------------------------------------------------------------------------------------
 
@@ -120,9 +120,10 @@ class Shadow:
 
     def _anew(self) -> None:
         """Begin with an empty world."""
+        #: The decision under way. It ends in the world in which it began.
+        self._decision: Generator[None, None, object] | None = None
         self._world = ShadowCluster(self._live)
         self._chooser: Chooser | None = None
-        self._group: Generator[None] | None = None
         self._picture: Iterator[Entry] = iter(())
         self._filling = False
         self._retries: deque[str] = deque()
@@ -146,12 +147,12 @@ class Shadow:
         self._follower = follower
 
     def _step(self) -> bool:
-        """Decide a member of the group under way, replay an entry, or retry a waiting pod. Return False if there is nothing to do."""
-        if self._group is not None:
+        """Go on with the decision under way, replay an entry, or retry a waiting pod. Return False if there is nothing to do."""
+        if self._decision is not None:
             with self._logging():
-                if next(self._group, self) is not self:
+                if next(self._decision, self) is not self:
                     return True
-            self._group = None
+            self._decision = None
             return True
         entry = next(self._picture, None) if self._filling else self.tape.take()
         if entry is not None:
@@ -165,7 +166,7 @@ class Shadow:
             self._retries = deque(self._world.waiting)
         if not self._retries:
             return False
-        self._retry(self._retries.popleft())
+        self._decision = self._retry(self._retries.popleft())
         return True
 
     @property
@@ -177,10 +178,8 @@ class Shadow:
         world = self._world
         self._changed = True
         with self._logging():
-            if kind is EntryKind.GROUP or (kind is EntryKind.DECISION and subject.pod.pod_group is not None):
-                self._group = self._decide_group(subject if kind is EntryKind.GROUP else (subject,))
-            elif kind is EntryKind.DECISION:
-                self._decided(subject)
+            if kind is EntryKind.DECISION:
+                self._decision = self._decide(subject)
             elif kind is EntryKind.POD_STANDS:
                 world.pod_stands(subject, where)
             else:
@@ -188,24 +187,16 @@ class Shadow:
 
     # --- decisions -----------------------------------------------------------------------------------------------------------
 
-    def _decided(self, decided: Decided) -> None:
-        """Decide a pod that the live profile decided. If the shadow chooses no node, the pod is on its real node."""
-        try:
-            if self._fresh(decided):
-                found = self._ready.find(decided.pod, decided.choice)
-                if found is not None:
-                    self._world.choose(decided.pod, found.node)
-                self._conclude(decided, found)
-        finally:
-            self._settle(decided)
+    def _decide(self, members: Sequence[Decided]) -> Generator[None]:
+        """Decide what the live profile decided: a pod, or members of a group with its waiting members. Yield after each.
 
-    def _decide_group(self, members: Sequence[Decided]) -> Generator[None]:
-        """Decide members of a group that the live profile decided, with its waiting members. Yield after each member."""
+        A pod for which the shadow chooses no node is on its real node.
+        """
         try:
             fresh = [member for member in members if self._fresh(member)]
-            ref = members[0].pod.pod_group
-            if fresh and ref is not None:
-                found = yield from together(self._world, self._ready, ref, (*self._waiting_with(ref), *fresh))
+            pod = members[0].pod
+            if fresh:
+                found = yield from together(self._world, self._ready, pod.pod_group, (*self._waiting_with(pod), *fresh))
                 for member in fresh:
                     self._conclude(member, found.get(member.pod.uid))
         finally:
@@ -251,29 +242,22 @@ class Shadow:
         if best is not None and other is not None:
             figures.live_regret.add(best, other)
 
-    def _retry(self, uid: str) -> None:
-        """Try a waiting pod again after a change that may have made room. It is not counted as a decision."""
+    def _retry(self, uid: str) -> Generator[None]:
+        """Try a waiting pod again after a change that may have made room, with the waiting members of its group. It is no decision."""
         pod = self._world.waiting.get(uid)
         if pod is None:
             return
         self._changed = True
-        if pod.pod_group is not None:
-            self._group = self._retry_group(pod.pod_group)
-            return
-        with self._logging():
-            found = self._ready.find(pod)
-            if found is not None:
-                self._world.choose(pod, found.node)
+        members = self._waiting_with(pod)
+        if members:
+            uids = {member.pod.uid for member in members}
+            self._retries = deque(uid for uid in self._retries if uid not in uids)
+        yield from together(self._world, self._ready, pod.pod_group, members or [Decided(pod, 0, None)])
 
-    def _retry_group(self, ref: GroupRef) -> Generator[None]:
-        """Try all waiting members of a group again, together."""
-        waiting = self._waiting_with(ref)
-        uids = {member.pod.uid for member in waiting}
-        self._retries = deque(uid for uid in self._retries if uid not in uids)
-        yield from together(self._world, self._ready, ref, waiting)
-
-    def _waiting_with(self, ref: GroupRef) -> list[Decided]:
-        return [Decided(pod, 0, None) for pod in self._world.waiting.values() if pod.pod_group == ref]
+    def _waiting_with(self, pod: PodInfo) -> list[Decided]:
+        """Return the waiting members of a pod's group; none for a pod without a group."""
+        ref = pod.pod_group
+        return [] if ref is None else [Decided(each, 0, None) for each in self._world.waiting.values() if each.pod_group == ref]
 
     # --- figures -------------------------------------------------------------------------------------------------------------
 
@@ -293,23 +277,9 @@ class Shadow:
         self.report = self._status()
 
     def _status(self) -> ShadowStatus:
-        figures, agreement = self.figures, self.figures.agreement
         alive = self._clock() - self._began
         return ShadowStatus(
-            since=figures.since,
-            live_generation=figures.live_generation,
-            pods=figures.decided + figures.passed_over,
-            decided=figures.decided,
-            sampled_percent=round(100 * figures.sampled, 1),
-            agreement_percent=None if agreement is None else round(100 * agreement, 1),
-            same=figures.same,
-            other=figures.other,
-            live_only=figures.live_only,
-            shadow_only=figures.shadow_only,
-            neither=figures.neither,
-            not_feasible=figures.not_feasible,
-            regret=figures.regret.told,
-            live_regret=figures.live_regret.told,
+            **self.figures.told(),
             empty_nodes=empty(self._world.cluster, self._live),
             resources=uses(self._world.cluster, self._live),
             pending=len(self._world.waiting),

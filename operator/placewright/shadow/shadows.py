@@ -110,13 +110,7 @@ class Shadows(ClusterEventObserver):
         if beside is None or attempt.uid in self._tried or _broke(attempt):
             return
         began = self.clock() if self._timed() else 0.0
-        decided: Decided | None = None
-        takers = 0
-        for shadow in beside:
-            if shadow.tape.takes_decision():
-                takers += 1
-                decided = decided or _decided(attempt)
-                shadow.tape.note_decision(decided)
+        takers = _note_decision(beside, (attempt,))
         if takers == len(self.by_name) and attempt.schedule_result is not None:
             self._standing = attempt.uid  # the entry tells all shadows of the placement
         if began:
@@ -140,13 +134,9 @@ class Shadows(ClusterEventObserver):
         self._tried.difference_update(attempt.uid for attempt in attempts)
         decided = at_once and not any(map(_broke, attempts))
         beside = self._beside.get(attempts[0].profile.name, ()) if decided else ()
-        takers = [shadow.tape for shadow in beside if shadow.tape.takes_decision(len(attempts))]
-        if takers:
-            members = tuple(map(_decided, attempts))
-            for tape in takers:
-                tape.note_group(members)
+        takers = _note_decision(beside, attempts)
         self._charge(self.by_name.values(), self.clock() - began)
-        if len(takers) < len(self.by_name):
+        if takers < len(self.by_name):
             for attempt in attempts:
                 placement = self.live.placement(attempt.uid)
                 if placement is not None:
@@ -208,6 +198,16 @@ class Shadows(ClusterEventObserver):
         now = self.clock()
         for shadow in shadows:
             shadow.pace.charge(seconds / len(shadows), now)
+
+
+def _note_decision(shadows: Iterable[Shadow], attempts: Sequence[Attempt]) -> int:
+    """Note a decision on each tape that takes it; return their number."""
+    takers = [shadow.tape for shadow in shadows if shadow.tape.takes_decision(len(attempts))]
+    if takers:
+        decided = tuple(map(_decided, attempts))
+        for tape in takers:
+            tape.note_decision(decided)
+    return len(takers)
 
 
 def _broke(attempt: Attempt) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from placewright.api.boundedcache import counts_bytes
@@ -28,7 +27,7 @@ MOST_BYTES: Final = 128 * 2**20
 class EntryKind(enum.IntEnum):
     """The kinds of entries. A kind of event has the name of the method of `ShadowCluster` that replays it.
 
-    The subject is a node or its name, a pod or its uid, or an object. For a decision it is a `Decided`, and for a group a tuple of them.
+    The subject is a node or its name, a pod or its uid, or an object. For a decision it is a tuple of `Decided`, one for each pod.
     """
 
     NODE_SET = 0
@@ -38,7 +37,6 @@ class EntryKind(enum.IntEnum):
     OBJECT_PUT = 4
     OBJECT_REMOVED = 5
     DECISION = 6
-    GROUP = 7
 
 
 class LiveChoice(NamedTuple):
@@ -93,17 +91,6 @@ class Decided(NamedTuple):
 Entry = tuple[EntryKind, Any, Any]
 
 
-def _objects(subject: Any) -> Iterator[object]:
-    """Yield the objects that an entry keeps alive."""
-    if isinstance(subject, Decided):
-        yield subject.pod
-    elif isinstance(subject, tuple):
-        for member in subject:
-            yield from _objects(member)
-    else:
-        yield subject
-
-
 class Tape:
     """The tape of one shadow.
 
@@ -137,7 +124,7 @@ class Tape:
         """
         if self.torn:
             return
-        held = held_bytes(*_objects(subject))
+        held = held_bytes(*[member.pod for member in subject] if kind is EntryKind.DECISION else [subject])
         self._entries.append((kind, subject, where))
         self._sizes.append(held)
         self.nbytes += held
@@ -152,15 +139,10 @@ class Tape:
             self.passed_over += pods
         return taken
 
-    def note_decision(self, decided: Decided) -> None:
-        """Note a decision of a pod, before the pod is placed."""
-        self._decisions += 1
+    def note_decision(self, decided: tuple[Decided, ...]) -> None:
+        """Note a decision of one pod before it is placed, or of members of a group after those with a choice were placed."""
+        self._decisions += len(decided)
         self.note(EntryKind.DECISION, decided)
-
-    def note_group(self, members: tuple[Decided, ...]) -> None:
-        """Note a decision of members of a group, after the members with a choice were placed."""
-        self._decisions += len(members)
-        self.note(EntryKind.GROUP, members)
 
     def take(self) -> Entry | None:
         """Take the oldest entry off the tape; None if there is none."""
@@ -169,8 +151,6 @@ class Tape:
         entry = self._entries.popleft()
         self.nbytes -= self._sizes.popleft()
         if entry[0] is EntryKind.DECISION:
-            self._decisions -= 1
-        elif entry[0] is EntryKind.GROUP:
             self._decisions -= len(entry[1])
         return entry
 
