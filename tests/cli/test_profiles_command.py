@@ -16,7 +16,7 @@ import yaml
 from handlers.stage import Object, new_stage, operator
 from placewright.cli.main import main
 from placewright.cli.profiles import profileview
-from placewright.cli.profiles.output import age, compact
+from placewright.cli.terminal import age, compact
 from placewright.kube.history import DEFAULT_NAMESPACE
 
 from .profile_desk import Desk

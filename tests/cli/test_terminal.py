@@ -22,8 +22,7 @@ from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.main import main
-from placewright.cli.profiles.output import print_table, table
-from placewright.cli.terminal import lines, plain, printable_json
+from placewright.cli.terminal import lines, plain, print_table, printable_json, table
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.status import Code
 from placewright.profiles.kubescheduler.documents import yaml_text

@@ -11,7 +11,7 @@ import msgspec
 
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
-from placewright.cli.profiles.output import console, print_data
+from placewright.cli.terminal import console, print_data
 from placewright.framework.registry import installed_plugins
 from placewright.http.listener import bind
 from placewright.plugins.catalog import in_tree

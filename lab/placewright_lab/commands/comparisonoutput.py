@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placewright.api.bad_input import printable
-from placewright.cli.profiles.output import print_table, say
-from placewright.cli.terminal import plain
+from placewright.cli.terminal import plain, print_table, say
 from placewright_lab.figures.comparison import Change, FigureRow, ProfileComparison, moment_of, rows_of
 from placewright_lab.figures.figures import Figures
 from placewright_lab.figures.groups import company_data

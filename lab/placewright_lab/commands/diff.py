@@ -8,7 +8,7 @@ from pathlib import Path
 
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers
-from placewright.cli.profiles.output import console, print_data
+from placewright.cli.terminal import console, print_data
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright_lab.commands.helptexts import TEXTS

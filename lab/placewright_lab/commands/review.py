@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 
-from placewright.cli.profiles.output import compact, print_table, say, table
-from placewright.cli.terminal import plain
+from placewright.cli.terminal import compact, plain, print_table, say, table
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.effective import Difference, differences
 from placewright_lab.commands.comparisonoutput import as_data, escaped, markdown_of

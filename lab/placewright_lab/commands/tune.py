@@ -20,7 +20,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.api.profilelimits import MAX_WEIGHT
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
-from placewright.cli.profiles.output import console, print_data, print_table, say, table
+from placewright.cli.terminal import console, print_data, print_table, say, table
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree

@@ -19,8 +19,7 @@ from placewright.cli.doctor.rights import rights
 from placewright.cli.doctor.server import api_server, clock, openapi
 from placewright.cli.options import Subparsers
 from placewright.cli.profiles.connection import add_operator_options
-from placewright.cli.profiles.output import console
-from placewright.cli.terminal import plain, print_json
+from placewright.cli.terminal import console, plain, print_json
 from placewright.cli.version import installed
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient

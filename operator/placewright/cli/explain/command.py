@@ -18,8 +18,7 @@ from placewright.cli.explain.tables import show_explanation
 from placewright.cli.operatorport import CannotAsk, OperatorPlace, ReplicaOutOfReach, add_operator_port_options, operator_url, token_for
 from placewright.cli.options import Subparsers, add_cluster_options
 from placewright.cli.profiles.connection import ask
-from placewright.cli.profiles.output import console
-from placewright.cli.terminal import print_json
+from placewright.cli.terminal import console, print_json
 from placewright.explain.explanation import Explanation
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient

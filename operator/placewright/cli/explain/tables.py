@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 
-from placewright.cli.profiles.output import print_table, say, table
-from placewright.cli.terminal import plain
+from placewright.cli.terminal import plain, print_table, say, table
 from placewright.explain.explanation import UNCOUNTED, AttemptSummary, CurrentVerdict, Explanation, FreeDevices, FreeGroup, RankedNode
 from placewright.explain.words import beyond_line, headline, miss_line, standing, time_span, verdict
 from placewright.scheduler.cycle import NodeRefusal

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from placewright.cli.profiles.connection import add_operator_options, ask, history_of
 from placewright.cli.profiles.namedprofiles import NAMED, NamedProfile, catalogue, from_cluster, from_file, names_file
-from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
+from placewright.cli.terminal import compact, console, print_data, print_table, say, table
 from placewright.kube.client import ApiClient
 from placewright.profiles.effective import Difference, differences
 

@@ -10,8 +10,7 @@ from typing import Any, Final
 from placewright.api.bad_input import InputError
 from placewright.cli.profiles.connection import add_operator_options, ask, revisions_of
 from placewright.cli.profiles.namedprofiles import active_generation, catalogue, existing, recorded_profile, took
-from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
-from placewright.cli.terminal import lines, plain
+from placewright.cli.terminal import BAD, age, compact, console, lines, plain, print_data, print_table, say, table
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient

@@ -11,10 +11,9 @@ from placewright.api.bad_input import printable
 from placewright.api.profile import SHADOW
 from placewright.cli.profiles.connection import add_operator_options, ask, history_of, in_words
 from placewright.cli.profiles.namedprofiles import active_generation, condition, profile_of
-from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.shadowlines import in_short
 from placewright.cli.profiles.unclaimedpods import unclaimed_pods
-from placewright.cli.terminal import plain
+from placewright.cli.terminal import BAD, age, compact, console, plain, print_data, print_table, say, table
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.profileapi import Object, last_author, list_profiles

@@ -21,10 +21,9 @@ from placewright.cli.profiles.namedprofiles import (
     names_file,
     profile_of,
 )
-from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.profilelist import state
 from placewright.cli.profiles.shadowlines import in_full
-from placewright.cli.terminal import lines
+from placewright.cli.terminal import compact, console, lines, print_data, print_table, say, table
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.kube.client import ApiClient

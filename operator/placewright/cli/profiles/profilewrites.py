@@ -22,8 +22,8 @@ from placewright.api.bad_input import InputError, printable
 from placewright.api.profile import PLURAL
 from placewright.cli.options import whole_number
 from placewright.cli.profiles.namedprofiles import catalogue, profile_of
-from placewright.cli.profiles.output import compact, console, say
 from placewright.cli.profiles.profilelist import UNKNOWN, state
+from placewright.cli.terminal import compact, console, say
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, ApiError
 from placewright.kube.history import without_keys

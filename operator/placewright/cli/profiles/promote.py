@@ -16,10 +16,10 @@ from placewright.api.bad_input import bad_field, printable
 from placewright.api.profile import DECIDING, LIVE, SHADOW
 from placewright.cli.profiles.connection import add_operator_options, ask
 from placewright.cli.profiles.namedprofiles import existing, profile_of
-from placewright.cli.profiles.output import console, print_data, say
 from placewright.cli.profiles.profilelist import state
 from placewright.cli.profiles.profilewrites import ProfileChange, add_change_options, write
 from placewright.cli.profiles.shadowlines import in_full
+from placewright.cli.terminal import console, print_data, say
 from placewright.kube.client import ApiClient
 from placewright.kube.history import without_keys
 from placewright.kube.profileapi import Object, manifest_of, owned_spec

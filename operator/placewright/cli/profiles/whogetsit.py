@@ -20,7 +20,7 @@ from placewright.api.workloads import Namespace
 from placewright.api.yamldocs import read_documents
 from placewright.cli.profiles.connection import add_operator_options, ask, if_found, read_pod
 from placewright.cli.profiles.namedprofiles import profile_of, read_text
-from placewright.cli.profiles.output import console, print_data, print_table, say, table
+from placewright.cli.terminal import console, print_data, print_table, say, table
 from placewright.kube.client import ApiClient
 from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profileapi import Object, list_profiles
