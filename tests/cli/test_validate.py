@@ -222,7 +222,7 @@ def test_standard_input_is_a_file_too(capsys: pytest.CaptureFixture[str], monkey
 
 def test_a_file_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", "/nowhere/x.yaml"]) == 2
-    assert capsys.readouterr().err == "placewright: error: /nowhere/x.yaml: No such file or directory\n"
+    assert capsys.readouterr().err == "placewright: error: /nowhere/x.yaml: cannot be read: No such file or directory\n"
 
 
 # --- formats -------------------------------------------------------------------------------------------------------------------

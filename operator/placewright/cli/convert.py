@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
-from placewright.api.bad_input import InputError, printable
-from placewright.cli.options import Subparsers
+from placewright.api.bad_input import printable
+from placewright.cli.options import Subparsers, read_text
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.kubescheduler.documents import Document, manifest, to_yaml
@@ -19,7 +18,6 @@ from placewright.profiles.kubescheduler.writer import to_configuration
 
 PROFILES: Final = "schedulingprofile"
 CONFIGURATION: Final = "kubeschedulerconfiguration"
-_LARGEST: Final = 4 * 1_048_576
 _WORDS: Final = {
     Loss.PLACEMENT: "no counterpart, and pods may be placed differently",
     Loss.SETTING: "no counterpart",
@@ -44,36 +42,12 @@ def main(args: argparse.Namespace) -> int:
         2 with `--strict` and a setting without a counterpart, else 0.
     """
     registry = in_tree().with_installed(installed_plugins())
-    documents, findings = _converted(convert(read_file(args.file), args.file, registry), args.to, registry)
+    documents, findings = _converted(convert(read_text(args.file), args.file, registry), args.to, registry)
     lines = [f"{_WORDS[finding.loss]}: {finding}" for finding in findings]
     sys.stdout.write(to_yaml(documents, lines))
     sys.stderr.writelines(f"placewright: {printable(line)}\n" for line in lines)
     # Losses alone are no error: a person reads the result (decision 0014).
     return 2 if args.strict and without_counterpart(findings) else 0
-
-
-def read_file(name: str) -> str:
-    """Read a file.
-
-    Args:
-        name: name of the file; `-` for standard input.
-
-    Raises:
-        InputError: it cannot be read, or is too large.
-    """
-    try:
-        # One character more than allowed: a larger file is recognised without being read as a whole.
-        text = sys.stdin.read(_LARGEST + 1) if name == "-" else _text(Path(name))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(text) > _LARGEST:
-        raise InputError(f"{name}: found more than {_LARGEST} characters; allowed a configuration")
-    return text
-
-
-def _text(path: Path) -> str:
-    with path.open(encoding="utf-8") as opened:
-        return opened.read(_LARGEST + 1)
 
 
 def _converted(conversion: Conversion, to: str, registry: Registry) -> tuple[Sequence[Document], Sequence[ConversionFinding]]:

@@ -1,10 +1,15 @@
-"""Parts that all subcommands share to declare their options: the type of the parsers' registry, cluster options, and checked types."""
+"""Parts that all subcommands share: the type of the parsers' registry, cluster options, checked types, and the text of a named file."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from placewright.api.bad_input import InputError
 
 if TYPE_CHECKING:
     #: The result of `add_subparsers`; argparse has no public name for its type.
@@ -17,6 +22,8 @@ else:
 
 #: Text that a snapshot or a recording may unpack to without `--largest`: 2 GiB.
 LARGEST_MIB: Final = 2 * 2**10
+#: Characters that are read of a file of profiles. Its parser refuses fewer, so that a file without an end is refused, too.
+_MOST_READ: Final = 4 * 2**20
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> Group:
@@ -53,3 +60,12 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def read_text(name: str) -> str:
+    """Read a file of profiles, or standard input for `-`; raise `InputError` if it cannot be read."""
+    try:
+        with nullcontext(sys.stdin) if name == "-" else Path(name).open(encoding="utf-8") as opened:
+            return opened.read(_MOST_READ)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', 'it is not UTF-8')}") from None

@@ -14,8 +14,7 @@ from typing import Final
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.durations import seconds
 from placewright.api.profile import SchedulingProfile
-from placewright.cli.convert import read_file
-from placewright.cli.options import whole_number
+from placewright.cli.options import read_text, whole_number
 from placewright.framework.registry import Registry
 from placewright.observability.logs import LogFormat, LogOptions
 from placewright.profiles.kubescheduler.findings import ConversionFinding, Loss, without_counterpart
@@ -104,7 +103,7 @@ def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
         if args.write_config_to is not None:
             raise InputError("--write-config-to: nothing to write without --config; profiles in a cluster: kubectl get schedprof -o yaml")
         return RunSettings(_merged(args, ProcessSettings()), None, ())
-    conversion = convert(read_file(args.config), args.config, registry)
+    conversion = convert(read_text(args.config), args.config, registry)
     # `convert` lists such losses and goes on, because a person reads its output; a process that starts has no reader (decision 0014).
     lost = [finding for finding in conversion.findings if finding.loss is Loss.PLACEMENT]
     if lost:

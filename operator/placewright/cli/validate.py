@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from placewright.api.bad_input import InputError, bad_field
+from placewright.api.bad_input import InputError
 from placewright.api.objects import Node
 from placewright.api.profile import KIND, SchedulingProfile
 from placewright.cli.livecluster import NODES
-from placewright.cli.options import Subparsers, add_cluster_options
+from placewright.cli.options import Subparsers, add_cluster_options, read_text
 from placewright.cli.profiles.connection import ask
 from placewright.cli.profiles.namedprofiles import catalogue, profile_of
 from placewright.cli.reports import FORMATS
@@ -87,26 +87,15 @@ async def _cluster(client: ApiClient) -> tuple[list[SchedulingProfile], Surround
 def _texts(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         if name == _STDIN:
-            yield "<stdin>", _decoded(sys.stdin.buffer.read(), "<stdin>")
-            continue
-        for path in _files(Path(name)):
-            try:
-                yield str(path), _decoded(path.read_bytes(), str(path))
-            except OSError as error:
-                raise InputError(f"{path}: {error.strerror}") from None
+            yield "<stdin>", read_text(name)
+        else:
+            yield from ((str(path), read_text(str(path))) for path in _files(Path(name)))
 
 
 def _files(path: Path) -> Sequence[Path]:
     if not path.is_dir():
         return [path]
     return sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
-
-
-def _decoded(raw: bytes, name: str) -> str:
-    try:
-        return raw.decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
-    except UnicodeDecodeError:
-        raise bad_field(name, "bytes that are not text", "UTF-8") from None
 
 
 def _summary(checked: Sequence[Checked]) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.decode import DecodeError, convert
 from placewright.api.profile import SchedulingProfile
+from placewright.cli.options import read_text
 from placewright.cli.profiles.connection import if_found
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -65,14 +64,6 @@ def names_file(text: str) -> bool:
         True for `-`, a path, and the endings of YAML and JSON.
     """
     return text == "-" or os.sep in text or text.endswith(_FILES)
-
-
-def read_text(name: str) -> str:
-    """Read a file, or standard input for `-`; raise `InputError` if it cannot be read."""
-    try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def from_file(text: str, wanted: str = "") -> NamedProfile:

@@ -18,8 +18,9 @@ from placewright.api.profile import SchedulingProfile
 from placewright.api.profileaccess import DEFAULTS_ON, NamespaceFacts, facts_of
 from placewright.api.workloads import Namespace
 from placewright.api.yamldocs import read_documents
+from placewright.cli.options import read_text
 from placewright.cli.profiles.connection import add_operator_options, ask, if_found, read_pod
-from placewright.cli.profiles.namedprofiles import profile_of, read_text
+from placewright.cli.profiles.namedprofiles import profile_of
 from placewright.cli.terminal import console, print_data, print_table, say, table
 from placewright.kube.client import ApiClient
 from placewright.kube.profileadmission import assigns_profiles
