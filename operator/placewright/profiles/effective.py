@@ -12,6 +12,7 @@ import enum
 from collections.abc import Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -203,16 +204,11 @@ class Difference(NamedTuple):
 
 def differences(before: ResolvedProfile, after: ResolvedProfile) -> tuple[Difference, ...]:
     """List all differences: settings of the whole profile, then plugins, weights, arguments, order and extenders."""
-    old = {plugin.name: plugin for plugin in effective_plugins(before)}
-    new = {plugin.name: plugin for plugin in effective_plugins(after)}
-    return (
-        *_between(_settings(before), _settings(after)),
-        *_points(old, new),
-        *_weights(old, new),
-        *_arguments(old, new),
-        *_orders(before, after),
-        *_extenders(before, after),
-    )
+    old, new = ({plugin.name: plugin for plugin in effective_plugins(profile)} for profile in (before, after))
+    settings = _between(_settings(before), _settings(after))
+    plugins = (_between(facts(old, new), facts(new, old)) for facts in (_points, _weights, _arguments))
+    profiles = (_between(facts(before, after), facts(after, before)) for facts in (_orders, _extenders))
+    return (*settings, *chain.from_iterable(plugins), *chain.from_iterable(profiles), *_keys(before, after))
 
 
 def _between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
@@ -244,63 +240,53 @@ def _by_field(spec: ProfileSpec) -> Mapping[str, Any]:
     return {"preemption": {}, **settings_of(spec)}
 
 
-def _weights(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
-    """Compare weights. A plugin that does not score has 0, because 0 is the way to write that."""
-    for name in dict.fromkeys([*old, *new]):
-        before, after = (stated.value if (stated := _weight(side.get(name))) else 0 for side in (old, new))
-        if before != after:
-            yield Difference(f"weights.{name}", before, after)
+# Each function returns the facts of one side. Equal facts of both sides are no difference.
+
+_PluginFacts = Mapping[str, EffectivePlugin]
 
 
-def _weight(plugin: EffectivePlugin | None) -> ValueWithOrigin | None:
-    return None if plugin is None else plugin.weight
+def _points(own: _PluginFacts, other: _PluginFacts) -> Mapping[str, str | None]:
+    return {f"plugins.{name}": _runs_at(plugin, other.get(name)) for name, plugin in own.items()}
 
 
-def _points(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
-    for name in dict.fromkeys([*old, *new]):
-        before, after = old.get(name), new.get(name)
-        told_by_weight = _WEIGHED if (_weight(before) is None) != (_weight(after) is None) else frozenset[ExtensionPoint]()
-        runs_at = [_runs_at(plugin, told_by_weight) for plugin in (before, after)]
-        if runs_at[0] != runs_at[1]:
-            yield Difference(f"plugins.{name}", *runs_at)
+def _runs_at(plugin: EffectivePlugin, other: EffectivePlugin | None) -> str | None:
+    told_by_weight = (plugin.weight is None) != (other is None or other.weight is None)
+    return ", ".join(point for point in plugin.points if not (told_by_weight and point in _WEIGHED)) or None
 
 
-def _runs_at(plugin: EffectivePlugin | None, ignored: frozenset[ExtensionPoint]) -> str | None:
-    return None if plugin is None else ", ".join(point for point in plugin.points if point not in ignored) or None
+def _weights(own: _PluginFacts, other: _PluginFacts) -> Mapping[str, int]:
+    """Return the weights. A plugin that does not score has 0, because 0 is the way to write that."""
+    weights = {name: own[name].weight if name in own else None for name in (*own, *other)}
+    return {f"weights.{name}": 0 if weight is None else weight.value for name, weight in weights.items()}
 
 
-def _arguments(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
-    """Compare arguments. If only one side has the plugin, compare arguments that are not its default."""
-    for name in dict.fromkeys([*old, *new]):
-        both = name in old and name in new
-        before, after = (_values(plugins[name].args, everything=both) if name in plugins else {} for plugins in (old, new))
-        yield from (each._replace(what=f"{name}.{each.what}") for each in _between(before, after))
+def _arguments(own: _PluginFacts, other: _PluginFacts) -> Mapping[str, Mapping[str, Any]]:
+    """Return the arguments. If only one side has the plugin, return arguments that are not its default."""
+    args = {name: own[name].args.items() if name in own else () for name in (*own, *other)}
+    return {
+        name: {field: stated.value for field, stated in fields if name in other or stated.origin is not Origin.DEFAULT}
+        for name, fields in args.items()
+    }
 
 
-def _values(args: Mapping[str, ValueWithOrigin], *, everything: bool) -> Mapping[str, Any]:
-    return {field: stated.value for field, stated in args.items() if everything or stated.origin is not Origin.DEFAULT}
+def _orders(own: ResolvedProfile, other: ResolvedProfile) -> Mapping[str, str]:
+    """Return the order of the common plugins at each point: a plugin that came or went is a difference of its own."""
+    return {f"order at {point}": ", ".join(name for name in own.at(point) if name in other.at(point)) for point in ExtensionPoint}
 
 
-def _orders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Difference]:
-    """Find points at which the common plugins are asked in another order."""
-    # Common ones only: a plugin that came or went is a difference of its own.
-    for point in ExtensionPoint:
-        common = set(before.at(point)) & set(after.at(point))
-        old, new = ([name for name in profile.at(point) if name in common] for profile in (before, after))
-        if old != new:
-            yield Difference(f"order at {point}", ", ".join(old), ", ".join(new))
+def _extenders(own: ResolvedProfile, other: ResolvedProfile) -> Mapping[str, Any]:
+    urls, others = ([one.url_prefix for one in profile.extenders] for profile in (own, other))
+    same_order = [url for url in urls if url in others] == [url for url in others if url in urls]
+    facts: dict[str, Any] = {f"extender {one.url_prefix}": extender_fields(one) for one in own.extenders}
+    return facts if same_order else {**facts, "order of extenders": ", ".join(urls)}
 
 
-def _extenders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Difference]:
-    old, new = ({one.url_prefix: one for one in profile.extenders} for profile in (before, after))
-    for url in dict.fromkeys([*old, *new]):
-        fields = [extender_fields(side[url]) if url in side else None for side in (old, new)]
-        yield from (each._replace(what=f"extender {each.what}") for each in _between({url: fields[0]}, {url: fields[1]}))
-        # A changed key is told without either key, which `extender_fields` hides.
-        if url in old and url in new and old[url].tls_config.key_data != new[url].tls_config.key_data:
-            yield Difference(f"extender {url}.tlsConfig.keyData", "one key", "another")
-    if [url for url in old if url in new] != [url for url in new if url in old]:
-        yield Difference("order of extenders", ", ".join(old), ", ".join(new))
+def _keys(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Difference]:
+    """Find changed keys, and tell neither key, which `extender_fields` hides."""
+    old = {one.url_prefix: one.tls_config.key_data for one in before.extenders}
+    for one in after.extenders:
+        if one.tls_config.key_data != old.get(one.url_prefix, one.tls_config.key_data):
+            yield Difference(f"extender {one.url_prefix}.tlsConfig.keyData", "one key", "another")
 
 
 def reconsidered(before: ResolvedProfile, after: ResolvedProfile) -> AbstractSet[str] | None:
