@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -20,7 +19,7 @@ from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
 from placewright.api.yamldocs import Document, Place, YamlNode, place_of
 from placewright.profiles.advice import UNKNOWN_SURROUNDINGS, Recommendation, Surroundings, advise_beforehand
 from placewright.profiles.check import check_same_mode, check_same_name
-from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
+from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles, refuse_repeated_names
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import UnreadableDocument, parse_placed
 from placewright.profiles.kubescheduler.configuration import read_configuration
@@ -247,28 +246,16 @@ def _check(value: Any, path: str, document: Document, catalogue: Catalogue, note
     if group not in _KIND_OF and not (isinstance(value, Mapping) and value.get("kind") in _KIND_OF.values()):
         notes.others += 1
         return
-    problems = list(_problems(value, group, catalogue, notes))
-    if value["kind"] == KIND:
-        with suppress(ProfileError):  # told among the problems
-            notes.manifests += (_Manifest(profile, path, document.node) for profile in _read(value, catalogue))
+    problems = _problems(value, group, path, document, catalogue, notes)
     notes.add((problem.inside(path) if path else problem for problem in problems), document.node)
-    if not problems:
-        notes.advice += (
-            (hint, f"{path}.{hint.path}" if path else hint.path, document.node) for hint in _advice(value, catalogue, notes.around)
-        )
 
 
-def _advice(value: Mapping[str, Any], catalogue: Catalogue, around: Surroundings) -> Iterator[Recommendation]:
-    """Advise on a correct manifest. A configuration gets none: it is kube-scheduler's own, or becomes manifests first."""
-    if value["kind"] == KIND:
-        for profile in _read(value, catalogue):
-            yield from advise_beforehand(resolve(profile, catalogue), catalogue, around)
-
-
-def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes: _Notes) -> Iterator[Problem]:
-    """Find the problems of one object of ours, with paths inside it."""
-    if group in _KIND_OF and value.get("kind") != _KIND_OF[group]:
-        allowed = _KIND_OF[group]
+def _problems(
+    value: Mapping[str, Any], group: str, path: str, document: Document, catalogue: Catalogue, notes: _Notes
+) -> Iterator[Problem]:
+    """Find the problems of one object of ours, with paths inside it. Note its manifest, and advice if it is correct."""
+    allowed = _KIND_OF.get(group)
+    if allowed and value.get("kind") != allowed:
         yield Problem("kind", in_json(value.get("kind")), f"{allowed}{did_you_mean(str(value.get('kind')), [allowed])}")
         return
     try:
@@ -278,36 +265,32 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
         yield from error.problems
         return
     notes.profiles += len(profiles)
-    seen: set[str] = set()
     for index, profile in enumerate(profiles):
-        found = list(_of_profile(profile, catalogue))
+        resolved, found = None, list[Problem]()
+        try:
+            resolved = resolve(profile, catalogue)
+        except ProfileError as error:
+            found += error.problems
+        # A configuration gets no advice: it is kube-scheduler's own, or becomes manifests first.
         if value["kind"] == CONFIG_KIND:
-            found += _repeated(profile.spec.scheduler_name, seen)
             yield from (problem._replace(path=_in_configuration(problem.path, index, value)) for problem in found)
-        else:
-            yield from found
-            yield from _of_manifest(value, profile, found)
+            continue
+        notes.manifests.append(_Manifest(profile, path, document.node))
+        problems = [*found, *_of_manifest(value, profile, found)]
+        yield from problems
+        if resolved is not None and not problems:
+            hints = advise_beforehand(resolved, catalogue, notes.around)
+            notes.advice += ((hint, f"{path}.{hint.path}" if path else hint.path, document.node) for hint in hints)
 
 
 def _read(value: Mapping[str, Any], catalogue: Catalogue) -> list[SchedulingProfile]:
     """Read the profiles of a manifest or a configuration; older ones are read as by `placewright run --config` and `convert`."""
     # Older versions have other defaults, which only the conversion knows.
     if value["kind"] == CONFIG_KIND and value.get("apiVersion") != CONFIG_API_VERSION:
-        return read_configuration(value, catalogue, ConversionFindings())[0]
+        profiles, _ = read_configuration(value, catalogue, ConversionFindings())
+        refuse_repeated_names(profiles)
+        return profiles
     return read_profiles(value, "")
-
-
-def _of_profile(profile: SchedulingProfile, catalogue: Catalogue) -> Iterator[Problem]:
-    try:
-        resolve(profile, catalogue)
-    except ProfileError as error:
-        yield from error.problems
-
-
-def _repeated(name: str, seen: set[str]) -> Iterator[Problem]:
-    if name and name in seen:
-        yield Problem("spec.schedulerName", in_json(name), "each schedulerName once: the older of two profiles would win")
-    seen.add(name)
 
 
 def _of_manifest(value: Mapping[str, Any], profile: SchedulingProfile, found: list[Problem]) -> Iterator[Problem]:
