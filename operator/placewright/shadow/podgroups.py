@@ -1,4 +1,4 @@
-"""Decides pods in a shadow's world: a pod by itself, or the members of a group, of which as many as are needed get nodes, or none does.
+"""Decides a pod, or the members of a group, in a shadow's world. As many members as are needed get nodes, or none does.
 
 It works like `scheduler.podgroups`, with the same rules for domains. Each member is a step, and other work may come between steps,
 because only the shadow sees its world.

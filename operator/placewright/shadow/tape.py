@@ -140,7 +140,7 @@ class Tape:
         return taken
 
     def note_decision(self, decided: tuple[Decided, ...]) -> None:
-        """Note a decision of one pod before it is placed, or of members of a group after those with a choice were placed."""
+        """Note a decision: of one pod before it is placed, of members of a group after they were placed."""
         self._decisions += len(decided)
         self.note(EntryKind.DECISION, decided)
 
