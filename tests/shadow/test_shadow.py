@@ -37,7 +37,7 @@ from placewright.framework.interface import (
 from placewright.framework.status import SUCCESS, Status
 from placewright.shadow import tape as tape_module
 from placewright.shadow.pace import COST_OF_NOTES
-from placewright.shadow.shadow import Shadow
+from placewright.shadow.shadow import REPORT_SECONDS, Shadow
 from placewright.shadow.shadows import TIMED
 from randomcases import cases
 from scheduler.makers import CONFLICT, PodMaker, node, pod
@@ -104,6 +104,15 @@ async def test_pods_on_which_the_two_differ_are_kept_as_examples_with_the_regret
     assert (differences[-1].name, differences[-1].live) == ("large", None)
     assert differences[-1].shadow not in (None, packed)
     assert shadow.report.shadow_only == 1
+
+
+async def test_a_decision_that_ends_after_a_report_is_in_the_next_report() -> None:
+    world = Beside().nodes(node("a"), node("b"))
+    shadow = world.shadow(**PACK)
+    world.clock.tick = REPORT_SECONDS  # each step is a piece of work, and each piece ends with a report
+    await place(world, "p1")
+    world.rest(shadow)
+    assert (shadow.figures.decided, shadow.report.decided) == (1, 1)
 
 
 async def test_what_was_there_before_is_in_the_shadows_world_too() -> None:

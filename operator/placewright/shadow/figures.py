@@ -138,12 +138,13 @@ class Figures:
         return round(100 * self.decided / self.pods, 1) if self.pods else 100.0
 
     @property
-    def agreement_percent(self) -> float | None:
+    def agreement(self) -> float | None:
         """The share of decisions for the same node among decisions in which either found a node; None if there were none."""
         placed = self.decided - self.neither
-        return round(100 * self.same / placed, 1) if placed else None
+        return self.same / placed if placed else None
 
     def told(self) -> dict[str, Any]:
         """Return the figures by their fields of `ShadowStatus`."""
         said = {name: getattr(self, name) for name in ShadowStatus.__struct_fields__ if hasattr(self, name)}
-        return said | {"regret": self.regret.told, "live_regret": self.live_regret.told}
+        percent = None if self.agreement is None else round(100 * self.agreement, 1)
+        return said | {"agreement_percent": percent, "regret": self.regret.told, "live_regret": self.live_regret.told}

@@ -149,6 +149,7 @@ class Shadow:
     def _step(self) -> bool:
         """Go on with the decision under way, replay an entry, or retry a waiting pod. Return False if there is nothing to do."""
         if self._decision is not None:
+            self._changed = True  # at each step: a report may have come since the last one
             with self._logging():
                 if next(self._decision, self) is not self:
                     return True
@@ -247,7 +248,6 @@ class Shadow:
         pod = self._world.waiting.get(uid)
         if pod is None:
             return
-        self._changed = True
         members = self._waiting_with(pod)
         if members:
             uids = {member.pod.uid for member in members}
