@@ -101,9 +101,8 @@ def _in_words(problem: str) -> tuple[str, str]:
     """Translate the parser's message into (found, allowed)."""
     for pattern, found, allowed in _SAID:
         if said := pattern.search(problem):
-            whole = said[0]
             named = {name: _TOKENS.get(value, f"'{value}'") if name == "token" else value for name, value in said.groupdict().items()}
-            return found.format(**named, whole=whole), allowed.format(**named)
+            return found.format(**named), allowed.format(**named)
     for token, words in _TOKENS.items():
         if token.startswith("<"):
             problem = problem.replace(f"'{token}'", words).replace(token, words)

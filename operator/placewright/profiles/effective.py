@@ -205,17 +205,18 @@ class Difference(NamedTuple):
 def differences(before: ResolvedProfile, after: ResolvedProfile) -> tuple[Difference, ...]:
     """List all differences: settings of the whole profile, then plugins, weights, arguments, order and extenders."""
     old, new = ({plugin.name: plugin for plugin in effective_plugins(profile)} for profile in (before, after))
-    settings = _between(_settings(before), _settings(after))
-    plugins = (_between(facts(old, new), facts(new, old)) for facts in (_points, _weights, _arguments))
-    profiles = (_between(facts(before, after), facts(after, before)) for facts in (_orders, _extenders))
+    settings = between(_settings(before), _settings(after))
+    plugins = (between(facts(old, new), facts(new, old)) for facts in (_points, _weights, _arguments))
+    profiles = (between(facts(before, after), facts(after, before)) for facts in (_orders, _extenders))
     return (*settings, *chain.from_iterable(plugins), *chain.from_iterable(profiles), *_keys(before, after))
 
 
-def _between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    """Yield the values that differ, each with its path. Of two mappings their own values are compared."""
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from (each._replace(what=f"{key}.{each.what}") for each in _between(old, new))
+            yield from (each._replace(what=f"{key}.{each.what}") for each in between(old, new))
         elif old != new:
             yield Difference(key, old, new)
 
@@ -232,7 +233,7 @@ def _settings(profile: ResolvedProfile) -> Mapping[str, Any]:
 
 def changed_settings(spec: ProfileSpec) -> Iterator[Difference]:
     """Yield the settings that differ from those of a profile that says nothing: `Difference("backoff.maxSeconds", 10, 20)`."""
-    return _between(_by_field(ProfileSpec()), _by_field(spec))
+    return between(_by_field(ProfileSpec()), _by_field(spec))
 
 
 def _by_field(spec: ProfileSpec) -> Mapping[str, Any]:

@@ -185,7 +185,7 @@ def _problem_of(message: str, document: Any, kind: inspect.Type, entry: str = ""
     path, inner = _locate(kind, steps)
     found = in_json(_at(document, steps))
     if missing := _MISSING.match(text):
-        return Problem(_join(path, _spelled(inner, missing[1])), "nothing", "a value: the field is required")
+        return Problem(_locate(kind, [*steps, missing[1]])[0], "nothing", "a value: the field is required")
     if text.startswith("Invalid enum value"):
         return Problem(path, found, _members(inner, str(_at(document, steps))))
     if wrong := _WRONG_TYPE.match(text):
@@ -217,14 +217,6 @@ def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Ty
         elif isinstance(kind, inspect.DictType):
             path, kind = _join(path, step), kind.value_type
     return path, kind
-
-
-def _spelled(kind: inspect.Type, name: str) -> str:
-    """Return a field's name as the document spells it."""
-    kind = _alternative(kind, {})
-    if not isinstance(kind, OBJECTS):
-        return name
-    return next((wire_name(kind, field) for field in kind.fields if field.encode_name == name), name)
 
 
 def _members(kind: inspect.Type, found: str) -> str:

@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ from placewright.kube.profileapi import (
     owned_spec,
     read_profile,
 )
-from placewright.profiles.effective import HIDDEN, Difference, differences
+from placewright.profiles.effective import HIDDEN, between, differences
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.profilestate import Reason
 from placewright.profiles.resolve import resolve
@@ -192,7 +192,7 @@ async def _choose(client: ApiClient, change: ProfileChange, apply: ProfileWrite)
         applied = await apply.send(client, change, dry_run=True)
     merge = ProfileWrite({"spec": merge_patch(change.current.get("spec") or {}, change.wanted)}, merge=True, force=True)
     merged = await merge.send(client, change, dry_run=True)
-    left = _in_text(applied.get("spec"), merged.get("spec"))
+    left = list(between({"spec": applied.get("spec")}, {"spec": merged.get("spec")}))
     # Apply is preferred, because it takes over no field of another manager.
     if not left:
         return apply
@@ -220,14 +220,6 @@ def _refused(error: ApiError, change: ProfileChange) -> Exception:
         message = " ".join(error.message.split())
         return InputError(f"profile {change.name}: {message}; --force-conflicts takes these fields over")
     return error
-
-
-def _in_text(before: Any, after: Any, path: str = "spec") -> Sequence[Difference]:
-    """Compare two values as written."""
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        keys = dict.fromkeys([*before, *after])
-        return [each for key in keys for each in _in_text(before.get(key), after.get(key), f"{path}.{key}")]
-    return [] if before == after else [Difference(path, before, after)]
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
@@ -292,7 +284,7 @@ def _told(change: ProfileChange) -> list[str]:
     try:
         before, after = (resolve(profile_of({**change.current, "spec": spec}), plugins) for spec in specs)
     except InputError:  # the operator may have plugins that are missing here
-        found = _in_text(without_keys(specs[0], HIDDEN), without_keys(specs[1], HIDDEN))
+        found = tuple(between(*({"spec": without_keys(spec, HIDDEN)} for spec in specs)))
     else:
         found = differences(before, after)
     return [f"profile {change.name}: {each.what}: {compact(each.before)} → {compact(each.after)}" for each in found] or [
