@@ -14,8 +14,7 @@ from placewright.api.objects import Pod
 from placewright.api.profile import SchedulingProfile
 from placewright.api.profileaccess import facts_of
 from placewright.api.workloads import Namespace
-from placewright.profiles.assignment import assigned_profile, new_pod, patch_of, refusal, value_of
-from placewright.profiles.whogets import placing_profile
+from placewright.profiles.assignment import assigned_profile, new_pod, patch_of, placing_profile, refusal, value_of
 
 from .admissionpolicy import COMPONENTS, AdmissionPolicy, Object, the_policy, the_use_policy
 

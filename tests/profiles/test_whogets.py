@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placewright.api.profileaccess import NamespaceFacts
-from placewright.profiles.assignment import NewPod, value_of
-from placewright.profiles.whogets import who_gets
+from placewright.profiles.assignment import NewPod, value_of, who_gets
 
 from .test_assignment import EARLIER, LATER, WEB, giving, web
 

@@ -22,8 +22,7 @@ from placewright.engine.discovery import CallingSink
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.reflector import Reflector, Source
-from placewright.profiles.assignment import NEVER_IN, assigned_profile, new_pod, patch_of, refusal
-from placewright.profiles.whogets import placing_profile
+from placewright.profiles.assignment import NEVER_IN, assigned_profile, new_pod, patch_of, placing_profile, refusal
 
 #: The last part of the path to which the configuration sends reviews.
 HANDLER: Final = "pods"

@@ -25,8 +25,7 @@ from placewright.cli.terminal import console, print_data, print_table, say, tabl
 from placewright.kube.client import ApiClient
 from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profileapi import Object, list_profiles
-from placewright.profiles.assignment import NEVER_IN, new_pod
-from placewright.profiles.whogets import WhoGets, who_gets
+from placewright.profiles.assignment import NEVER_IN, WhoGets, new_pod, who_gets
 
 _STDIN: Final = "-"
 _ENDINGS: Final = (".yaml", ".yml", ".json")
