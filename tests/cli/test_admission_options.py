@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from placewright.api.bad_input import InputError
-from placewright.cli.admissionoptions import add_admission_options, admission_options
+from placewright.cli.runflags import add_admission_options, admission_options
 from placewright.engine.options import AdmissionOptions
 
 

@@ -12,8 +12,7 @@ import yaml
 from kubectl.tool import Kubectl
 from kubesandbox.process import SandboxProcess
 from placewright.api.profile import KIND
-from placewright.cli.admissionoptions import add_admission_options, admission_options
-from placewright.cli.servingoptions import add_serving_options, serving_options
+from placewright.cli.runflags import add_admission_options, add_serving_options, admission_options, serving_options
 from placewright.kube.profiles import apply_webhook
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

@@ -76,8 +76,8 @@ _CAMEL: Final = re.compile(r"(?:placewright\.dev/)?[A-Z][A-Za-z]+")
 _COMMANDS: Final = frozenset(commands())
 #: Commands by a module's or a package's name that is another one.
 _COMMAND_OF: Final = {
-    "placewright_console": "console", "kubesandbox": "sandbox", "schedulerperf": "bench", "runflags": "run", "servingoptions": "run",
-    "admissionoptions": "run", "controlplane": "sandbox",
+    "placewright_console": "console", "kubesandbox": "sandbox", "schedulerperf": "bench", "runflags": "run",
+    "controlplane": "sandbox",
 }  # fmt: skip
 #: Kind, text and place of a message.
 _Found = tuple[str, str, str]

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING
 
 from placewright.api.bad_input import InputError, printable
 from placewright.cli import version
-from placewright.cli.admissionoptions import add_admission_options, admission_options
 from placewright.cli.options import Subparsers
-from placewright.cli.runflags import RunSettings, add_flags, log_options, settings_of
-from placewright.cli.servingoptions import add_serving_options, serving_options
+from placewright.cli.runflags import (
+    RunSettings,
+    add_admission_options,
+    add_flags,
+    add_serving_options,
+    admission_options,
+    log_options,
+    serving_options,
+    settings_of,
+)
 from placewright.engine.options import EngineOptions
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.observability.logs import logging_to_stderr
