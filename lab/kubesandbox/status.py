@@ -162,13 +162,17 @@ def not_acceptable(accepted: Iterable[str]) -> ApiError:
 
 def invalid(resource: ResourceType, name: str, faults: Iterable[tuple[str, str]]) -> ApiError:
     """Return 422: the well-formed object may not be stored. `faults` are paths of fields and problems."""
+    return invalid_object(resource.group, resource.kind, name, faults)
+
+
+def invalid_object(group: str, kind: str, name: str, faults: Iterable[tuple[str, str]]) -> ApiError:
+    """Return 422 like `invalid`, for an object of this group and kind."""
     found = list(faults)
     lines = [f"{path}: {what}" if path else what for path, what in found]
     shown = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
-    causes = [_cause(path, what) for path, what in found]
-    details = details_of(resource, name, causes=causes)
-    details["kind"] = resource.kind
-    return ApiError(422, "Invalid", f'{resource.kind}{_group_suffix(resource)} "{name}" is invalid: {shown}', details)
+    details = {"name": name, "group": group, "kind": kind, "causes": [_cause(path, what) for path, what in found]}
+    named = f"{kind}.{group}" if group else kind
+    return ApiError(422, "Invalid", f'{named} "{name}" is invalid: {shown}', {key: value for key, value in details.items() if value})
 
 
 def invalid_options(kind: str, field: str, what: str) -> ApiError:
@@ -184,7 +188,14 @@ def too_many_requests(message: str, retry_after: int | None = None, causes: Iter
 
 
 def _cause(field: str, what: str) -> Object:
-    return {"reason": _CAUSES.get(what.partition(":")[0], "FieldValueInvalid"), "message": what, "field": field}
+    return {"reason": reason_of(what), "message": what, "field": field}
+
+
+def reason_of(what: str) -> str:
+    """Return the word for programs about a problem of a field, which follows from the sentence for people."""
+    if " in body must be of type " in what:
+        return "FieldValueTypeInvalid"
+    return _CAUSES.get(what.partition(":")[0], "FieldValueInvalid")
 
 
 def _group_suffix(resource: ResourceType) -> str:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesandbox.definitions.customresources import CustomResource, Invalid, establish
+from kubesandbox.definitions.customresources import CustomResource, establish
+from kubesandbox.status import ApiError
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
@@ -103,7 +104,7 @@ def said_by_the_api_server(resource: CustomResource, new: Spec, old: Spec | None
     former = None if old is None else resource.admit(manifest(old), None)
     try:
         resource.admit(manifest(new), former)
-    except Invalid as refused:
+    except ApiError as refused:
         return str(refused)
     return ""
 

@@ -8,30 +8,17 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from kubesandbox.definitions.schemas import Fault, fill_defaults, prune, unknown_fields, validate
+from kubesandbox.definitions.schemas import fill_defaults, prune, unknown_fields, validate
 from kubesandbox.definitions.validationrules import RuleTree, check_rules, faults_of_rules, grow
 from kubesandbox.edits.shapes import Object
-from kubesandbox.status import ApiError
+from kubesandbox.fields import Faults, forbidden, invalid, required, unsupported
+from kubesandbox.status import invalid_object
 
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SIMPLE_TYPES: Final = ("object", "array", "string", "integer", "number", "boolean")
-
-
-class Invalid(ApiError):
-    """The refusal (422) of an object that may not be stored.
-
-    Attributes:
-        causes: faults in the details of a Status.
-    """
-
-    def __init__(self, group: str, kind: str, name: str, faults: Sequence[Fault]) -> None:
-        self.causes = [{"reason": fault.reason, "message": fault.message, "field": fault.path} for fault in faults]
-        shown = str(faults[0]) if len(faults) == 1 else f"[{', '.join(map(str, faults))}]"
-        details = {"name": name, "group": group, "kind": kind, "causes": self.causes}
-        super().__init__(422, "Invalid", f'{kind}.{group} "{name}" is invalid: {shown}', details)
 
 
 class CustomResource:
@@ -66,7 +53,7 @@ class CustomResource:
         return list(unknown_fields(new, schema, root=True))
 
     def admit(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Object:
-        """Return the stored form of `new`, pruned and with defaults. Raises `Invalid`.
+        """Return the stored form of `new`, pruned and with defaults. Raises ApiError 422.
 
         `old` is the object that it replaces, None for a new one. The version is in `new["apiVersion"]`.
         """
@@ -80,19 +67,19 @@ class CustomResource:
         faults = list(validate(admitted, schema))
         faults += check_rules(admitted, old, self._rules[version], faults)
         if faults:
-            raise Invalid(self.group, self.kind, admitted["metadata"].get("name", ""), faults)
+            raise invalid_object(self.group, self.kind, admitted["metadata"].get("name", ""), faults)
         return admitted
 
 
 def establish(crd: Object, now: str = "") -> None:
     """Check a definition and complete it in place: names, strategy, conditions `NamesAccepted` and `Established`.
 
-    `now` is an RFC 3339 time for the conditions. Raises `Invalid` with every fault.
+    `now` is an RFC 3339 time for the conditions. Raises ApiError 422 with every fault.
     """
     name = str(crd.get("metadata", {}).get("name", ""))
     faults = list(_faults_of_spec(crd.get("spec"), name))
     if faults:
-        raise Invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, faults)
+        raise invalid_object("apiextensions.k8s.io", "CustomResourceDefinition", name, faults)
     spec = crd["spec"]
     names = spec["names"]
     names.setdefault("singular", names["kind"].lower())
@@ -117,75 +104,65 @@ def _accept(status: Object, now: str) -> None:
             conditions.append({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
 
 
-def _required(path: str) -> Fault:
-    return Fault(path, "FieldValueRequired", "Required value")
-
-
-def _faults_of_spec(spec: Any, name: str) -> Iterator[Fault]:
+def _faults_of_spec(spec: Any, name: str) -> Faults:
     if not isinstance(spec, dict):
-        yield _required("spec")
+        yield required("spec")
         return
     names, versions = spec.get("names"), spec.get("versions")
     if not spec.get("group"):
-        yield _required("spec.group")
+        yield required("spec.group")
     if spec.get("scope") not in ("Namespaced", "Cluster"):
-        shown = f'Unsupported value: "{spec.get("scope", "")}": supported values: "Cluster", "Namespaced"'
-        yield Fault("spec.scope", "FieldValueNotSupported", shown)
+        yield unsupported("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced"))
     if not isinstance(names, dict):
-        yield _required("spec.names")
+        yield required("spec.names")
     else:
         yield from _faults_of_names(names, str(spec.get("group", "")), name)
     if not isinstance(versions, list) or not versions or not all(isinstance(each, dict) for each in versions):
-        yield _required("spec.versions")
+        yield required("spec.versions")
         return
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        shown = "Invalid value: must have exactly one version marked as storage version"
-        yield Fault("spec.versions", "FieldValueInvalid", shown)
+        yield "spec.versions", "Invalid value: must have exactly one version marked as storage version"
     for at, version in enumerate(versions):
         yield from _faults_of_version(version, f"spec.versions[{at}]")
 
 
-def _faults_of_names(names: Mapping[str, Any], group: str, name: str) -> Iterator[Fault]:
+def _faults_of_names(names: Mapping[str, Any], group: str, name: str) -> Faults:
     for part in ("plural", "kind"):
         if not names.get(part):
-            yield _required(f"spec.names.{part}")
+            yield required(f"spec.names.{part}")
     plural = str(names.get("plural", ""))
     if plural and not _LABEL.fullmatch(plural):
-        shown = f'Invalid value: "{plural}": a lowercase DNS-1035 label is expected'
-        yield Fault("spec.names.plural", "FieldValueInvalid", shown)
+        yield invalid("spec.names.plural", plural, "a lowercase DNS-1035 label is expected")
     if name != f"{plural}.{group}":
-        shown = f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
-        yield Fault("metadata.name", "FieldValueInvalid", shown)
+        yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
-def _faults_of_version(version: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _faults_of_version(version: Mapping[str, Any], path: str) -> Faults:
     if not version.get("name"):
-        yield _required(f"{path}.name")
+        yield required(f"{path}.name")
     for flag in ("served", "storage"):
         if not isinstance(version.get(flag), bool):
-            yield _required(f"{path}.{flag}")
+            yield required(f"{path}.{flag}")
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not isinstance(schema, dict):
-        yield Fault(f"{path}.schema.openAPIV3Schema", "FieldValueRequired", "Required value: schemas are required")
+        yield required(f"{path}.schema.openAPIV3Schema", "schemas are required")
         return
     if schema.get("type") != "object":
-        where = f"{path}.schema.openAPIV3Schema.type"
-        shown = f'Invalid value: "{schema.get("type", "")}": must be object at the root'
-        yield Fault(where, "FieldValueInvalid", shown)
+        yield invalid(f"{path}.schema.openAPIV3Schema.type", schema.get("type", ""), "must be object at the root")
     yield from _faults_of_schema(schema, f"{path}.schema.openAPIV3Schema")
 
 
-def _faults_of_schema(schema: Any, path: str, *, correlatable: bool = True) -> Iterator[Fault]:
+def _faults_of_schema(schema: Any, path: str, *, correlatable: bool = True) -> Faults:
     """Yield the reasons why a schema is not structural: a part without type, a list without items, a wrong list type."""
     if not isinstance(schema, dict):
-        yield Fault(path, "FieldValueInvalid", f"Invalid value: {schema!r}: a schema is an object")
+        yield invalid(path, schema, "a schema is an object")
         return
     yield from _faults_of_type(schema, path)
     yield from _faults_of_defaults(schema, path)
     yield from _faults_of_pattern(schema, path)
     yield from faults_of_rules(schema, path, correlatable=correlatable)
     if not isinstance(schema.get("properties", {}), dict):
-        yield Fault(f"{path}.properties", "FieldValueInvalid", "Invalid value: properties map names to schemas")
+        yield f"{path}.properties", "Invalid value: properties map names to schemas"
         return
     for name, part in schema.get("properties", {}).items():
         yield from _faults_of_schema(part, f"{path}.properties[{name}]", correlatable=correlatable)
@@ -195,36 +172,33 @@ def _faults_of_schema(schema: Any, path: str, *, correlatable: bool = True) -> I
             yield from _faults_of_schema(schema[name], f"{path}.{name}", correlatable=known)
 
 
-def _faults_of_type(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _faults_of_type(schema: Mapping[str, Any], path: str) -> Faults:
     kind = schema.get("type")
     loose = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if kind is None and not loose:
-        yield Fault(f"{path}.type", "FieldValueRequired", "Required value: must not be empty for specified object fields")
+        yield required(f"{path}.type", "must not be empty for specified object fields")
     elif kind is not None and kind not in _SIMPLE_TYPES:
-        shown = ", ".join(f'"{each}"' for each in sorted(_SIMPLE_TYPES))
-        yield Fault(f"{path}.type", "FieldValueNotSupported", f'Unsupported value: "{kind}": supported values: {shown}')
+        yield unsupported(f"{path}.type", kind, sorted(_SIMPLE_TYPES))
     if kind == "array" and "items" not in schema:
-        yield Fault(f"{path}.items", "FieldValueRequired", "Required value: must be specified")
+        yield required(f"{path}.items", "must be specified")
     if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
-        yield Fault(f"{path}.x-kubernetes-list-map-keys", "FieldValueRequired", "Required value: must not be empty")
+        yield required(f"{path}.x-kubernetes-list-map-keys", "must not be empty")
     if "properties" in schema and isinstance(schema.get("additionalProperties"), dict):
-        shown = "Forbidden: additionalProperties and properties are mutual exclusive"
-        yield Fault(f"{path}.additionalProperties", "FieldValueForbidden", shown)
+        yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
 
 
-def _faults_of_pattern(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _faults_of_pattern(schema: Mapping[str, Any], path: str) -> Faults:
     try:
         re.compile(schema.get("pattern", ""))
     except (re.error, TypeError) as error:
-        shown = f"Invalid value: {schema['pattern']!r}: must be a valid regular expression, but isn't: {error}"
-        yield Fault(f"{path}.pattern", "FieldValueInvalid", shown)
+        yield invalid(f"{path}.pattern", schema["pattern"], f"must be a valid regular expression, but isn't: {error}")
 
 
-def _faults_of_defaults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _faults_of_defaults(schema: Mapping[str, Any], path: str) -> Faults:
     """Find faults of a default, because every object that relies on an invalid default would be refused."""
     if "default" not in schema:
         return
     filled = copy.deepcopy(schema["default"])
     fill_defaults(filled, schema)
-    for fault in validate(filled, schema, "default"):
-        yield Fault(f"{path}.{fault.path}", fault.reason, fault.message)
+    for below, what in validate(filled, schema, "default"):
+        yield f"{path}.{below}", what

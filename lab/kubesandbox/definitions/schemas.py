@@ -10,8 +10,9 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from kubesandbox.fields import Fault, Faults, duplicate, invalid, required, too_many, unsupported
 
 Schema = Mapping[str, Any]
 
@@ -27,18 +28,6 @@ _TYPES: Final[tuple[tuple[type, str], ...]] = (
     (list, "array"),
     (dict, "object"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A fault of a value: the path, Kubernetes' reason (`FieldValueInvalid`) and the sentence."""
-
-    path: str
-    reason: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
 
 
 def prune(value: Any, schema: Schema, *, root: bool = False) -> None:
@@ -93,7 +82,7 @@ def _drop_nulls(value: dict[str, Any], properties: Mapping[str, Schema], others:
             del value[name]
 
 
-def validate(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
+def validate(value: Any, schema: Schema, path: str = "") -> Faults:
     """Yield the faults of a pruned value with defaults. `path` is its place, such as `spec.weights`."""
     if value is None:
         if not schema.get("nullable") and schema.get("type"):
@@ -131,30 +120,22 @@ def _type_fits(value: Any, schema: Schema) -> bool:
 
 
 def _wrong_type(found: str, wanted: str, path: str) -> Fault:
-    message = f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
-    return Fault(path, "FieldValueTypeInvalid", message)
+    return _invalid(found, path, f'must be of type {wanted}: "{found}"')
 
 
 def _invalid(value: Any, path: str, what: str) -> Fault:
-    return Fault(path, "FieldValueInvalid", f"Invalid value: {json.dumps(value)}: {path} in body {what}")
+    return invalid(path, value, f"{path} in body {what}")
 
 
-def _too_many(found: int, limit: int, path: str) -> Fault:
-    return Fault(path, "FieldValueTooMany", f"Too many: {found}: must have at most {limit} {'item' if limit == 1 else 'items'}")
-
-
-def _check_enum(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
+def _check_enum(value: Any, schema: Schema, path: str) -> Faults:
     allowed = schema.get("enum")
     if allowed is not None and value not in allowed:
-        shown = ", ".join(json.dumps(each) for each in allowed)
-        message = f"Unsupported value: {json.dumps(value)}: supported values: {shown}"
-        yield Fault(path, "FieldValueNotSupported", message)
+        yield unsupported(path, value, allowed)
 
 
-def _check_string(value: str, schema: Schema, path: str) -> Iterator[Fault]:
+def _check_string(value: str, schema: Schema, path: str) -> Faults:
     if len(value) > schema.get("maxLength", len(value)):
-        limit = schema["maxLength"]
-        yield Fault(path, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+        yield path, f"Too long: may not be more than {schema['maxLength']} bytes"
     if len(value) < schema.get("minLength", 0):
         yield _invalid(value, path, f"should be at least {schema['minLength']} chars long")
     if "pattern" in schema and re.search(schema["pattern"], value) is None:
@@ -171,7 +152,7 @@ def _is_time(value: str) -> bool:
     return "T" in value.upper()
 
 
-def _check_number(value: float, schema: Schema, path: str) -> Iterator[Fault]:
+def _check_number(value: float, schema: Schema, path: str) -> Faults:
     low, high, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
     above, below = bool(schema.get("exclusiveMinimum")), bool(schema.get("exclusiveMaximum"))
     if low is not None and (value < low or (above and value == low)):
@@ -182,13 +163,12 @@ def _check_number(value: float, schema: Schema, path: str) -> Iterator[Fault]:
         yield _invalid(value, path, f"should be a multiple of {step}")
     bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""), 0)
     if bits and schema.get("type") == "integer" and not -(2**bits) <= value < 2**bits:
-        shown = f'Invalid value: "": Checked value must be of type integer with format {schema["format"]} in {path}'
-        yield Fault("<nil>", "FieldValueInvalid", shown)
+        yield invalid("<nil>", "", f"Checked value must be of type integer with format {schema['format']} in {path}")
 
 
-def _check_list(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
+def _check_list(value: list[Any], schema: Schema, path: str) -> Faults:
     if len(value) > schema.get("maxItems", len(value)):
-        yield _too_many(len(value), schema["maxItems"], path)
+        yield too_many(path, len(value), schema["maxItems"])
     if len(value) < schema.get("minItems", 0):
         yield _invalid(len(value), path, f"should have at least {schema['minItems']} items")
     for at, item in enumerate(value):
@@ -196,7 +176,7 @@ def _check_list(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
     yield from _check_duplicates(value, schema, path)
 
 
-def _check_duplicates(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
+def _check_duplicates(value: list[Any], schema: Schema, path: str) -> Faults:
     kind, seen = schema.get("x-kubernetes-list-type"), set()
     if kind not in ("set", "map"):
         return
@@ -207,17 +187,17 @@ def _check_duplicates(value: list[Any], schema: Schema, path: str) -> Iterator[F
         identity = {key: item[key] for key in keys if key in item} if kind == "map" else item
         shown = json.dumps(identity, sort_keys=True)
         if shown in seen:
-            yield Fault(f"{path}[{at}]", "FieldValueDuplicate", f"Duplicate value: {shown}")
+            yield duplicate(f"{path}[{at}]", identity)
         seen.add(shown)
 
 
-def _check_object(value: dict[str, Any], schema: Schema, path: str) -> Iterator[Fault]:
+def _check_object(value: dict[str, Any], schema: Schema, path: str) -> Faults:
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
     for name in schema.get("required", ()):
         if name not in value:
-            yield Fault(_join(path, name), "FieldValueRequired", "Required value")
+            yield required(_join(path, name))
     if len(value) > schema.get("maxProperties", len(value)):
-        yield _too_many(len(value), schema["maxProperties"], path)
+        yield too_many(path, len(value), schema["maxProperties"])
     if len(value) < schema.get("minProperties", 0):
         yield _invalid(len(value), path, f"should have at least {schema['minProperties']} properties")
     for name, below in value.items():
@@ -231,7 +211,7 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _check_combinations(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
+def _check_combinations(value: Any, schema: Schema, path: str) -> Faults:
     for part in schema.get("allOf", ()):
         yield from validate(value, part, path)
     if "anyOf" in schema and not any(_fits(value, part) for part in schema["anyOf"]):

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
 from kubesandbox.definitions.celexpressions import RuleExpression, rule_expression
-from kubesandbox.definitions.schemas import Fault, type_name
+from kubesandbox.definitions.schemas import type_name
+from kubesandbox.fields import Fault, Faults, forbidden, invalid, required, unsupported
+from kubesandbox.status import reason_of
 from placewright.cel.syntax import ExpressionError
 
 Schema = Mapping[str, Any]
@@ -103,17 +105,17 @@ def _compiled(rule: Mapping[str, Any]) -> _Rule:
 # --- faults of an object -----------------------------------------------------------------------------------------------------
 
 
-def check_rules(new: Mapping[str, Any], old: Mapping[str, Any] | None, tree: RuleTree, before: list[Fault]) -> Iterator[Fault]:
+def check_rules(new: Mapping[str, Any], old: Mapping[str, Any] | None, tree: RuleTree, before: list[Fault]) -> Faults:
     """Find the faults of a whole object. `before` are its faults by the schema, `old` is the object that it replaces."""
     if tree.empty:
         return
-    if any(fault.reason in _BLOCKING for fault in before):
-        yield Fault("<nil>", "FieldValueInvalid", _BLOCKED)
+    if any(reason_of(what) in _BLOCKING for _, what in before):
+        yield "<nil>", _BLOCKED
         return
     yield from _check(new, _MISSING if old is None else old, tree, "")
 
 
-def _check(value: Any, old: Any, tree: RuleTree, path: str) -> Iterator[Fault]:
+def _check(value: Any, old: Any, tree: RuleTree, path: str) -> Faults:
     if value is None:
         return
     unchanged = value == old
@@ -132,7 +134,7 @@ def _check(value: Any, old: Any, tree: RuleTree, path: str) -> Iterator[Fault]:
             yield from _check(item, _counterpart(item, old, tree.schema), tree.items, f"{path}[{at}]")
 
 
-def _check_fields(value: dict[str, Any], old: dict[str, Any], tree: RuleTree, path: str) -> Iterator[Fault]:
+def _check_fields(value: dict[str, Any], old: dict[str, Any], tree: RuleTree, path: str) -> Faults:
     for name, part in tree.properties.items():
         if name in value:
             yield from _check(value[name], old.get(name, _MISSING), part, f"{path}.{name}" if path else name)
@@ -150,18 +152,16 @@ def _counterpart(item: Any, old: Any, schema: Schema) -> Any:
     return next(found, _MISSING)
 
 
-def _broken(rule: _Rule, variables: Mapping[str, Any], value: Any, path: str) -> Iterator[Fault]:
+def _broken(rule: _Rule, variables: Mapping[str, Any], value: Any, path: str) -> Faults:
     try:
         if rule.test.evaluate(variables) is True:
             return
         message = _message(rule, variables)
     except ExpressionError as error:
-        text = f'Invalid value: "{type_name(value)}": {error} evaluating rule: {rule.named}'
-        yield Fault(f"{path}{rule.where}" or "<nil>", "FieldValueInvalid", text)
+        yield invalid(f"{path}{rule.where}" or "<nil>", type_name(value), f"{error} evaluating rule: {rule.named}")
         return
     shown = "" if isinstance(value, (dict, list)) else f": {json.dumps(value)}"
-    text = _REASONS.get(rule.reason, _REASONS["FieldValueInvalid"]).format(shown=shown, message=message)
-    yield Fault(f"{path}{rule.where}" or "<nil>", rule.reason, text)
+    yield f"{path}{rule.where}" or "<nil>", _REASONS[rule.reason].format(shown=shown, message=message)
 
 
 def _message(rule: _Rule, variables: Mapping[str, Any]) -> str:
@@ -213,7 +213,7 @@ def escaped(name: str) -> str:
 # --- faults of a definition --------------------------------------------------------------------------------------------------
 
 
-def faults_of_rules(schema: Schema, path: str, *, correlatable: bool) -> Iterator[Fault]:
+def faults_of_rules(schema: Schema, path: str, *, correlatable: bool) -> Faults:
     """Yield the faults of the rules at one place of a schema.
 
     `correlatable` is True if the old value can be found, because all lists above have keys.
@@ -222,24 +222,21 @@ def faults_of_rules(schema: Schema, path: str, *, correlatable: bool) -> Iterato
     for at, rule in enumerate(rules if isinstance(rules, list) else ()):
         where = f"{path}.{_RULES}[{at}]"
         if not isinstance(rule, dict) or not str(rule.get("rule") or "").strip():
-            yield Fault(f"{where}.rule", "FieldValueRequired", "Required value: rule is not specified")
+            yield required(f"{where}.rule", "rule is not specified")
             continue
         yield from _faults_of_rule(rule, where, correlatable=correlatable)
 
 
-def _faults_of_rule(rule: Mapping[str, Any], where: str, *, correlatable: bool) -> Iterator[Fault]:
+def _faults_of_rule(rule: Mapping[str, Any], where: str, *, correlatable: bool) -> Faults:
     for name in ("rule", "messageExpression"):
         try:
             found = rule_expression(str(rule[name])) if rule.get(name) else None
         except ExpressionError as error:
-            yield Fault(f"{where}.{name}", "FieldValueInvalid", f'Invalid value: "{rule[name]}": compilation failed: {error}')
+            yield invalid(f"{where}.{name}", rule[name], f"compilation failed: {error}")
             continue
         if found is not None and found.compares and not correlatable:
-            text = f'Invalid value: "{rule[name]}": oldSelf cannot be used on the uncorrelatable portion of the schema'
-            yield Fault(f"{where}.{name}", "FieldValueInvalid", text)
+            yield invalid(f"{where}.{name}", rule[name], "oldSelf cannot be used on the uncorrelatable portion of the schema")
     if rule.get("reason") not in (None, *_REASONS):
-        allowed = ", ".join(f'"{reason}"' for reason in sorted(_REASONS))
-        text = f'Unsupported value: "{rule["reason"]}": supported values: {allowed}'
-        yield Fault(f"{where}.reason", "FieldValueNotSupported", text)
+        yield unsupported(f"{where}.reason", rule["reason"], sorted(_REASONS))
     if rule.get("optionalOldSelf"):
-        yield Fault(f"{where}.optionalOldSelf", "FieldValueForbidden", "Forbidden: the sandbox does not have it")
+        yield forbidden(f"{where}.optionalOldSelf", "the sandbox does not have it")

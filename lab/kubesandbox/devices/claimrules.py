@@ -11,7 +11,8 @@ from functools import partial
 from typing import Final
 
 from kubesandbox.definitions.celexpressions import check_selector
-from kubesandbox.devices.fields import (
+from kubesandbox.devices.podclaims import MAX_CONSUMERS, allocation
+from kubesandbox.fields import (
     Faults,
     duplicate,
     each_of,
@@ -23,7 +24,6 @@ from kubesandbox.devices.fields import (
     too_many,
     unsupported,
 )
-from kubesandbox.devices.podclaims import MAX_CONSUMERS, allocation
 from kubesandbox.status import Object
 from placewright.cel.syntax import ExpressionError
 

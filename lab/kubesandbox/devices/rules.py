@@ -13,8 +13,8 @@ from kubesandbox.devices.claimrules import (
     check_selector_field,
     drop_departed,
 )
-from kubesandbox.devices.fields import Faults, each_of, required
-from kubesandbox.devices.fields import invalid as invalid_field
+from kubesandbox.fields import Faults, each_of, required
+from kubesandbox.fields import invalid as invalid_field
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import Object, invalid
 

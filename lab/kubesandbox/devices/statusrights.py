@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kubesandbox.auth.access import Asked, Authorizer, User
 from kubesandbox.devices.defaults import GROUP
-from kubesandbox.devices.fields import forbidden
+from kubesandbox.fields import forbidden
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object, invalid
 

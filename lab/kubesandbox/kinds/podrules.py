@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.devices.fields import Faults, invalid, label_key, label_value, unsupported
+from kubesandbox.fields import Faults, invalid, label_key, label_value, unsupported
 from kubesandbox.resources import NODES
 from kubesandbox.status import Object
 from kubesandbox.storage.store import Store

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.definitions.customresources import CustomResource, Invalid, establish
+from kubesandbox.definitions.customresources import CustomResource, establish
 from kubesandbox.definitions.validationrules import escaped
+from kubesandbox.status import ApiError
 
 Object = dict[str, Any]
 NUMBER = {"type": "integer"}
@@ -40,8 +41,8 @@ def refusal(schema: Object, new: Object, old: Object | None = None, **root: Any)
     establish(crd)
     try:
         CustomResource(crd).admit(box(new), None if old is None else box(old))
-    except Invalid as refused:
-        return [f"{cause['field']}: {cause['message']}" for cause in refused.causes]
+    except ApiError as refused:
+        return [f"{cause['field']}: {cause['message']}" for cause in refused.details["causes"]]
     return []
 
 
@@ -164,9 +165,9 @@ LIST = {"type": "array", "items": ruled(NUMBER, "self >= oldSelf")}
     ],
 )
 def test_a_definition_whose_rules_are_no_rules_is_refused_with_the_place(schema: Object, field: str, words: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(ApiError) as refused:
         establish(definition(schema))
-    (cause,) = refused.value.causes
+    (cause,) = refused.value.details["causes"]
     assert cause["field"].endswith(field)
     assert words in cause["message"]
 

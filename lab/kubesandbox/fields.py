@@ -58,7 +58,7 @@ def forbidden(path: str, what: str) -> Fault:
     return path, f"Forbidden: {what}"
 
 
-def unsupported(path: str, value: str, allowed: Iterable[str]) -> Fault:
+def unsupported(path: str, value: Any, allowed: Iterable[Any]) -> Fault:
     """Return the fault of a value that is not in `allowed`."""
     return path, f"Unsupported value: {json.dumps(value)}: supported values: {', '.join(json.dumps(each) for each in allowed)}"
 
@@ -70,7 +70,7 @@ def duplicate(path: str, value: Any) -> Fault:
 
 def too_many(path: str, found: int, limit: int) -> Fault:
     """Return the fault of a list with too many entries."""
-    return path, f"Too many: {found}: must have at most {limit} items"
+    return path, f"Too many: {found}: must have at most {limit} {'item' if limit == 1 else 'items'}"
 
 
 # --- names -------------------------------------------------------------------------------------------------------------------
