@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from kubesandbox.edits.shapes import Object
-
+#: A decoded Kubernetes object.
+Object = dict[str, Any]
 #: Storage key of a type: (group, plural). All versions of a type share one storage.
 GroupResource = tuple[str, str]
 

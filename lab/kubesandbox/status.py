@@ -11,7 +11,6 @@ from kubesandbox.resources import ResourceType
 #: A decoded Kubernetes object. An object in the store never changes in place.
 Object = dict[str, Any]
 
-
 #: The reason of a cause, by the beginning of its message.
 _CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -173,6 +172,11 @@ def invalid_object(group: str, kind: str, name: str, faults: Iterable[tuple[str,
     details = {"name": name, "group": group, "kind": kind, "causes": [_cause(path, what) for path, what in found]}
     named = f"{kind}.{group}" if group else kind
     return ApiError(422, "Invalid", f'{named} "{name}" is invalid: {shown}', {key: value for key, value in details.items() if value})
+
+
+def unprocessable(message: str) -> ApiError:
+    """Return 422: the well-formed patch does not fit."""
+    return ApiError(422, "Invalid", message)
 
 
 def invalid_options(kind: str, field: str, what: str) -> ApiError:

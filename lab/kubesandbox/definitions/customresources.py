@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from kubesandbox.definitions.schemas import fill_defaults, prune, unknown_fields, validate
 from kubesandbox.definitions.validationrules import RuleTree, check_rules, faults_of_rules, grow
-from kubesandbox.edits.shapes import Object
 from kubesandbox.fields import Faults, forbidden, invalid, required, unsupported
+from kubesandbox.resources import Object
 from kubesandbox.status import invalid_object
 
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")

@@ -23,7 +23,9 @@ from kubesandbox.edits.fieldsets import (
     prefixes,
     text,
 )
-from kubesandbox.edits.shapes import Object, PatchError, Shape, shape_of
+from kubesandbox.edits.shapes import Shape, shape_of
+from kubesandbox.resources import Object
+from kubesandbox.status import ApiError
 
 APPLY, UPDATE = "Apply", "Update"
 _IDENTITY: Final = ("manager", "operation", "apiVersion", "subresource")
@@ -52,48 +54,29 @@ class _Owned:
 _Owners = dict[Manager, _Owned]
 
 
-def server_side_apply(
-    current: Object | None,
-    applied: Object,
-    *,
-    shape: Shape,
-    field_manager: str,
-    force: bool,
-    now: str,
-    subresource: str = "",
-) -> Object:
+def server_side_apply(current: Object | None, applied: Object, shape: Shape, manager: Manager, now: str, *, force: bool) -> Object:
     """Return the live object after `applied`, with new `managedFields`. Without a `current` object, create one.
 
-    `now` is an RFC 3339 time. The result shares no container with `current` that it changes. Raises `PatchError` for a conflict, and
+    `now` is an RFC 3339 time. The result shares no container with `current` that it changes. Raises ApiError 409 for a conflict, and
     ValueError if the live object has invalid `managedFields`.
     """
     live = current or {}
     sent = _without_nulls(applied)
-    manager = Manager(field_manager, APPLY, str(sent.get("apiVersion", "")), subresource)
     owners = _owners(live) or _owner_before_first_apply(current, shape)
-    mine = _owned_here(fields_of(sent, shape), subresource)
+    mine = _owned_here(fields_of(sent, shape), manager.subresource)
     merged: Object = _merge(live, sent, shape)
-    _take_over(owners, manager, _owned_here(compare(live, merged, shape).written, subresource) & _deep(mine), force)
+    changed = _owned_here(compare(live, merged, shape).written, manager.subresource)
+    _take_over(owners, manager, changed & prefixes(mine), force)
     _prune(merged, owners, manager, mine, shape)
     _own(owners, manager, mine, now)
     _store(merged, owners)
     return merged
 
 
-def track_update(
-    old: Object | None,
-    new: Object,
-    *,
-    field_manager: str | None,
-    now: str,
-    subresource: str = "",
-    schema: Mapping[str, Any] | None = None,
-) -> None:
-    """Bring `new["metadata"]["managedFields"]` up to date in place, after a write that is no apply."""
-    shape = shape_of(str(new.get("kind", "")), schema)
-    manager = Manager(field_manager or "unknown", UPDATE, str(new.get("apiVersion", "")), subresource)
-    owners = _owners_after(old or {}, new)
-    change = compare(old or {}, new, shape)
+def track_update(old: Object, new: Object, manager: Manager, now: str, schema: Mapping[str, Any] | None = None) -> None:
+    """Bring `new["metadata"]["managedFields"]` up to date in place, after a write that is no apply. `old` is empty for a new object."""
+    owners = _owners_after(old, new)
+    change = compare(old, new, shape_of(str(new.get("kind", "")), schema))
     if not change.written and not change.removed:
         _store(new, owners)
         return
@@ -114,10 +97,6 @@ def _owned_here(fields: FieldSet, subresource: str) -> FieldSet:
     return frozenset(path for path in fields if path[0] != "f:status")
 
 
-def _deep(fields: FieldSet) -> FieldSet:
-    return frozenset(prefixes(fields))
-
-
 def _take_over(owners: _Owners, manager: Manager, changed: FieldSet, force: bool) -> None:
     """Take `changed` from all other managers if forced. Otherwise refuse."""
     contested = {other: changed & owned.fields for other, owned in owners.items() if other != manager and changed & owned.fields}
@@ -127,7 +106,7 @@ def _take_over(owners: _Owners, manager: Manager, changed: FieldSet, force: bool
         _replace(owners, other, owners[other].fields - fields, owners[other].time)
 
 
-def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> PatchError:
+def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> ApiError:
     causes: list[dict[str, str]] = []
     lines: list[str] = []
     for other in sorted(contested, key=str):
@@ -139,7 +118,7 @@ def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> PatchError
         message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     else:
         message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
-    return PatchError(message, code=409, causes=causes)
+    return ApiError(409, "Conflict", message, {"causes": causes})
 
 
 def _prune(merged: Object, owners: _Owners, manager: Manager, mine: FieldSet, shape: Shape) -> None:

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubesandbox.edits.shapes import PLAIN, Object, Shape
+from kubesandbox.edits.shapes import PLAIN, Shape
+from kubesandbox.resources import Object
 
 FieldPath = tuple[str, ...]
 FieldSet = frozenset[FieldPath]

@@ -17,7 +17,7 @@ from typing import Any, Final
 from jsonpatch import JsonPatch, JsonPatchException
 from jsonpointer import JsonPointer, JsonPointerException
 
-from kubesandbox.edits.shapes import PatchError
+from kubesandbox.status import ApiError, bad_request, unprocessable
 
 #: Operations that an API server accepts in one patch.
 MAX_OPERATIONS: Final = 10_000
@@ -28,13 +28,13 @@ _Operation = dict[str, Any]
 
 
 def apply_json_patch(document: Any, operations: object) -> Any:
-    """Return a patched deep copy of `document`. Null counts as an empty list of operations. Raises `PatchError`."""
+    """Return a patched deep copy of `document`. Null counts as an empty list of operations. Raises ApiError 400, 413 and 422."""
     operations = [] if operations is None else operations
     if not isinstance(operations, list):
-        raise PatchError("a JSON patch is a list of operations", code=400)
+        raise bad_request("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
-        raise PatchError(message, code=413)
+        raise ApiError(413, "RequestEntityTooLarge", message)
     result = copy.deepcopy(document)
     for operation in operations:
         result = _apply(result, operation)
@@ -43,17 +43,17 @@ def apply_json_patch(document: Any, operations: object) -> Any:
 
 def _apply(document: Any, operation: object) -> Any:
     if not isinstance(operation, dict):
-        raise PatchError(f"not an operation: {operation!r}", code=400)
+        raise bad_request(f"not an operation: {operation!r}")
     if operation.get("op") not in _OPERATIONS:
-        raise PatchError(f"Unexpected kind: {operation.get('op')}")
+        raise unprocessable(f"Unexpected kind: {operation.get('op')}")
     for name in ("path", "from") if operation["op"] in ("move", "copy") else ("path",):
         if not isinstance(operation.get(name), str):
-            raise PatchError(f"{operation['op']} operation needs {name!r}, a JSON pointer")
+            raise unprocessable(f"{operation['op']} operation needs {name!r}, a JSON pointer")
     try:
         for step in _standard(document, copy.deepcopy(operation)):
             document = JsonPatch([step]).apply(document, in_place=True)
     except (JsonPatchException, JsonPointerException, TypeError, ValueError, LookupError) as error:
-        raise PatchError(f"{operation['op']} {operation['path']}: {error}") from error
+        raise unprocessable(f"{operation['op']} {operation['path']}: {error}") from error
     return document
 
 
@@ -67,7 +67,7 @@ def _standard(document: Any, operation: _Operation) -> Iterator[_Operation]:
     if name in ("move", "copy"):
         source = _counted(document, operation["from"])
         if name == "move" and path.startswith(f"{operation['from']}/"):
-            raise PatchError(f"cannot move {operation['from']} into itself")
+            raise unprocessable(f"cannot move {operation['from']} into itself")
         value = None if name == "copy" and _is_free(document, source) else copy.deepcopy(JsonPointer(source).resolve(document))
         if name == "move":
             yield {"op": "remove", "path": source}

@@ -7,59 +7,53 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubesandbox.edits.apply import server_side_apply
+from kubesandbox.edits.apply import Manager, server_side_apply
 from kubesandbox.edits.jsonpatch import apply_json_patch
-from kubesandbox.edits.shapes import Object, PatchError, shape_of
+from kubesandbox.edits.shapes import shape_of
 from kubesandbox.edits.strategic import strategic_merge
+from kubesandbox.resources import Object
+from kubesandbox.status import bad_request, unprocessable, unspecific, unsupported_media_type
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+PATCHES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
 @dataclass(frozen=True, slots=True)
-class PatchTerms:
-    """The object and the writer of a patch.
+class PatchRequest:
+    """A patch: decoded `content`, `content_type` without parameters, and `force` for server-side apply."""
 
-    Attributes:
-        kind: kind of the object.
-        now: RFC 3339 time.
-        field_manager: name of the writer, which apply patches need.
-        force: True to take over fields of other managers by an apply patch.
-        schema: openAPIV3Schema of a custom resource; None for a built-in kind.
-        subresource: subresource that is written; empty for the object.
-    """
-
-    kind: str
-    now: str
-    field_manager: str | None = None
+    content: object
+    content_type: str
     force: bool = False
-    schema: Mapping[str, Any] | None = None
-    subresource: str = ""
 
 
-def apply_patch(current: Object | None, patch: object, content_type: str, terms: PatchTerms) -> Object:
-    """Apply the decoded body of a patch. Only an apply patch may create an object (`current` None).
+def apply_patch(current: Object | None, patch: PatchRequest, manager: Manager, now: str, schema: Mapping[str, Any] | None = None) -> Object:
+    """Apply a patch. Only an apply patch may create an object (`current` None).
 
-    The result shares nothing with `current`. An apply patch brings `managedFields` up to date itself. After other patches, the caller
-    calls `track_update` with the object that is stored. Raises `PatchError`.
+    `manager`, whose name is empty if the client gave none, and the RFC 3339 time `now` are for apply patches. `schema` is the
+    openAPIV3Schema of a custom resource. The result shares nothing with `current`. An apply patch brings `managedFields` up to date itself.
+    After other patches, the caller calls `track_update` with the object that is stored. Raises ApiError.
     """
-    if content_type == APPLY_PATCH:
-        return _apply(current, patch, terms)
-    if current is None:
-        raise PatchError("only an apply patch can create an object", code=404)
-    if content_type == JSON_PATCH:
-        return _json(current, patch)
-    custom = terms.schema is not None
-    if content_type not in (MERGE_PATCH, STRATEGIC_PATCH) or (content_type == STRATEGIC_PATCH and custom):
-        raise PatchError(_unsupported(custom=custom), code=415)
-    if not isinstance(patch, dict):
-        raise PatchError(f"a patch is an object, found {type(patch).__name__}", code=400)
-    if content_type == MERGE_PATCH:
-        merged: Object = merge(copy.deepcopy(current), copy.deepcopy(patch))
+    content = patch.content
+    if patch.content_type == APPLY_PATCH:
+        return _apply(current, patch, manager, now, schema)
+    assert current is not None, "the caller knows that there is nothing to patch"
+    if patch.content_type == JSON_PATCH:
+        result = apply_json_patch(current, content)
+        if not isinstance(result, dict):
+            raise unprocessable("the patch leaves no object")
+        return result
+    if patch.content_type == STRATEGIC_PATCH and schema is not None:
+        raise unsupported_media_type(patch.content_type, [each for each in PATCHES if each != STRATEGIC_PATCH])
+    if not isinstance(content, dict):
+        raise bad_request(f"a patch is an object, found {type(content).__name__}")
+    if patch.content_type == MERGE_PATCH:
+        merged: Object = merge(copy.deepcopy(current), copy.deepcopy(content))
         return merged
-    return strategic_merge(copy.deepcopy(current), patch, shape_of(terms.kind))
+    return strategic_merge(copy.deepcopy(current), content, shape_of(str(current["kind"])))
 
 
 def merge(value: Any, patch: Any) -> Any:
@@ -75,36 +69,17 @@ def merge(value: Any, patch: Any) -> Any:
     return result
 
 
-def _json(current: Object, patch: object) -> Object:
-    result = apply_json_patch(current, patch)
-    if not isinstance(result, dict):
-        raise PatchError("the patch leaves no object")
-    return result
-
-
-def _apply(current: Object | None, patch: object, terms: PatchTerms) -> Object:
-    if not terms.field_manager:
-        raise PatchError('PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch')
-    if not isinstance(patch, dict) or not patch.get("apiVersion") or not patch.get("kind"):
-        raise PatchError("invalid object type: an apply patch is an object with apiVersion and kind", code=400)
-    if not isinstance(patch.get("metadata", {}), dict):
-        raise PatchError("failed to create typed patch object: .metadata: expected map", code=500)
-    if patch.get("metadata", {}).get("managedFields"):
-        raise PatchError("metadata.managedFields must be nil", code=400)
+def _apply(current: Object | None, patch: PatchRequest, manager: Manager, now: str, schema: Mapping[str, Any] | None) -> Object:
+    content = patch.content
+    if not manager.name:
+        raise unprocessable('PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch')
+    if not isinstance(content, dict) or not content.get("apiVersion") or not content.get("kind"):
+        raise bad_request("invalid object type: an apply patch is an object with apiVersion and kind")
+    if not isinstance(content.get("metadata", {}), dict):
+        raise unspecific("failed to create typed patch object: .metadata: expected map")
+    if content.get("metadata", {}).get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
     try:
-        return server_side_apply(
-            current,
-            patch,
-            shape=shape_of(terms.kind, terms.schema),
-            field_manager=terms.field_manager,
-            force=terms.force,
-            now=terms.now,
-            subresource=terms.subresource,
-        )
+        return server_side_apply(current, content, shape_of(str(content["kind"]), schema), manager, now, force=patch.force)
     except ValueError as error:
-        raise PatchError(f"metadata.managedFields: {error}") from error
-
-
-def _unsupported(*, custom: bool) -> str:
-    formats = [JSON_PATCH, MERGE_PATCH, *([] if custom else [STRATEGIC_PATCH]), APPLY_PATCH]
-    return "the body of the request was in an unknown format - accepted media types include: " + ", ".join(formats)
+        raise unprocessable(f"metadata.managedFields: {error}") from error

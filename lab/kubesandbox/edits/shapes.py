@@ -4,13 +4,11 @@ Strategic merge patches and server-side apply both need it, and differ in detail
 `containerPort` in the one, and by `containerPort` and `protocol` in the other. The shapes of custom resources are in the schemas of their
 definitions. Those of Kubernetes' own types are in Kubernetes' document (`kubernetestypes`). A value without a shape is a struct with atomic
 lists.
-
-The error of all forms of patches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
@@ -18,22 +16,6 @@ from typing import Any, Final
 
 from kubesandbox.kinds.kubernetestypes import METADATA, definitions, definitions_of
 
-
-class PatchError(Exception):
-    """A patch that cannot be applied.
-
-    Attributes:
-        code: status of the answer; 500 if a real server has no code for the fault.
-        causes: conflicts in the details of a Status.
-    """
-
-    def __init__(self, message: str, *, code: int = 422, causes: Sequence[dict[str, str]] = ()) -> None:
-        super().__init__(message)
-        self.code = code
-        self.causes = list(causes)
-
-
-Object = dict[str, Any]
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 

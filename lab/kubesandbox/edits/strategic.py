@@ -8,14 +8,16 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubesandbox.edits.shapes import Object, PatchError, Shape
+from kubesandbox.edits.shapes import Shape
+from kubesandbox.resources import Object
+from kubesandbox.status import bad_request, unspecific
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _DELETE_VALUES, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 
 def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
-    """Return a patched copy of `current`, which shares the parts that the patch does not touch. Raises `PatchError`."""
+    """Return a patched copy of `current`, which shares the parts that the patch does not touch. Raises ApiError 400 and 500."""
     directive = patch.get(_PATCH, "merge")
     if directive == "delete":
         return {}
@@ -23,7 +25,7 @@ def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
         replaced: Object = _without_directives({key: value for key, value in patch.items() if key != _PATCH})
         return replaced
     if directive != "merge":
-        raise PatchError(f"Unknown {_PATCH} value {directive!r}: delete, replace or merge are allowed", code=500)
+        raise unspecific(f"Unknown {_PATCH} value {directive!r}: delete, replace or merge are allowed")
     result = _retained(current, patch)
     for name, value in patch.items():
         if not name.startswith("$"):
@@ -45,7 +47,7 @@ def _retained(current: Object, patch: Object) -> Object:
     kept = patch[_RETAIN]
     named = [key for key, value in patch.items() if not key.startswith("$") and value is not None]
     if not isinstance(kept, list) or any(key not in kept for key in named):
-        raise PatchError("invalid patch format of retainKeys", code=400)
+        raise bad_request("invalid patch format of retainKeys")
     return {key: value for key, value in current.items() if key in kept}
 
 
@@ -79,7 +81,7 @@ def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) ->
     result, key = list(found), shape.merge_key
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise PatchError(f"{name}: {item!r} does not contain declared merge key: {key}", code=500)
+            raise unspecific(f"{name}: {item!r} does not contain declared merge key: {key}")
         at = next((i for i, other in enumerate(result) if _identity(other, key) == item[key]), None)
         if item.get(_PATCH) == "delete":
             result = [other for other in result if _identity(other, key) != item[key]]
@@ -134,5 +136,5 @@ def _without_directives(value: Any) -> Any:
 
 def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise PatchError(f"{name}: a list is expected, found {type(value).__name__}", code=500)
+        raise unspecific(f"{name}: a list is expected, found {type(value).__name__}")
     return value

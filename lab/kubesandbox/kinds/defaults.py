@@ -13,7 +13,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.edits.shapes import Object
+from kubesandbox.resources import Object
 from placewright.api.quantity import QuantityError, nano
 
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"

@@ -18,7 +18,6 @@ from typing import Any, Final
 import aiohttp
 
 from kubesandbox.edits.jsonpatch import apply_json_patch
-from kubesandbox.edits.shapes import PatchError
 from kubesandbox.resources import NAMESPACES, GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Store
@@ -102,7 +101,7 @@ async def _answer_of(hook: Object, write: Write) -> Mapping[str, Any]:
 def _patched(hook: Object, content: Object, patch: str) -> Object:
     try:
         found: Object = apply_json_patch(content, json.loads(base64.b64decode(patch)))
-    except (PatchError, binascii.Error, ValueError) as error:
+    except (ApiError, binascii.Error, ValueError) as error:
         message = f'Internal error occurred: webhook "{hook.get("name")}" sent a patch that does not apply: {error}'
         raise ApiError(500, "InternalError", message) from error
     return found

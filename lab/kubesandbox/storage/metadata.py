@@ -12,7 +12,7 @@ from typing import Final
 
 from kubesandbox.kinds.structure import check_structure
 from kubesandbox.resources import ResourceType
-from kubesandbox.status import ApiError, Object, bad_request, conflict, invalid, modified, not_the_one_meant, unspecific
+from kubesandbox.status import ApiError, Object, bad_request, conflict, invalid, modified, not_the_one_meant, unprocessable, unspecific
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _PATH_SEGMENT: Final = re.compile(r"[^/%]+")
@@ -71,7 +71,7 @@ def check_patched(resource: ResourceType, patched: Object) -> None:
         _check_kind(resource, patched)
         check_structure(resource.kind, patched, custom=resource.custom)
     except ApiError as refused:
-        raise ApiError(422, "Invalid", f'"" is invalid: patch: Invalid value: {refused.message}') from refused
+        raise unprocessable(f'"" is invalid: patch: Invalid value: {refused.message}') from refused
 
 
 def _check_kind(resource: ResourceType, sent: Object) -> None:

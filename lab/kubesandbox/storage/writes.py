@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesandbox.edits.apply import track_update
-from kubesandbox.edits.patches import APPLY_PATCH, PatchTerms, apply_patch
-from kubesandbox.edits.shapes import PatchError
+from kubesandbox.edits.apply import APPLY, UPDATE, Manager, track_update
+from kubesandbox.edits.patches import APPLY_PATCH, PatchRequest, apply_patch
 from kubesandbox.kinds.admission import Admission
 from kubesandbox.resources import DEFINITIONS, NAMESPACES, ResourceRegistry, ResourceType, presented, to_stored
 from kubesandbox.status import (
@@ -26,7 +25,6 @@ from kubesandbox.status import (
     forbidden,
     invalid,
     not_found,
-    unspecific,
 )
 from kubesandbox.storage import metadata as meta
 from kubesandbox.storage.store import Store, Stored
@@ -48,7 +46,6 @@ _BUSY: Final = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", 
 _STATUS_ALONE: Final = frozenset({"resource.k8s.io"})
 
 Guard = Callable[[ResourceType, Object, Object], None]
-_REASONS: Final = {400: "BadRequest", 404: "NotFound", 409: "Conflict", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
 
 
@@ -70,15 +67,6 @@ class WriteOptions:
     named: bool = False
     strict: bool = False
     guard: Guard | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PatchRequest:
-    """A patch: decoded `content`, `content_type` without parameters, and `force` for server-side apply."""
-
-    content: object
-    content_type: str
-    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +101,7 @@ class Writes:
         self._refuse_unknown_fields(resource, new, options)
         new = to_stored(resource, self.admission.on_create(resource, new, self.identity.now()))
         if self._is_tracked(resource, options):
-            desired = {key: value for key, value in new.items() if key != "status"}
-            schema = self.admission.schema(resource)
-            track_update(None, desired, field_manager=options.manager, now=self.identity.now(), schema=schema)
-            new["metadata"] = desired["metadata"]
+            self._track(resource, _keep(new, {}, "status"), new, options)  # the status is the server's
         if options.dry_run:
             return Stored(namespace, name, self.store.version, new)
         return self.store.put(resource.key, namespace, name, new)
@@ -151,8 +136,7 @@ class Writes:
             new.setdefault("metadata", {})["name"] = name
             fresh = WriteOptions(options.dry_run, strict=options.strict)
             return self.create(resource, namespace, new, fresh), True
-        shown = _decode(current.encoded)
-        new = self._patched(resource, name, presented(resource, shown), request, options)
+        new = self._patched(resource, name, presented(resource, current.object), request, options)
         if not applying:
             meta.check_patched(resource, new)
         meta.check_uid(resource, current.object, new)
@@ -205,21 +189,13 @@ class Writes:
         return found
 
     def _patched(self, resource: ResourceType, name: str, current: Object | None, request: PatchRequest, options: WriteOptions) -> Object:
-        terms = PatchTerms(
-            kind=resource.kind,
-            now=self.identity.now(),
-            field_manager=options.manager if options.named else None,
-            force=request.force,
-            schema=self.admission.schema(resource),
-            subresource=options.subresource,
-        )
+        manager = Manager(options.manager if options.named else "", APPLY, resource.api_version, options.subresource)
         try:
-            return apply_patch(current, request.content, request.content_type, terms)
-        except PatchError as refused:
-            if refused.code == 500:
-                raise unspecific(str(refused)) from refused
-            reason, details = _REASONS.get(refused.code, "Invalid"), details_of(resource, name, causes=refused.causes)
-            raise ApiError(refused.code, reason, str(refused), details) from refused
+            return apply_patch(current, request, manager, self.identity.now(), self.admission.schema(resource))
+        except ApiError as refused:
+            if refused.reason:
+                refused.details = details_of(resource, name, **refused.details)
+            raise
 
     def _update(self, resource: ResourceType, current: Stored, new: Object, options: WriteOptions) -> Stored:
         """Update an object after the metadata checks. Keep status and the rest apart, and run admission."""
@@ -254,14 +230,8 @@ class Writes:
 
     def _track(self, resource: ResourceType, old: Object, new: Object, options: WriteOptions) -> None:
         new["metadata"] = {**new["metadata"]}
-        track_update(
-            old,
-            new,
-            field_manager=options.manager,
-            now=self.identity.now(),
-            subresource=options.subresource,
-            schema=self.admission.schema(resource),
-        )
+        manager = Manager(options.manager, UPDATE, str(new["apiVersion"]), options.subresource)
+        track_update(old, new, manager, self.identity.now(), self.admission.schema(resource))
 
     def _commit(self, resource: ResourceType, current: Stored, new: Object, *, dry_run: bool) -> Stored:
         if new == current.object:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.edits.shapes import Object
+from kubesandbox.resources import Object
 from kubesandbox.web.jsonpath import JsonPath, JsonPathError
 
 UNKNOWN: Final = "<unknown>"

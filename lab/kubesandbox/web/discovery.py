@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.edits.shapes import Object
-from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.resources import Object, ResourceRegistry, ResourceType
 from kubesandbox.web.endpoint import Reply
 from kubesandbox.web.openapi import SchemaSource, document_v2, document_v3, index_v3
 from kubesandbox.web.openapi_proto import ANSWERED_AS, ASKED_AS, encode_document

@@ -18,7 +18,7 @@ from kubesandbox.auth.reviews import GROUPS as REVIEW_GROUPS
 from kubesandbox.auth.reviews import Reviews
 from kubesandbox.definitions.definitions import Definitions
 from kubesandbox.devices.statusrights import StatusRights
-from kubesandbox.edits.patches import APPLY_PATCH
+from kubesandbox.edits.patches import APPLY_PATCH, PatchRequest
 from kubesandbox.kinds.pods import PodOperations
 from kubesandbox.kinds.webhooks import MUTATING, Webhooks, Write
 from kubesandbox.resources import RESOURCE_CLAIMS, ResourceRegistry, ResourceType, presented
@@ -26,7 +26,7 @@ from kubesandbox.status import Object, bad_request, method_not_allowed, not_acce
 from kubesandbox.storage.reads import Page, Reads, plain_view
 from kubesandbox.storage.selectors import Predicate, selection
 from kubesandbox.storage.store import Stored, View
-from kubesandbox.storage.writes import PatchRequest, WriteOptions, Writes
+from kubesandbox.storage.writes import WriteOptions, Writes
 from kubesandbox.web import queries
 from kubesandbox.web.columns import Column, columns_of
 from kubesandbox.web.endpoint import Answer, Reply

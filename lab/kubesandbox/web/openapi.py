@@ -10,8 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from kubesandbox.edits.shapes import Object
-from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.resources import Object, ResourceRegistry, ResourceType
 
 _QUERY: Final = (
     ("dryRun", "string", "All: nothing is stored."),

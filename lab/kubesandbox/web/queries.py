@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 import yaml
 
+from kubesandbox.edits.patches import APPLY_PATCH, PATCHES
 from kubesandbox.resources import ResourceRegistry, ResourceType
 from kubesandbox.status import Object, bad_request, invalid_options, unspecific, unsupported_media_type
 from kubesandbox.storage.reads import ListOptions
@@ -74,13 +75,7 @@ LONGEST_MANAGER: Final = 128
 #: Largest number of digits of a resourceVersion.
 LONGEST_VERSION: Final = 18
 
-_YAML: Final = ("application/yaml", "application/apply-patch+yaml")
-_PATCHES: Final = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-)
+_YAML: Final = ("application/yaml", APPLY_PATCH)
 _decode = msgspec.json.Decoder().decode
 
 
@@ -241,7 +236,7 @@ def decode(body: bytes, content_type: str) -> Any:
     try:
         if kind in _YAML:
             return only_document(body.decode())
-        if kind in ("", JSON, *_PATCHES):
+        if kind in ("", JSON, *PATCHES):
             return _decode(body)
         if kind == PROTOBUF:
             return decode_protobuf(body)
@@ -262,6 +257,6 @@ def content(body: bytes, content_type: str) -> Any:
 def patch_type(content_type: str) -> str:
     """Return the patch format of a PATCH. Raises ApiError 415."""
     kind = content_type.split(";", 1)[0].strip().lower()
-    if kind not in _PATCHES:
-        raise unsupported_media_type(kind, _PATCHES)
+    if kind not in PATCHES:
+        raise unsupported_media_type(kind, PATCHES)
     return kind

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kubesandbox.devices.layouts import DeviceKind, DeviceLayout, counters_of, devices_of
+from kubesandbox.edits.patches import PatchRequest
 from kubesandbox.status import ApiError
-from kubesandbox.storage.writes import PatchRequest, WriteOptions
+from kubesandbox.storage.writes import WriteOptions
 from lab.sandbox.claims import pod_with
 from lab.sandbox.makers import Core, Object
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesandbox.edits.apply import track_update
+from kubesandbox.edits.apply import APPLY, UPDATE, Manager, track_update
 from kubesandbox.edits.fieldsets import compare, decode, encode, fields_of, text
-from kubesandbox.edits.patches import APPLY_PATCH, PatchTerms, apply_patch
-from kubesandbox.edits.shapes import PatchError, shape_of
+from kubesandbox.edits.patches import APPLY_PATCH, PatchRequest, apply_patch
+from kubesandbox.edits.shapes import shape_of
+from kubesandbox.status import ApiError
 
 POD = shape_of("Pod")
 NAMES = "abc"
@@ -43,12 +44,11 @@ part = st.tuples(st.sampled_from(NAMES), maps)
 pods = st.builds(pod_of, subsets, st.tuples(part, part, part), maps, subsets, st.sampled_from(LISTS)).map(copy.deepcopy)
 
 
-def terms(manager: str, *, force: bool = False, schema: dict[str, Any] | None = None, now: str = "t1") -> PatchTerms:
-    return PatchTerms("Pod", now, manager, force=force, schema=schema)
+EDITOR = Manager("editor", UPDATE, "v1")
 
 
-def apply(current: Any, sent: Any, manager: str, **more: Any) -> dict[str, Any]:
-    return apply_patch(current, sent, APPLY_PATCH, terms(manager, **more))
+def apply(current: Any, sent: Any, manager: str, *, force: bool = False, now: str = "t1", schema: Any = None) -> dict[str, Any]:
+    return apply_patch(current, PatchRequest(sent, APPLY_PATCH, force), Manager(manager, APPLY, sent["apiVersion"]), now, schema)
 
 
 def bare(obj: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_applying_twice_is_applying_once(pod: dict[str, Any]) -> None:
 def test_every_change_is_owned_by_whoever_made_it(first: Any, second: Any) -> None:
     live = apply(None, first, "one")
     second = {**second, "metadata": {**second["metadata"], "managedFields": live["metadata"]["managedFields"]}}
-    track_update(live, second, field_manager="editor", now="t2")
+    track_update(live, second, EDITOR, "t2")
     written = compare(first, bare(second), POD).written
     entries = {each["manager"]: decode(each["fieldsV1"]) for each in second["metadata"].get("managedFields", [])}
     assert written <= entries.get("editor", frozenset())
@@ -157,8 +157,8 @@ def test_status_is_not_owned_through_the_main_endpoint() -> None:
 
 def test_a_status_is_owned_through_its_own_endpoint() -> None:
     sent = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "status": {"phase": "Running"}}
-    status = PatchTerms("Pod", "t1", "kubelet", subresource="status")
-    [entry] = apply_patch({**sent, "status": {}}, sent, APPLY_PATCH, status)["metadata"]["managedFields"][:1]
+    kubelet = Manager("kubelet", APPLY, "v1", "status")
+    [entry] = apply_patch({**sent, "status": {}}, PatchRequest(sent, APPLY_PATCH), kubelet, "t1")["metadata"]["managedFields"][:1]
     assert (entry["manager"], entry["subresource"]) == ("kubelet", "status")
     assert entry["fieldsV1"] == {"f:status": {"f:phase": {}}}
 
@@ -181,16 +181,16 @@ def test_lists_of_a_custom_schema_merge_as_it_says() -> None:
 
     live = apply(None, box("a"), "one", schema=schema)
     live["spec"]["keyed"][0]["zone"] = "z"  # what defaulting does
-    with pytest.raises(PatchError) as refused:
+    with pytest.raises(ApiError) as refused:
         apply(live, box("b"), "two", schema=schema)
-    assert [cause["field"] for cause in refused.value.causes] == [".spec.plain"]
+    assert [cause["field"] for cause in refused.value.details["causes"]] == [".spec.plain"]
     found = apply(live, box("b"), "two", schema=schema, force=True)["spec"]
     assert [each["name"] for each in found["keyed"]] == ["a", "b"]
     assert found["plain"] == ["b"]
 
 
 def recorded(obj: dict[str, Any], schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    track_update(None, obj, field_manager="maker", now="t1", schema=schema)
+    track_update({}, obj, Manager("maker", UPDATE, obj["apiVersion"]), "t1", schema)
     [entry] = obj["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"]) == ("maker", "Update")
     fields: dict[str, Any] = entry["fieldsV1"]
@@ -220,7 +220,7 @@ def test_whoever_writes_plainly_owns_the_maps_and_elements_too() -> None:
 def test_an_object_without_records_belongs_to_before_first_apply() -> None:
     live = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostname": "a"}}
     sent = {**live, "spec": {"hostname": "b"}}
-    with pytest.raises(PatchError, match='conflict with "before-first-apply" using v1'):
+    with pytest.raises(ApiError, match='conflict with "before-first-apply" using v1'):
         apply(live, sent, "one")
 
 
@@ -228,7 +228,7 @@ def test_an_object_without_records_belongs_to_before_first_apply() -> None:
 def test_broken_records_are_refused_and_not_followed(broken: list[Any]) -> None:
     live = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "managedFields": broken}}
     sent = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
-    with pytest.raises(PatchError, match="managedFields"):
+    with pytest.raises(ApiError, match="managedFields"):
         apply(live, sent, "one")
 
 
@@ -237,5 +237,5 @@ def test_a_plain_write_that_sends_broken_records_keeps_the_old_ones(broken: list
     sent = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostname": "a"}}
     live = apply(None, sent, "one")
     written = {**sent, "metadata": {"name": "p", "managedFields": broken}}
-    track_update(live, written, field_manager="editor", now="t2")
+    track_update(live, written, EDITOR, "t2")
     assert written["metadata"]["managedFields"] == live["metadata"]["managedFields"]

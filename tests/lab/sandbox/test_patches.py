@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesandbox.edits.patches import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, PatchTerms, apply_patch
-from kubesandbox.edits.shapes import PatchError
+from kubesandbox.edits.apply import APPLY, Manager
+from kubesandbox.edits.patches import APPLY_PATCH, PATCHES, PatchRequest, apply_patch
+from kubesandbox.status import ApiError
 
 NAMES = ["metadata", "spec", "status", "labels", "finalizers", "containers", "name", "ports", "env", "containerPort"]
 DIRECTIVES = ["$patch", "$retainKeys", "$setElementOrder/containers", "$deleteFromPrimitiveList/finalizers"]
@@ -20,7 +21,7 @@ values = st.recursive(
     max_leaves=12,
 )
 objects = st.dictionaries(st.sampled_from(NAMES), values, max_size=4)
-TERMS = PatchTerms("Pod", "t1", "somebody")
+SOMEBODY = Manager("somebody", APPLY, "v1")
 
 
 def with_kind(content: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def with_kind(content: dict[str, Any]) -> dict[str, Any]:
 
 
 @settings(max_examples=150)
-@given(current=objects, patch=values, format_=st.sampled_from([JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]))
+@given(current=objects, patch=values, format_=st.sampled_from(PATCHES))
 def test_any_content_is_applied_or_refused_and_the_original_stays(current: Any, patch: Any, format_: str) -> None:
     current = with_kind(current)
     current["metadata"] = {
@@ -38,8 +39,8 @@ def test_any_content_is_applied_or_refused_and_the_original_stays(current: Any, 
     before = copy.deepcopy(current)
     sent = with_kind(patch) if format_ == APPLY_PATCH and isinstance(patch, dict) else patch
     try:
-        result = apply_patch(current, sent, format_, TERMS)
-    except PatchError:
+        result = apply_patch(current, PatchRequest(sent, format_), SOMEBODY, "t1")
+    except ApiError:
         pass
     else:
         assert isinstance(result, dict)

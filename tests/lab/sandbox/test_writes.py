@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubesandbox.edits.patches import PatchRequest
 from kubesandbox.status import ApiError
-from kubesandbox.storage.writes import PatchRequest, WriteOptions
+from kubesandbox.storage.writes import WriteOptions
 from lab.sandbox.makers import Core, a_pod
 
 
