@@ -182,7 +182,7 @@ class Sandbox:
             access_log=None,
             keepalive_timeout=600.0,
         )
-        self._spawn(Kubelets(self.writes, self._options.kubelets).run())
+        Kubelets(self.writes, self._options.kubelets)
 
     def _fill(self) -> None:
         for name in _FIRST_NAMESPACES:

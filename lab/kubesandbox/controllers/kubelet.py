@@ -1,4 +1,4 @@
-"""The first nodes, and every node's kubelet in one task. Bound pods run after a moment, deleted ones end, and some complete.
+"""The first nodes, and all nodes' kubelets. Bound pods run after a moment, deleted ones end, and some complete.
 
 A pod runs after its node exists and its claims to devices are allocated and reserved for it. Annotations change this:
 
@@ -12,10 +12,11 @@ Containers are imagined, and nothing is executed.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from kubesandbox.devices.preparation import Preparation
@@ -27,8 +28,6 @@ from kubesandbox.storage.writes import DeleteOptions, Writes
 RUN_SECONDS: Final = "sandbox.placewright.dev/run-seconds"
 START_SECONDS: Final = "sandbox.placewright.dev/start-seconds"
 TURNS_AWAY: Final = "sandbox.placewright.dev/turns-away"
-#: Pods in one batch, after which requests get their turn again.
-BATCH: Final = 200
 ZONES: Final = 3
 
 
@@ -41,54 +40,22 @@ class KubeletTimes:
 
 
 class Kubelets:
-    """Watches pods inside the process and changes their status. `run` is its task."""
+    """Watches pods inside the process and changes their status."""
 
     def __init__(self, writes: Writes, times: KubeletTimes) -> None:
         self._writes = writes
         self._pods = writes.registry.served(PODS)
         self._times = times
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
         self._addresses = itertools.count(1)
-        self._wake = asyncio.Event()
         self._homeless: dict[str, list[Stored]] = {}
-        self._devices = Preparation(writes, lambda pod: self._later(0, lambda: self._start(pod)))
+        self._devices = Preparation(writes, lambda pod: _later(0, self._start, pod))
         writes.store.collection(PODS).listeners.append(self._on_pod)
         writes.store.collection(NODES).listeners.append(self._on_node)
-
-    async def run(self) -> None:
-        """Process the pods that are due, in batches, until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            for _ in range(BATCH):
-                if not self._due or self._due[0][0] > loop.time():
-                    break
-                heapq.heappop(self._due)[2]()
-            await self._until_next(loop)
-
-    async def _until_next(self, loop: asyncio.AbstractEventLoop) -> None:
-        wait = self._due[0][0] - loop.time() if self._due else None
-        if wait is not None and wait <= 0:
-            await asyncio.sleep(0)
-            return
-        self._wake.clear()
-        try:
-            async with asyncio.timeout(wait):
-                await self._wake.wait()
-        except TimeoutError:
-            return
-
-    def _later(self, seconds: float, act: Callable[[], None]) -> None:
-        moment = asyncio.get_running_loop().time() + seconds
-        heapq.heappush(self._due, (moment, next(self._order), act))
-        if self._due[0][0] >= moment:
-            self._wake.set()
 
     def _on_pod(self, change: Change) -> None:
         pod = change.current
         if pod is None:
-            assert change.previous is not None
-            self._devices.forget(change.previous)
+            self._devices.forget(change.departed)
             return
         node = (pod.object.get("spec") or {}).get("nodeName")
         if not node:
@@ -97,7 +64,7 @@ class Kubelets:
         if "deletionTimestamp" in pod.object["metadata"]:
             if "deletionTimestamp" not in before["metadata"]:
                 grace = pod.object["metadata"].get("deletionGracePeriodSeconds", 0)
-                self._later(min(self._times.end, grace), lambda: self._finish(pod))
+                _later(min(self._times.end, grace), self._finish, pod)
         elif not (before.get("spec") or {}).get("nodeName"):
             self._adopt(node, pod)
 
@@ -108,9 +75,9 @@ class Kubelets:
             return
         reason = _annotations(found.object).get(TURNS_AWAY)
         if reason is not None:
-            self._later(0, lambda: self._turn_away(pod, reason))
+            _later(0, self._report, pod, partial(turned_away_status, reason=reason))
             return
-        self._later(start_seconds(_annotations(found.object), _annotations(pod.object), self._times.start), lambda: self._start(pod))
+        _later(start_seconds(_annotations(found.object), _annotations(pod.object), self._times.start), self._start, pod)
 
     def _on_node(self, change: Change) -> None:
         if change.previous is None and change.current is not None:
@@ -118,45 +85,34 @@ class Kubelets:
                 self._adopt(change.current.name, pod)
 
     def _current(self, pod: Stored) -> Stored | None:
-        """Return the current pod, unless it is gone or another pod has its name."""
+        """Return the current pod, unless it is being deleted, or gone, or another pod has its name."""
         found = self._writes.store.get(PODS, pod.namespace, pod.name)
-        return found if found is not None and found.uid == pod.uid else None
+        return found if found is not None and found.uid == pod.uid and "deletionTimestamp" not in found.object["metadata"] else None
 
     def _start(self, pod: Stored) -> None:
         found = self._current(pod)
-        if found is None or "deletionTimestamp" in found.object["metadata"]:
+        if found is None or (found.object.get("status") or {}).get("phase", "Pending") != "Pending" or not self._devices.is_ready(found):
             return
-        status = found.object.get("status") or {}
-        if status.get("phase", "Pending") != "Pending" or not self._devices.is_ready(found):
-            return
-        running = _with_status(found.object, running_status(found.object, self._writes.identity.now(), self._next_address()))
-        self._writes.store.put(PODS, pod.namespace, pod.name, running)
+        self._report(pod, partial(running_status, address=pod_address(next(self._addresses))))
         seconds = _annotations(found.object).get(RUN_SECONDS)
         if seconds is not None and (duration := run_seconds(seconds)) is not None:
-            self._later(duration, lambda: self._complete(pod))
+            _later(duration, self._report, pod, completed_status)
 
-    def _turn_away(self, pod: Stored, reason: str) -> None:
+    def _report(self, pod: Stored, status_of: Callable[[Object, str], Object]) -> None:
+        """Write the status of a pod at this time."""
         found = self._current(pod)
-        if found is not None and "deletionTimestamp" not in found.object["metadata"]:
-            failed = _with_status(found.object, turned_away_status(found.object, self._writes.identity.now(), reason))
-            self._writes.store.put(PODS, pod.namespace, pod.name, failed)
-
-    def _complete(self, pod: Stored) -> None:
-        found = self._current(pod)
-        if found is not None and "deletionTimestamp" not in found.object["metadata"]:
-            completed = _with_status(found.object, completed_status(found.object, self._writes.identity.now()))
-            self._writes.store.put(PODS, pod.namespace, pod.name, completed)
+        if found is not None:
+            status = status_of(found.object, self._writes.identity.now())
+            content = {**found.object, "metadata": {**found.object["metadata"]}, "status": status}
+            self._writes.store.put(PODS, pod.namespace, pod.name, content)
 
     def _finish(self, pod: Stored) -> None:
-        if self._current(pod) is None:
-            return
-        try:
-            self._writes.delete(self._pods, pod.namespace, pod.name, DeleteOptions(grace=0))
-        except ApiError:
-            return  # deleted meanwhile
+        with suppress(ApiError):  # deleted meanwhile
+            self._writes.delete(self._pods, pod.namespace, pod.name, DeleteOptions(grace=0, uid=pod.uid))
 
-    def _next_address(self) -> str:
-        return pod_address(next(self._addresses))
+
+def _later(seconds: float, act: Callable[..., None], *arguments: object) -> None:
+    asyncio.get_running_loop().call_later(seconds, act, *arguments)
 
 
 def pod_address(number: int) -> str:
@@ -205,10 +161,6 @@ def completed_status(pod: Object, now: str) -> Object:
 
 def _annotations(item: Object) -> dict[str, str]:
     return item["metadata"].get("annotations") or {}
-
-
-def _with_status(pod: Object, status: Object) -> Object:
-    return {**pod, "metadata": {**pod["metadata"]}, "status": status}
 
 
 def _condition(kind: str, now: str) -> Object:
