@@ -138,8 +138,7 @@ class Authorizer:
         key = {"ClusterRole": (_CLUSTER_ROLES, ""), "Role": (_ROLES, namespace)}.get(reference.get("kind", ""))
         if key is None:
             return ()
-        found = self._store.get(*key, reference.get("name", ""))
-        return (found.object.get("rules") or ()) if found is not None else ()
+        return self._store.content(*key, reference.get("name", "")).get("rules") or ()
 
     def _forget(self, _change: Change) -> None:
         self._rules.clear()

@@ -49,9 +49,9 @@ def _is_default(storage_class: Object) -> bool:
     return "true" in (noted.get(IS_DEFAULT_CLASS), noted.get(_IS_DEFAULT_BETA))
 
 
-def waits_for_consumer(storage_class: Object | None) -> bool:
+def waits_for_consumer(storage_class: Object) -> bool:
     """Return True if claims of the class get their volume once a pod has a node."""
-    return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+    return storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
 @dataclass(frozen=True, slots=True)

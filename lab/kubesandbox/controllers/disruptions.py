@@ -43,9 +43,7 @@ class Disruptions:
         return [budget for budget in self._store.listed(BUDGETS, namespace) if _covers(budget.object)(labels)]
 
     def _on_change(self, change: Change) -> None:
-        subject = change.current or change.previous
-        assert subject is not None
-        namespace = subject.namespace
+        namespace = (change.current or change.departed).namespace
         if namespace in self._outdated or namespace not in self._store.collection(BUDGETS).namespaces:
             return
         self._outdated.add(namespace)

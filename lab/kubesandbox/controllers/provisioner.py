@@ -70,9 +70,9 @@ def made_volume(claim: Object, storage_class: Object, place: Place) -> Object:
     return {"metadata": {"name": name, "annotations": {PROVISIONED_BY: driver}}, "spec": spec}
 
 
-def topology_keys(csi_node: Object | None, driver: str) -> Sequence[str] | None:
+def topology_keys(csi_node: Object, driver: str) -> Sequence[str] | None:
     """Return the topology keys that a driver registered on a node, or None if it is not registered."""
-    drivers = ((csi_node or {}).get("spec") or {}).get("drivers") or ()
+    drivers = (csi_node.get("spec") or {}).get("drivers") or ()
     return next((each.get("topologyKeys") or () for each in drivers if each.get("name") == driver), None)
 
 

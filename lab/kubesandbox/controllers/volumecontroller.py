@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -36,13 +35,11 @@ from kubesandbox.controllers.claims import (
 from kubesandbox.controllers.provisioner import Place, made_volume, place_for_anybody, place_on_node, topology_keys
 from kubesandbox.resources import NODES, STORAGE_CLASSES, VOLUME_CLAIMS, GroupResource
 from kubesandbox.status import ApiError, Object
-from kubesandbox.storage.store import Change, Store
+from kubesandbox.storage.store import Change, Index, Key, Store
 from kubesandbox.storage.writes import DeleteOptions, Writes
 
 #: Objects of each type in one batch, after which requests get their turn again.
 BATCH: Final = 200
-#: Namespace and name, with an empty namespace for cluster-scoped objects.
-Key = tuple[str, str]
 _logger = logging.getLogger(__name__)
 
 
@@ -103,10 +100,8 @@ class VolumeController:
         self._store = writes.store
         self._claims = writes.registry.served(VOLUME_CLAIMS)
         self._volumes = writes.registry.served(VOLUMES)
-        self._waiting = _Waiting()
-        #: Volumes that name a claim by that claim, and free volumes by class.
-        self._named: defaultdict[Key, set[str]] = defaultdict(set)
-        self._free: defaultdict[str, set[str]] = defaultdict(set)
+        self._claims_by = Index(self._store, VOLUME_CLAIMS, _wishes)
+        self._volumes_by = Index(self._store, VOLUMES, _offers)
         self._backlog = Backlog(self._store, {VOLUME_CLAIMS: self._sync_claim, VOLUMES: self._sync_volume})
         self._store.collection(VOLUME_CLAIMS).listeners.append(self._on_claim)
         self._store.collection(VOLUMES).listeners.append(self._on_volume)
@@ -116,45 +111,27 @@ class VolumeController:
 
     def _on_claim(self, change: Change) -> None:
         claim = change.current or change.departed
-        key = (claim.namespace, claim.name)
-        self._waiting.drop(key)
-        if change.current is not None and BIND_COMPLETED not in annotations_of(claim.object):
-            self._waiting.add(key, claim.object)
-        asked = str(claim.object["spec"].get("volumeName") or "")
-        self._look_at([key], sorted({asked, *self._named.get(key, ())} - {""}))
+        volumes = {*self._volumes_by["claim", claim.namespace, claim.name]}
+        if asked := claim.object["spec"].get("volumeName"):
+            volumes.add(("", str(asked)))
+        self._backlog.add(VOLUME_CLAIMS, [(claim.namespace, claim.name)])
+        self._backlog.add(VOLUMES, sorted(volumes))
 
     def _on_volume(self, change: Change) -> None:
         volume = change.current or change.departed
-        keys = self._waiting.for_volume(volume.name)
-        if change.previous is not None:
-            keys += self._note(change.previous.object, known=False)
-        if change.current is not None:
-            keys += self._note(change.current.object, known=True)
-            storage_class = class_of(volume.object) or ""
-            if reference_of(volume.object) is None and not waits_for_consumer(self._class(storage_class)):
-                keys += self._waiting.for_class(storage_class)
-        self._look_at(keys, [volume.name])
-
-    def _note(self, volume: Object, *, known: bool) -> list[Key]:
-        """Remember or forget the claim of a volume. Return the claim that it names, if any."""
-        reference, name = reference_of(volume), volume["metadata"]["name"]
-        key = (reference.namespace, reference.name) if reference is not None else None
-        names = self._free[class_of(volume) or ""] if key is None else self._named[key]
-        if known:
-            names.add(name)
-        else:
-            names.discard(name)
-            if key is not None and not names:
-                del self._named[key]
-        return [] if key is None else [key]
+        keys = self._claims_by["volume", volume.name]
+        for each in (change.previous, change.current):
+            if each is not None and (reference := reference_of(each.object)) is not None:
+                keys.append((reference.namespace, reference.name))
+        storage_class = class_of(volume.object) or ""
+        if change.current is not None and reference_of(volume.object) is None and not waits_for_consumer(self._class(storage_class)):
+            keys += self._claims_by["class", storage_class]
+        self._backlog.add(VOLUME_CLAIMS, keys)
+        self._backlog.add(VOLUMES, [("", volume.name)])
 
     def _on_class(self, change: Change) -> None:
         if change.current is not None:
-            self._look_at(self._waiting.for_class(change.current.name) + self._waiting.for_class(""), [])
-
-    def _look_at(self, claims: Iterable[Key], volumes: Iterable[str]) -> None:
-        self._backlog.add(VOLUME_CLAIMS, claims)
-        self._backlog.add(VOLUMES, (("", name) for name in volumes))
+            self._backlog.add(VOLUME_CLAIMS, self._claims_by["class", change.current.name] + self._claims_by["class", ""])
 
     # --- claims ---
 
@@ -167,21 +144,21 @@ class VolumeController:
     def _unbound_claim(self, claim: Object) -> None:
         asked = claim["spec"].get("volumeName")
         if asked:
-            volume = self._volume(str(asked))
-            if volume is not None and _may_have(claim, volume):
+            volume = self._volume(asked)
+            if volume and _may_have(claim, volume):
                 self._bind(claim, volume)
         elif class_of(claim) is not None or not self._give_default_class(claim):  # the change of the claim leads here again
             self._find_or_make(claim, self._class(class_of(claim)))
 
-    def _find_or_make(self, claim: Object, storage_class: Object | None) -> None:
+    def _find_or_make(self, claim: Object, storage_class: Object) -> None:
         """Return the volume that the claim has a right to, or a free one, or a new one. The scheduler may have to choose it."""
-        names = {*self._named.get(_key(claim), ())}
+        keys = self._volumes_by["claim", *_key(claim)]
         if not waits_for_consumer(storage_class):
-            names |= self._free.get(class_of(claim) or "", set())
-        volume = best_volume(claim, (each for name in sorted(names) if (each := self._volume(name)) is not None))
+            keys += self._volumes_by["class", class_of(claim) or ""]
+        volume = best_volume(claim, (self._store.content(VOLUMES, *key) for key in sorted(keys)))
         if volume is not None:
             self._bind(claim, volume)
-        elif storage_class is not None and storage_class.get("provisioner") != NO_PROVISIONER:
+        elif storage_class and storage_class.get("provisioner") != NO_PROVISIONER:
             self._provision(claim, storage_class)
 
     def _provision(self, claim: Object, storage_class: Object) -> None:
@@ -190,7 +167,7 @@ class VolumeController:
             return
         made = made_volume(claim, storage_class, place)
         self._writes.modify(self._claims, *_key(claim), lambda new: annotate(new, _STORAGE_PROVISIONERS, storage_class["provisioner"]))
-        if self._volume(made["metadata"]["name"]) is None:
+        if not self._volume(made["metadata"]["name"]):
             self._writes.create(self._volumes, "", made)
 
     def _place(self, claim: Object, storage_class: Object) -> Place | None:
@@ -203,8 +180,7 @@ class VolumeController:
             if selected:  # the node is gone, so the scheduler has to select another
                 self._writes.modify(self._claims, *_key(claim), drop_selected_node)
             return None
-        csi_node = self._store.get(CSI_NODES, "", node.name)
-        keys = topology_keys(csi_node.object if csi_node else None, str(storage_class["provisioner"]))
+        keys = topology_keys(self._store.content(CSI_NODES, "", node.name), str(storage_class["provisioner"]))
         return place_on_node(node.object["metadata"].get("labels") or {}, keys)
 
     def _give_default_class(self, claim: Object) -> bool:
@@ -216,9 +192,9 @@ class VolumeController:
 
     def _bound_claim(self, claim: Object) -> None:
         """Keep a claim bound, or mark it lost if its volume is gone or another claim's."""
-        volume = self._volume(str(claim["spec"].get("volumeName") or ""))
-        reference = reference_of(volume) if volume is not None else None
-        if volume is None or (reference is not None and not reference.names(claim)):
+        volume = self._volume(claim["spec"].get("volumeName") or "")
+        reference = reference_of(volume)
+        if not volume or (reference is not None and not reference.names(claim)):
             self._writes.modify(self._claims, *_key(claim), lambda new: new.setdefault("status", {}).update(phase="Lost"))
         else:
             self._bind(claim, volume)
@@ -237,8 +213,8 @@ class VolumeController:
         if reference is None or not reference.uid:
             self._set_phase(name, "Available")
             return
-        claim = self._claim((reference.namespace, reference.name))
-        if claim is None or not reference.names(claim):
+        claim = self._store.content(VOLUME_CLAIMS, reference.namespace, reference.name)
+        if not claim or not reference.names(claim):
             self._release(volume)
         elif claim["spec"].get("volumeName") == name:
             self._set_phase(name, "Bound")
@@ -263,42 +239,24 @@ class VolumeController:
 
     # --- look-ups ---
 
-    def _claim(self, key: Key) -> Object | None:
-        found = self._store.get(VOLUME_CLAIMS, *key)
-        return found.object if found is not None else None
+    def _volume(self, name: object) -> Object:
+        return self._store.content(VOLUMES, "", str(name))
 
-    def _volume(self, name: str) -> Object | None:
-        found = self._store.get(VOLUMES, "", name)
-        return found.object if found is not None else None
-
-    def _class(self, name: str | None) -> Object | None:
-        found = self._store.get(STORAGE_CLASSES, "", name) if name else None
-        return found.object if found is not None else None
+    def _class(self, name: str | None) -> Object:
+        return self._store.content(STORAGE_CLASSES, "", name or "")
 
 
-class _Waiting:
-    """Claims without a volume, by the volume that they ask for, or else by their class."""
-
-    def __init__(self) -> None:
-        self._topics: dict[Key, str] = {}
-        self._claims: defaultdict[str, dict[Key, None]] = defaultdict(dict)
-
-    def add(self, key: Key, claim: Object) -> None:
+def _wishes(claim: Object) -> Iterator[Hashable]:
+    """Yield the topic of a claim without a volume: the volume that it asks for, or else its class."""
+    if BIND_COMPLETED not in annotations_of(claim):
         asked = claim["spec"].get("volumeName")
-        topic = f"volume {asked}" if asked else f"class {class_of(claim) or ''}"
-        self._topics[key] = topic
-        self._claims[topic][key] = None
+        yield ("volume", asked) if asked else ("class", class_of(claim) or "")
 
-    def drop(self, key: Key) -> None:
-        topic = self._topics.pop(key, None)
-        if topic is not None:
-            del self._claims[topic][key]
 
-    def for_volume(self, name: str) -> list[Key]:
-        return list(self._claims.get(f"volume {name}", ()))
-
-    def for_class(self, name: str) -> list[Key]:
-        return list(self._claims.get(f"class {name}", ()))
+def _offers(volume: Object) -> Iterator[Hashable]:
+    """Yield the claim that a volume names, or the class of a free volume."""
+    reference = reference_of(volume)
+    yield ("class", class_of(volume) or "") if reference is None else ("claim", reference.namespace, reference.name)
 
 
 def _key(claim: Object) -> Key:

@@ -6,11 +6,10 @@ its devices. A claim that was made for a pod is deleted if the pod will not run.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from typing import Final
 
-from kubesandbox.controllers.volumecontroller import Backlog, Key
+from kubesandbox.controllers.volumecontroller import Backlog
 from kubesandbox.devices.podclaims import (
     FINALIZER,
     POD_CLAIM_NAME,
@@ -28,11 +27,10 @@ from kubesandbox.devices.podclaims import (
 from kubesandbox.devices.podevents import PodEvents
 from kubesandbox.resources import PODS, RESOURCE_CLAIMS, GroupResource
 from kubesandbox.status import ApiError, Object
-from kubesandbox.storage.store import Change
+from kubesandbox.storage.store import Change, Index
 from kubesandbox.storage.writes import Writes
 
 TEMPLATES: Final[GroupResource] = ("resource.k8s.io", "resourceclaimtemplates")
-_K = TypeVar("_K", Key, str)
 
 
 class ClaimController:
@@ -46,10 +44,8 @@ class ClaimController:
         self._store = writes.store
         self._pods, self._claims = writes.registry.served(PODS), writes.registry.served(RESOURCE_CLAIMS)
         self._events = PodEvents(writes, "resource_claim")
-        #: Pods by a claim that they name, claims by the uid of their pod, and pods by a missing template.
-        self._users: defaultdict[Key, set[Key]] = defaultdict(set)
-        self._owned: defaultdict[str, set[Key]] = defaultdict(set)
-        self._wanting: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._users = Index(self._store, PODS, _named)
+        self._owned = Index(self._store, RESOURCE_CLAIMS, lambda claim: [owner(claim)[1]])
         self._backlog = Backlog(self._store, {PODS: self._sync_pod, RESOURCE_CLAIMS: self._sync_claim})
         for key, listener in ((PODS, self._on_pod), (RESOURCE_CLAIMS, self._on_claim), (TEMPLATES, self._on_template)):
             self._store.collection(key).listeners.append(listener)
@@ -60,42 +56,22 @@ class ClaimController:
     # --- objects to process ---
 
     def _on_pod(self, change: Change) -> None:
-        stored = change.current or change.previous
-        assert stored is not None
-        pod = stored.object
-        if not (pod.get("spec") or {}).get("resourceClaims") and not (pod.get("status") or {}).get("extendedResourceClaimStatus"):
-            return
-        key = (stored.namespace, stored.name)
-        named = [(stored.namespace, each.claim) for each in pod_claims(pod) if each.claim]
-        if change.current is None:
-            for each in named:
-                _discard(self._users, each, key)
-            self._look_at((), named)
-            return
-        for each in named:
-            self._users[each].add(key)
-        self._look_at((), named if is_done(pod) else ())
-        if "deletionTimestamp" not in pod["metadata"] and not is_done(pod):
-            self._look_at([key], ())
+        stored = change.current or change.departed
+        pod, claims = stored.object, list(pod_claims(stored.object))
+        if change.current is None or is_done(pod):
+            self._backlog.add(RESOURCE_CLAIMS, [(stored.namespace, each.claim) for each in claims if each.claim])
+        elif claims and "deletionTimestamp" not in pod["metadata"]:
+            self._backlog.add(PODS, [(stored.namespace, stored.name)])
 
     def _on_claim(self, change: Change) -> None:
-        stored = change.current or change.previous
-        assert stored is not None
-        key, (pod, uid) = (stored.namespace, stored.name), owner(stored.object)
-        if uid and change.current is not None:
-            self._owned[uid].add(key)
-        elif uid:
-            _discard(self._owned, uid, key)
-        pods = {*self._users.get(key, ())}
-        self._look_at(sorted(pods | {(stored.namespace, pod)} if pod else pods), [] if change.current is None else [key])
+        stored = change.current or change.departed
+        pod = owner(stored.object)[0]
+        self._backlog.add(PODS, sorted({*self._users[stored.namespace, stored.name], *([(stored.namespace, pod)] if pod else ())}))
+        self._backlog.add(RESOURCE_CLAIMS, [] if change.current is None else [(stored.namespace, stored.name)])
 
     def _on_template(self, change: Change) -> None:
         if change.current is not None:
-            self._look_at(sorted(self._wanting.pop((change.current.namespace, change.current.name), ())), ())
-
-    def _look_at(self, pods: Iterable[Key], claims: Iterable[Key]) -> None:
-        self._backlog.add(PODS, pods)
-        self._backlog.add(RESOURCE_CLAIMS, claims)
+            self._backlog.add(PODS, sorted(self._users[change.current.namespace, change.current.name, TEMPLATES]))
 
     # --- pods ---
 
@@ -122,14 +98,13 @@ class ClaimController:
 
     def _find_or_make(self, pod: Object, wanted: PodClaim) -> str:
         """Return the claim's name. The claim may exist already, if only the pod's status could not be written."""
-        for place in sorted(self._owned.get(pod["metadata"]["uid"], ())):
+        for place in sorted(self._owned[pod["metadata"]["uid"]]):
             stored = self._store.get(RESOURCE_CLAIMS, *place)
             if stored is not None and (stored.object["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == wanted.name:
                 return stored.name
         namespace = pod["metadata"]["namespace"]
         template = self._store.get(TEMPLATES, namespace, wanted.template)
         if template is None:
-            self._wanting[namespace, wanted.template].add((namespace, pod["metadata"]["name"]))
             missing = f'resourceclaimtemplate.resource.k8s.io "{wanted.template}" not found'
             raise ApiError(404, "NotFound", f'resource claim template "{wanted.template}": {missing}')
         return self._writes.create(self._claims, namespace, generated_claim(pod, wanted, template.object)).name
@@ -187,11 +162,11 @@ class ClaimController:
         self._writes.modify(self._claims, claim["metadata"]["namespace"], claim["metadata"]["name"], change)
 
 
-def _discard(index: defaultdict[_K, set[Key]], of: _K, key: Key) -> None:
-    """Remove an entry, and its key with the last entry."""
-    index[of].discard(key)
-    if not index[of]:
-        del index[of]
+def _named(pod: Object) -> Iterator[Hashable]:
+    """Yield the claims and the templates that a pod names."""
+    for each in pod_claims(pod):
+        yield (pod["metadata"]["namespace"], each.claim)
+        yield (pod["metadata"]["namespace"], each.template, TEMPLATES)
 
 
 def _release(claim: Object, kept: list[Object], *, deallocate: bool) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -26,7 +25,7 @@ from kubesandbox.devices.layouts import (
 from kubesandbox.devices.podclaims import allocation
 from kubesandbox.resources import NODES, RESOURCE_CLAIMS, GroupResource
 from kubesandbox.status import ApiError, Object
-from kubesandbox.storage.store import Change, Stored
+from kubesandbox.storage.store import Change, Index, Stored
 from kubesandbox.storage.writes import Writes
 
 SLICES: Final[GroupResource] = ("resource.k8s.io", "resourceslices")
@@ -49,15 +48,11 @@ class SimulatedDriver:
         self._store = writes.store
         self._slices, self._claims = writes.registry.served(SLICES), writes.registry.served(RESOURCE_CLAIMS)
         self._devices: dict[str, list[Object]] = {}
-        #: Names of our slices, by node.
-        self._names: defaultdict[str, set[str]] = defaultdict(set)
+        self._pools = Index(self._store, SLICES, self._pool)
         if self._store.get(CLASSES, "", layout.driver) is None:
             self._writes.create(writes.registry.served(CLASSES), "", device_class(layout))
-        self._store.collection(SLICES).listeners.append(self._on_slice)
         self._store.collection(NODES).listeners.append(self._on_node)
         self._store.collection(RESOURCE_CLAIMS).listeners.append(self._on_claim)
-        for each in self._store.listed(SLICES):
-            self._on_slice(Change(each.version, None, each))
         for node in self._store.listed(NODES):
             self._on_node(Change(node.version, None, node))
 
@@ -101,22 +96,9 @@ class SimulatedDriver:
 
     # --- pools ---
 
-    def _on_slice(self, change: Change) -> None:
-        found = change.current or change.previous
-        assert found is not None
-        spec = found.object["spec"]
-        if spec.get("driver") != self.layout.driver:
-            return
-        names = self._names[spec["pool"]["name"]]
-        if change.current is not None:
-            names.add(found.name)
-        else:
-            names.discard(found.name)
-
     def _on_node(self, change: Change) -> None:
         if change.current is None:
-            assert change.previous is not None
-            self._devices.pop(change.previous.name, None)  # slices are deleted with the node that owns them
+            self._devices.pop(change.departed.name, None)  # slices are deleted with the node that owns them
         elif change.previous is None and self.layout.is_for(change.current.object):
             asyncio.get_running_loop().call_soon(self._welcome, change.current)
 
@@ -135,8 +117,12 @@ class SimulatedDriver:
 
     def _published(self, node: str) -> list[Stored]:
         """Return the slices of the node's pool, by name."""
-        found = (self._store.get(SLICES, "", name) for name in sorted(self._names.get(node, ())))
-        return [each for each in found if each is not None]
+        return [each for key in sorted(self._pools[node]) if (each := self._store.get(SLICES, *key)) is not None]
+
+    def _pool(self, content: Object) -> Iterator[str]:
+        """Yield the pool of a slice of this driver."""
+        if content["spec"].get("driver") == self.layout.driver:
+            yield content["spec"]["pool"]["name"]
 
     def _write_pool(self, node: Stored, devices: list[Object]) -> None:
         present, contents = self._published(node.name), self._contents(devices)

@@ -19,12 +19,12 @@ from kubesandbox.resources import ResourceType
 from kubesandbox.status import Object, invalid
 
 
-def check_spec(resource: ResourceType, new: Object, old: Object | None, namespace: Object | None) -> None:
+def check_spec(resource: ResourceType, new: Object, old: Object | None, namespace: Object) -> None:
     """Raise ApiError 400 or 422 for the faults of a new object, or of a change.
 
-    `namespace` is the Namespace of the object, None for cluster-scoped ones.
+    `namespace` is the Namespace of the object, empty for cluster-scoped ones.
     """
-    admin = namespace is not None and (namespace["metadata"].get("labels") or {}).get(ADMIN_LABEL) == "true"
+    admin = (namespace.get("metadata", {}).get("labels") or {}).get(ADMIN_LABEL) == "true"
     spec, former = new.get("spec") or {}, None if old is None else old.get("spec") or {}
     if faults := list(_spec_faults(resource.kind, spec, former, admin=admin)):
         raise invalid(resource, new["metadata"]["name"], faults)

@@ -104,9 +104,8 @@ class Admission:
         self._admit_topology(pod)
 
     def _prepare_devices(self, resource: ResourceType, new: Object, old: Object | None, now: str) -> None:
-        found = self.store.get(NAMESPACES, "", new["metadata"].get("namespace", ""))
         default_devices(resource.kind, new, now)
-        check_spec(resource, new, old, None if found is None else found.object)
+        check_spec(resource, new, old, self.store.content(NAMESPACES, "", new["metadata"].get("namespace", "")))
 
     def _admit_topology(self, pod: Object) -> None:
         """Give a pod that is created on a node the node's zone and region, which replace its own labels."""

@@ -77,8 +77,7 @@ def _resolve(name: str, priority_classes: Mapping[str, Mapping[str, Any]]) -> tu
 
 def topology_of(store: Store, node: str) -> dict[str, str]:
     """Return the zone and region labels of a node, if it has them, and none for an unknown node."""
-    found = store.get(NODES, "", node)
-    labels = (found.object["metadata"].get("labels") or {}) if found is not None else {}
+    labels = store.content(NODES, "", node).get("metadata", {}).get("labels") or {}
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 
 

@@ -78,8 +78,7 @@ class Webhooks:
     def _selects(self, hook: Object, write: Write) -> bool:
         """Return whether the hook's selectors select the object and its namespace. Absent ones select all."""
         metadata = write.new["metadata"]
-        namespace = self.store.get(NAMESPACES, "", metadata.get("namespace", ""))
-        labels = {} if namespace is None else namespace.object["metadata"].get("labels") or {}
+        labels = self.store.content(NAMESPACES, "", metadata.get("namespace", "")).get("metadata", {}).get("labels") or {}
         selectors = ((hook.get("objectSelector"), metadata.get("labels") or {}), (hook.get("namespaceSelector"), labels))
         return all(compile_label_selector(convert(each or {}, LabelSelector)).matches(found) for each, found in selectors)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal
 
@@ -164,6 +165,11 @@ class Store:
         """Return one object, or None. `namespace` is empty for cluster-scoped types."""
         return self.collection(key).namespaces.get(namespace, {}).get(name)
 
+    def content(self, key: GroupResource, namespace: str, name: str) -> Object:
+        """Return the content of one object, empty without such an object."""
+        found = self.get(key, namespace, name)
+        return {} if found is None else found.object
+
     def listed(self, key: GroupResource, namespace: str | None = None) -> list[Stored]:
         """Return the objects of a type in order, of all namespaces for None."""
         return self.collection(key).listed(namespace)
@@ -203,6 +209,35 @@ class Store:
         self.compacted = self.version
         for collection in self._collections.values():
             collection.compact(self.version)
+
+
+#: Namespace and name, with an empty namespace for cluster-scoped objects.
+Key = tuple[str, str]
+
+
+class Index:
+    """Objects of one type by keys in their content, like an indexer of client-go. `keys_of` returns the keys of an object."""
+
+    def __init__(self, store: Store, resource: GroupResource, keys_of: Callable[[Object], Iterable[Hashable]]) -> None:
+        self._keys_of = keys_of
+        #: Dicts that serve as ordered sets.
+        self._found: defaultdict[Hashable, dict[Key, None]] = defaultdict(dict)
+        for each in store.listed(resource):
+            self._on_change(Change(each.version, None, each))
+        store.collection(resource).listeners.append(self._on_change)
+
+    def __getitem__(self, key: Hashable) -> list[Key]:
+        return list(self._found.get(key, ()))
+
+    def _on_change(self, change: Change) -> None:
+        if (old := change.previous) is not None:
+            for key in self._keys_of(old.object):
+                self._found[key].pop((old.namespace, old.name), None)
+                if not self._found[key]:
+                    del self._found[key]
+        if (new := change.current) is not None:
+            for key in self._keys_of(new.object):
+                self._found[key][new.namespace, new.name] = None
 
 
 def _with_kind_first(content: Object) -> Object:
@@ -256,9 +291,7 @@ class Watch:
 
     def offer(self, change: Change) -> None:
         """Queue the lines about a change, if this watcher has to hear of it."""
-        subject = change.current or change.previous
-        assert subject is not None
-        if self.namespace is not None and subject.namespace != self.namespace:
+        if self.namespace is not None and (change.current or change.departed).namespace != self.namespace:
             return
         was, becomes = self._sees(change.previous), self._sees(change.current)
         if becomes:
