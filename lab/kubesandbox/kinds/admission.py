@@ -5,7 +5,6 @@ Other types pass unchanged. Volumes get the phase that the volume controller wou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,15 +14,12 @@ from kubesandbox.devices.claimrules import check_pod_claims
 from kubesandbox.devices.defaults import GROUP as DEVICES
 from kubesandbox.devices.defaults import default_devices
 from kubesandbox.devices.rules import check_spec, check_status
-from kubesandbox.kinds.defaults import default, qos_class
+from kubesandbox.fields import forbidden as forbidden_field
+from kubesandbox.fields import required
+from kubesandbox.kinds.defaults import default
 from kubesandbox.kinds.eventrules import check_event
-from kubesandbox.kinds.podrules import (
-    PriorityRefused,
-    admit_priority,
-    check_tolerations,
-    topology_of,
-)
-from kubesandbox.resources import DEFINITIONS, NAMESPACES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, ResourceType
+from kubesandbox.kinds.podrules import admit_priority, check_tolerations, topology_of
+from kubesandbox.resources import DEFINITIONS, EVENTS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, ResourceType
 from kubesandbox.status import Object, forbidden, invalid
 from kubesandbox.storage.store import Store
 
@@ -45,11 +41,9 @@ class Admission:
             new.pop("status", None)
         if resource.custom:
             return self.definitions.admit(resource, new, None)
-        if resource.kind in _PREPARE:
-            _PREPARE[resource.kind](self, resource, new, None, now)
-        default(resource.kind, new)
-        if resource.kind in _BEGIN:
-            _BEGIN[resource.kind](resource, new, now)
+        self._prepare(resource, new, None, now)
+        if resource.key == PODS:
+            _begin_pod(resource, new, now)
         return self.definitions.establish(new, now) if resource.key == DEFINITIONS else new
 
     def on_update(self, resource: ResourceType, old: Object, new: Object, now: str, subresource: str) -> Object:
@@ -60,18 +54,12 @@ class Admission:
             if subresource == "status" and resource.group == DEVICES:
                 check_status(resource, new, old)
             return new
-        if resource.kind in _PREPARE:
-            _PREPARE[resource.kind](self, resource, new, old, now)
-        default(resource.kind, new)
+        self._prepare(resource, new, old, now)
         if resource.key == PODS:
             _check_pod_update(resource, old, new)
         elif resource.key == DEFINITIONS:
             return self.definitions.establish({**new, "status": old.get("status")}, now)
         return new
-
-    def schema(self, resource: ResourceType) -> Object | None:
-        """Return the schema of a custom type, or None for a built-in one."""
-        return self.definitions.schema(resource)
 
     def grace(self, resource: ResourceType, current: Object, asked: int | None) -> int:
         """Return the seconds from the request to delete to the end, 0 for all except running pods."""
@@ -92,106 +80,50 @@ class Admission:
             return marked
         return {**marked, "status": {**(marked.get("status") or {}), "phase": "Terminating"}}
 
-    def _prepare_pod(self, resource: ResourceType, pod: Object, old: Object | None, _now: str) -> None:
-        if old is not None:
-            _keep_priority(old, pod)
-            return
-        classes = {each.name: each.object for each in self.store.listed(PRIORITY_CLASSES)}
-        try:
-            admit_priority(pod, classes)
-        except PriorityRefused as refused:
-            raise forbidden(resource, pod["metadata"]["name"], str(refused)) from refused
-        self._admit_topology(pod)
-
-    def _prepare_devices(self, resource: ResourceType, new: Object, old: Object | None, now: str) -> None:
-        default_devices(resource.kind, new, now)
-        check_spec(resource, new, old, self.store.content(NAMESPACES, "", new["metadata"].get("namespace", "")))
+    def _prepare(self, resource: ResourceType, new: Object, old: Object | None, now: str) -> None:
+        """Refuse or complete an object, and give it its defaults. The former object is None at creation."""
+        if resource.key == PODS and old is None:
+            admit_priority(resource, new, self.store)
+            self._admit_topology(new)
+        elif resource.key == PODS and old is not None:
+            _keep_priority(old, new)
+        elif resource.key == EVENTS and old is None:
+            check_event(resource, new)
+        elif resource.key == VOLUME_CLAIMS and old is None:
+            self._admit_class(new)
+        elif resource.group == DEVICES or resource.kind == "PodGroup":
+            default_devices(resource.kind, new, now)
+            check_spec(resource, new, old, self.store.content(NAMESPACES, "", new["metadata"].get("namespace", "")))
+        default(resource.kind, new)
 
     def _admit_topology(self, pod: Object) -> None:
         """Give a pod that is created on a node the node's zone and region, which replace its own labels."""
-        node = (pod.get("spec") or {}).get("nodeName")
+        node = pod["spec"].get("nodeName")
         if node and (labels := topology_of(self.store, node)):
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
 
-    def _prepare_claim(self, _resource: ResourceType, claim: Object, old: Object | None, _now: str) -> None:
-        """Give a new claim without the field for its class the cluster's default class, if there is one."""
-        spec = claim.get("spec")
-        if old is None and isinstance(spec, dict) and class_of(claim) is None:
+    def _admit_class(self, claim: Object) -> None:
+        """Give a claim without the field for its class the cluster's default class, if there is one."""
+        if class_of(claim) is None:
             name = default_class(each.object for each in self.store.listed(STORAGE_CLASSES))
             if name is not None:
-                spec["storageClassName"] = name
+                claim.setdefault("spec", {})["storageClassName"] = name
 
 
-def _prepare_event(_admission: Admission, resource: ResourceType, event: Object, old: Object | None, _now: str) -> None:
-    if old is None:
-        check_event(resource, event)
-
-
-#: Function that refuses or completes an object before it gets defaults. The former object is None at creation.
-_PREPARE: Final[Mapping[str, Callable[[Admission, ResourceType, Object, Object | None, str], None]]] = {
-    "Pod": Admission._prepare_pod,  # noqa: SLF001 - a part of the class
-    "PersistentVolumeClaim": Admission._prepare_claim,  # noqa: SLF001 - a part of the class
-    "Event": _prepare_event,
-    **dict.fromkeys(
-        ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass", "DeviceTaintRule", "PodGroup"),
-        Admission._prepare_devices,  # noqa: SLF001 - a part of the class
-    ),
-}
-
-
-def _begin_namespace(_resource: ResourceType, new: Object, _now: str) -> None:
-    new.setdefault("spec", {})["finalizers"] = ["kubernetes"]
-    new["status"] = {"phase": "Active"}
-    new["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = new["metadata"]["name"]
-
-
-def _begin_volume(_resource: ResourceType, new: Object, _now: str) -> None:
-    new["status"] = {"phase": "Bound" if (new.get("spec") or {}).get("claimRef") else "Available"}
-
-
-def _begin_claim(_resource: ResourceType, new: Object, _now: str) -> None:
-    new["status"] = {"phase": "Bound" if (new.get("spec") or {}).get("volumeName") else "Pending"}
-
-
-def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
-    spec = new.get("spec") or {}
-    containers = spec.get("containers")
-    name = new["metadata"]["name"]
-    if not isinstance(containers, list) or not containers:
-        raise invalid(resource, name, [("spec.containers", "Required value")])
-    for index, container in enumerate(containers):
-        if not isinstance(container, dict) or not container.get("name"):
-            raise invalid(resource, name, [(f"spec.containers[{index}].name", "Required value")])
-    if faults := [*check_pod_claims(spec), *check_tolerations(spec)]:
-        raise invalid(resource, name, faults)
-    status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
+def _begin_pod(resource: ResourceType, pod: Object, now: str) -> None:
+    """Refuse an invalid new pod, and show that a gated one waits."""
+    spec = pod["spec"]
+    containers = spec.get("containers") or ()
+    faults = [] if containers else [required("spec.containers")]
+    faults += [required(f"spec.containers[{at}].name") for at, each in enumerate(containers) if not each.get("name")]
+    faults += [*check_pod_claims(spec), *check_tolerations(spec)]
+    if spec.get("schedulingGates") and spec.get("nodeName"):
+        faults.append(forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    if faults:
+        raise invalid(resource, pod["metadata"]["name"], faults)
     if spec.get("schedulingGates"):
-        if spec.get("nodeName"):
-            raise invalid(
-                resource,
-                name,
-                [("spec.nodeName", "Forbidden: cannot be set until all schedulingGates have been cleared")],
-            )
-        status["conditions"] = [
-            {
-                "type": "PodScheduled",
-                "status": "False",
-                "reason": "SchedulingGated",
-                "message": "Scheduling is blocked due to non-empty scheduling gates",
-                "lastProbeTime": None,
-                "lastTransitionTime": now,
-            }
-        ]
-    new["status"] = status
-
-
-#: Function that writes the first status of a created object.
-_BEGIN: Final[Mapping[str, Callable[[ResourceType, Object, str], None]]] = {
-    "Pod": _begin_pod,
-    "Namespace": _begin_namespace,
-    "PersistentVolume": _begin_volume,
-    "PersistentVolumeClaim": _begin_claim,
-}
+        gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": None, "lastTransitionTime": now}
+        pod["status"]["conditions"] = [{**gated, "message": "Scheduling is blocked due to non-empty scheduling gates"}]
 
 
 def _keep_priority(old: Object, new: Object) -> None:

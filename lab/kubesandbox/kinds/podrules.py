@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from kubesandbox.fields import Faults, invalid, label_key, label_value, unsupported
-from kubesandbox.resources import NODES
-from kubesandbox.status import Object
+from kubesandbox.resources import NODES, PRIORITY_CLASSES, ResourceType
+from kubesandbox.status import Object, forbidden
 from kubesandbox.storage.store import Store
 from placewright.api.tolerations import integer
 
-#: Classes that every cluster has, even without objects for them.
+#: Classes that every cluster has.
 SYSTEM_CLASSES: Final[Mapping[str, int]] = MappingProxyType(
     {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 )
@@ -27,47 +27,27 @@ _COMPARISONS: Final = ("Gt", "Lt")
 # --- priority ----------------------------------------------------------------------------------------------------------------
 
 
-class PriorityRefused(Exception):
-    """The pod may not be created (403 in a real API server). The message is the reason."""
-
-
-def admit_priority(pod: Object, priority_classes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Fill `spec.priorityClassName`, `priority` and `preemptionPolicy` in place from classes by name.
+def admit_priority(resource: ResourceType, pod: Object, store: Store) -> None:
+    """Fill `spec.priorityClassName`, `priority` and `preemptionPolicy` in place from the stored classes.
 
     A pod without a class gets the default one (`globalDefault`, the lowest if there are several), or priority 0.
-    Raises `PriorityRefused` for an unknown class, and for a number that contradicts the class.
+    Raises ApiError 403 for an unknown class, and for a number that contradicts the class.
     """
-    spec = pod.setdefault("spec", {})
-    name = spec.get("priorityClassName") or _default_class(priority_classes)
-    value, policy = 0, PREEMPT_LOWER_PRIORITY
-    if name:
-        value, policy = _resolve(name, priority_classes)
-        spec["priorityClassName"] = name
-    if spec.get("priority") not in (None, value):
-        raise PriorityRefused(
-            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
-            f"priority admission controller computed {value} from the given PriorityClass name"
-        )
-    if spec.get("preemptionPolicy") not in (None, policy):
-        raise PriorityRefused(
-            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name"
-        )
-    spec["priority"], spec["preemptionPolicy"] = value, policy
-
-
-def _default_class(priority_classes: Mapping[str, Mapping[str, Any]]) -> str:
-    defaults = [(c.get("value", 0), name) for name, c in priority_classes.items() if c.get("globalDefault")]
-    return min(defaults)[1] if defaults else ""
-
-
-def _resolve(name: str, priority_classes: Mapping[str, Mapping[str, Any]]) -> tuple[int, str]:
-    if name in priority_classes:
-        found = priority_classes[name]
-        return int(found.get("value", 0)), found.get("preemptionPolicy") or PREEMPT_LOWER_PRIORITY
-    if name in SYSTEM_CLASSES:
-        return SYSTEM_CLASSES[name], PREEMPT_LOWER_PRIORITY
-    raise PriorityRefused(f"no PriorityClass with name {name} was found")
+    spec, name = pod.setdefault("spec", {}), pod["metadata"]["name"]
+    defaults = [(each.object.get("value", 0), each.name) for each in store.listed(PRIORITY_CLASSES) if each.object.get("globalDefault")]
+    if not spec.get("priorityClassName") and defaults:
+        spec["priorityClassName"] = min(defaults)[1]
+    found = store.content(PRIORITY_CLASSES, "", spec.get("priorityClassName") or "")
+    if spec.get("priorityClassName") and not found:
+        raise forbidden(resource, name, f"no PriorityClass with name {spec['priorityClassName']} was found")
+    for what, part, value in (
+        ("integer value of priority", "priority", found.get("value", 0)),
+        ("string value of PreemptionPolicy", "preemptionPolicy", found.get("preemptionPolicy") or PREEMPT_LOWER_PRIORITY),
+    ):
+        if spec.get(part) not in (None, value):
+            why = f"the {what} ({spec[part]}) must not be provided in pod spec"
+            raise forbidden(resource, name, f"{why}; priority admission controller computed {value} from the given PriorityClass name")
+        spec[part] = value
 
 
 # --- zone and region ---------------------------------------------------------------------------------------------------------

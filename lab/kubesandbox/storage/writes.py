@@ -191,7 +191,7 @@ class Writes:
     def _patched(self, resource: ResourceType, name: str, current: Object | None, request: PatchRequest, options: WriteOptions) -> Object:
         manager = Manager(options.manager if options.named else "", APPLY, resource.api_version, options.subresource)
         try:
-            return apply_patch(current, request, manager, self.identity.now(), self.admission.schema(resource))
+            return apply_patch(current, request, manager, self.identity.now(), self.admission.definitions.schema(resource))
         except ApiError as refused:
             if refused.reason:
                 refused.details = details_of(resource, name, **refused.details)
@@ -231,7 +231,7 @@ class Writes:
     def _track(self, resource: ResourceType, old: Object, new: Object, options: WriteOptions) -> None:
         new["metadata"] = {**new["metadata"]}
         manager = Manager(options.manager, UPDATE, str(new["apiVersion"]), options.subresource)
-        track_update(old, new, manager, self.identity.now(), self.admission.schema(resource))
+        track_update(old, new, manager, self.identity.now(), self.admission.definitions.schema(resource))
 
     def _commit(self, resource: ResourceType, current: Stored, new: Object, *, dry_run: bool) -> Stored:
         if new == current.object:
