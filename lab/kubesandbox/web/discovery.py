@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from kubesandbox.resources import Object, ResourceRegistry, ResourceType
 from kubesandbox.web.endpoint import Reply
@@ -37,24 +36,14 @@ _VERSION: Final[Object] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Sub:
-    """The entry of a subresource in discovery. An empty kind stands for the kind of the parent."""
-
-    verbs: tuple[str, ...]
-    group: str = ""
-    version: str = ""
-    kind: str = ""
-
-
-_SUBRESOURCES: Final[Mapping[str, _Sub]] = MappingProxyType(
+#: Verbs of each subresource, and its group, version and kind if they are not those of the type.
+_SUBRESOURCES: Final[Mapping[str, tuple[tuple[str, ...], Object]]] = MappingProxyType(
     {
-        "status": _Sub(("get", "patch", "update")),
-        "scale": _Sub(("get", "patch", "update"), "autoscaling", "v1", "Scale"),
-        "binding": _Sub(("create",), kind="Binding"),
-        "eviction": _Sub(("create",), "policy", "v1", "Eviction"),
-        "log": _Sub(("get",)),
-        "token": _Sub(("create",), "authentication.k8s.io", "v1", "TokenRequest"),
+        "status": (("get", "patch", "update"), {}),
+        "binding": (("create",), {"kind": "Binding"}),
+        "eviction": (("create",), {"group": "policy", "version": "v1", "kind": "Eviction"}),
+        "log": (("get",), {}),
+        "token": (("create",), {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}),
     }
 )
 
@@ -94,34 +83,26 @@ class Discovery:
 
     def document(self, path: str, accept: str = "") -> Object | None:
         """Return the document at `path` (`/api`, `/apis/apps/v1`, `/openapi/v3/api/v1`, `/version`), or None."""
-        root, *rest = path.strip("/").split("/")
-        if root == "version" and not rest:
-            return _VERSION
-        if root == "openapi":
-            return self._openapi(rest)
-        if root in ("api", "apis"):
-            return self._below(root, rest) if rest else self._root(root, accept)
-        return None
-
-    def _root(self, root: str, accept: str) -> Object:
-        """Return all groups (`apis`) or all versions of the core group (`api`)."""
-        if _wants_aggregated(accept):
-            return self._aggregated(core=root == "api")
-        if root == "api":
-            return {"kind": "APIVersions", "versions": self._registry.groups().get("", []), **_ADDRESSES}
-        groups = [self._group(group) for group in self._registry.groups() if group]
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-
-    def _below(self, root: str, rest: list[str]) -> Object | None:
-        """Return one group, or the types of one group and version."""
-        match [root, *rest]:
-            case ["api", version]:
-                return self._types("", version)
+        found: Object | None = None
+        match path.strip("/").split("/"):
+            case ["version"]:
+                found = _VERSION
+            case ["api" | "apis" as root] if _wants_aggregated(accept):
+                found = self._aggregated(core=root == "api")
+            case ["api"]:
+                found = {"kind": "APIVersions", "versions": self._registry.groups().get("", []), "serverAddressByClientCIDRs": []}
+            case ["apis"]:
+                groups = [self._group(group) for group in self._registry.groups() if group]
+                found = {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
             case ["apis", group] if group and group in self._registry.groups():
-                return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+                found = {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+            case ["api", version]:
+                found = self._types("", version)
             case ["apis", group, version]:
-                return self._types(group, version)
-        return None
+                found = self._types(group, version)
+            case ["openapi", *rest]:
+                found = self._openapi(rest)
+        return found
 
     def _group(self, group: str) -> Object:
         versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self._registry.groups()[group]]
@@ -171,9 +152,6 @@ class Discovery:
         return document_v3(types, self._schemas, _GIT_VERSION) if types else None
 
 
-_ADDRESSES: Final[Mapping[str, Any]] = MappingProxyType({"serverAddressByClientCIDRs": []})
-
-
 def _wants_aggregated(accept: str) -> bool:
     """Return whether the header offers the aggregated form in the version that is served here."""
     ranges = (set(offer.replace(" ", "").split(";")) for offer in accept.split(","))
@@ -182,57 +160,25 @@ def _wants_aggregated(accept: str) -> bool:
 
 def _listed(resource: ResourceType) -> list[Object]:
     """Return a type and its subresources as entries of an APIResourceList."""
-    entry: Object = {
-        "name": resource.plural,
-        "singularName": resource.singular,
-        "namespaced": resource.namespaced,
-        "kind": resource.kind,
-        "verbs": list(resource.verbs),
-        **_names(resource),
-    }
-    return [entry, *(_listed_sub(resource, name) for name in resource.subresources)]
-
-
-def _names(resource: ResourceType) -> Object:
     names = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
-    return {key: value for key, value in names.items() if value}
-
-
-def _listed_sub(resource: ResourceType, name: str) -> Object:
-    sub = _SUBRESOURCES.get(name, _Sub(("get",)))
-    entry: Object = {
-        "name": f"{resource.plural}/{name}",
-        "singularName": "",
-        "namespaced": resource.namespaced,
-        "kind": sub.kind or resource.kind,
-        "verbs": list(sub.verbs),
-    }
-    return {**entry, "group": sub.group, "version": sub.version} if sub.group else entry
+    entry = {"name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced, "kind": resource.kind}
+    found: list[Object] = [{**entry, "verbs": list(resource.verbs), **{key: value for key, value in names.items() if value}}]
+    for name in resource.subresources:
+        verbs, kind = _SUBRESOURCES[name]
+        found.append({**entry, "name": f"{resource.plural}/{name}", "singularName": "", "verbs": list(verbs), **kind})
+    return found
 
 
 def _discovered(resource: ResourceType) -> Object:
     """Return a type and its subresources as an entry of an aggregated document."""
-    entry: Object = {
-        "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
-        "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "singularResource": resource.singular,
-        "verbs": list(resource.verbs),
-        **_names(resource),
-    }
-    if resource.subresources:
-        entry["subresources"] = [_discovered_sub(resource, name) for name in resource.subresources]
-    return entry
-
-
-def _discovered_sub(resource: ResourceType, name: str) -> Object:
-    sub = _SUBRESOURCES.get(name, _Sub(("get",)))
-    return {
-        "subresource": name,
-        "responseKind": {
-            "group": sub.group or resource.group,
-            "version": sub.version or resource.version,
-            "kind": sub.kind or resource.kind,
-        },
-        "verbs": list(sub.verbs),
-    }
+    home: Object = {"group": resource.group, "version": resource.version}
+    found: Object = {"scope": "Namespaced" if resource.namespaced else "Cluster", "singularResource": resource.singular}
+    for entry in _listed(resource):
+        name, _, subresource = entry["name"].partition("/")
+        kind = {key: entry.get(key, home.get(key)) for key in ("group", "version", "kind")}
+        shown: Object = {"responseKind": kind, **{key: entry[key] for key in ("verbs", "shortNames", "categories") if key in entry}}
+        if subresource:
+            found.setdefault("subresources", []).append({"subresource": subresource, **shown})
+        else:
+            found |= {"resource": name, **shown}
+    return found

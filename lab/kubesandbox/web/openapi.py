@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from kubesandbox.kinds.kubernetestypes import METADATA, definitions
 from kubesandbox.resources import Object, ResourceRegistry, ResourceType
 
 _QUERY: Final = (
@@ -38,32 +39,33 @@ def index_v3(registry: ResourceRegistry) -> Object:
 
 def document_v3(types: Iterable[ResourceType], schemas: SchemaSource, version: str) -> Object:
     """Return the v3 document of one group and version."""
-    paths: Object = {}
-    components: Object = {_METADATA: _metadata_schema()}
-    for resource in types:
-        operations = {action: _operation(resource, action, lambda kind: {"schema": kind}) for action in ("get", "patch")}
-        paths[_path(resource)] = operations
-        schema = schemas(resource)
-        if schema is not None:
-            reference = {"allOf": [{"$ref": f"#/components/schemas/{_METADATA}"}], "default": {}}
-            components[_model(resource)] = _with_type(schema, resource, {**reference, "description": _ABOUT_METADATA})
-    return {"openapi": "3.0.0", "info": _info(version), "paths": paths, "components": {"schemas": components}}
+    found = list(types)
+    reference = {"allOf": [{"$ref": f"#/components/schemas/{_METADATA}"}], "default": {}}
+    return {
+        "openapi": "3.0.0",
+        "info": _info(version),
+        "paths": {
+            _path(each): {action: _operation(each, action, lambda kind: {"schema": kind}) for action in ("get", "patch")} for each in found
+        },
+        "components": {"schemas": _models(found, schemas, dict, reference)},
+    }
 
 
 def document_v2(registry: ResourceRegistry, schemas: SchemaSource, version: str) -> Object:
     """Return the v2 document of the whole server."""
-    paths: Object = {}
-    definitions: Object = {_METADATA: _metadata_schema()}
-    for resource in registry:
-        paths[_path(resource)] = {"patch": _operation(resource, "patch", lambda kind: kind)}
-        schema = schemas(resource)
-        if schema is not None:
-            reference = {"$ref": f"#/definitions/{_METADATA}", "description": _ABOUT_METADATA}
-            definitions[_model(resource)] = _with_type(_downgraded(schema), resource, reference)
-    return {"swagger": "2.0", "info": _info(version), "paths": paths, "definitions": definitions}
+    return {
+        "swagger": "2.0",
+        "info": _info(version),
+        "paths": {_path(each): {"patch": _operation(each, "patch", lambda kind: kind)} for each in registry},
+        "definitions": _models(registry, schemas, _downgraded, {"$ref": f"#/definitions/{_METADATA}"}),
+    }
 
 
-_ABOUT_METADATA: Final = "Standard object's metadata."
+def _models(types: Iterable[ResourceType], schemas: SchemaSource, shown: Callable[[Mapping[str, Any]], Object], metadata: Object) -> Object:
+    """Return the schemas of metadata and of the custom types. `shown` puts a schema into the form of the document."""
+    reference = {**metadata, "description": "Standard object's metadata."}
+    found = {_model(each): _with_type(shown(schema), each, reference) for each in types if (schema := schemas(each)) is not None}
+    return {_METADATA: _metadata_schema(), **found}
 
 
 def _info(version: str) -> Object:
@@ -127,27 +129,12 @@ def _downgraded(schema: Mapping[str, Any]) -> Object:
 
 
 def _metadata_schema() -> Object:
-    strings = {"type": "object", "additionalProperties": {"type": "string"}}
-    objects = {"type": "array", "items": {"type": "object"}}
-    text = {"type": "string"}
-    return {
-        "description": "ObjectMeta is metadata that all persisted resources must have.",
-        "type": "object",
-        "properties": {
-            "annotations": strings,
-            "creationTimestamp": text,
-            "deletionGracePeriodSeconds": {"type": "integer", "format": "int64"},
-            "deletionTimestamp": text,
-            "finalizers": {"type": "array", "items": text},
-            "generateName": text,
-            "generation": {"type": "integer", "format": "int64"},
-            "labels": strings,
-            "managedFields": objects,
-            "name": text,
-            "namespace": text,
-            "ownerReferences": objects,
-            "resourceVersion": text,
-            "selfLink": text,
-            "uid": text,
-        },
-    }
+    fields = {name: _field(part) for name, part in definitions()[METADATA]["properties"].items()}
+    return {"description": "ObjectMeta is metadata that all persisted resources must have.", "type": "object", "properties": fields}
+
+
+def _field(part: Mapping[str, Any]) -> Object:
+    """Return a field of metadata without the fields of its parts."""
+    below = {key: _field(part[key]) for key in ("items", "additionalProperties") if key in part}
+    kind = part.get("type", "object")
+    return {"type": "string" if kind == "time" else kind, **below}
