@@ -78,13 +78,9 @@ def pod_status(pod: Object) -> str:
     return word
 
 
-def pod_restarts(pod: Object, ago: Callable[[Any], str]) -> str:
-    """Return the restarts of all containers and the last time: `3 (5m ago)`. `ago` writes a time."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    count = sum(int(each.get("restartCount", 0)) for each in statuses)
-    ends = [((each.get("lastState") or {}).get("terminated") or {}).get("finishedAt") for each in statuses]
-    last = max(filter(None, ends), default=None)
-    return f"{count} ({ago(last)} ago)" if count and last else str(count)
+def pod_restarts(pod: Object) -> str:
+    """Return the restarts of all containers."""
+    return str(sum(int(each.get("restartCount", 0)) for each in (pod.get("status") or {}).get("containerStatuses") or []))
 
 
 def _gated(condition: Mapping[str, Any]) -> bool:
@@ -242,10 +238,6 @@ def _gates(obj: Object, _now: float) -> str:
     return f"{len(met)}/{len(gates)}" if gates else NONE
 
 
-def _ready_replicas(obj: Object, now: float) -> str:
-    return f"{_at('status.readyReplicas', 0)(obj, now)}/{_at('spec.replicas', 1)(obj, now)}"
-
-
 def _wide(name: str, cell: Cell, kind: str = "string", format: str = "") -> Column:  # noqa: A002  as `Column` calls it
     return Column(name, cell, kind, 1, format)
 
@@ -259,7 +251,7 @@ _BUILTIN: Final[Mapping[str, Sequence[Column]]] = MappingProxyType(
             _NAME,
             Column("Ready", lambda obj, _: pod_ready(obj)),
             Column("Status", lambda obj, _: pod_status(obj)),
-            Column("Restarts", lambda obj, now: pod_restarts(obj, lambda then: age(then, now))),
+            Column("Restarts", lambda obj, _: pod_restarts(obj)),
             _AGE,
             _wide("IP", _at("status.podIP", NONE)),
             _wide("Node", _at("spec.nodeName", NONE)),
@@ -288,16 +280,8 @@ _BUILTIN: Final[Mapping[str, Sequence[Column]]] = MappingProxyType(
             _wide("Count", _at("count", 1), "integer"),
             _wide("Name", _NAME.cell, format="name"),
         ),
-        "Deployment": (
-            _NAME,
-            Column("Ready", _ready_replicas),
-            Column("Up-to-date", _at("status.updatedReplicas", 0), "integer"),
-            Column("Available", _at("status.availableReplicas", 0), "integer"),
-            _AGE,
-        ),
         "ConfigMap": (_NAME, Column("Data", lambda obj, _: len(obj.get("data") or {}) + len(obj.get("binaryData") or {}), "integer"), _AGE),
         "Lease": (_NAME, Column("Holder", _at("spec.holderIdentity")), _AGE),
-        "CustomResourceDefinition": (_NAME, Column("Created At", _at("metadata.creationTimestamp"))),
         "ResourceClaim": (_NAME, Column("State", _claim_state), _AGE),
         "ResourceSlice": (
             _NAME,

@@ -1,16 +1,13 @@
-r"""The part of Kubernetes' JSONPath that printer columns use: fields, indexes, wildcards and simple filters.
+r"""The part of Kubernetes' JSONPath that printer columns use: fields, indexes, wildcards and filters by a text.
 
-`.status.conditions[?(@.type=="Ready")].status`, `.spec.hosts[0]`, `.metadata.labels.app\.kubernetes\.io/name`, `.spec['my-key']`. Filters
-compare with ==, !=, <, <=, >, >=, or test whether a path exists.
+`.status.conditions[?(@.type=="Ready")].status`, `.spec.hosts[0]`, `.metadata.labels.app\.kubernetes\.io/name`, `.spec['my-key']`. A
+filter compares with a text.
 """
 
 from __future__ import annotations
 
-import json
-import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 from typing import Any, Final
 
 _STEP: Final = re.compile(
@@ -21,17 +18,7 @@ _STEP: Final = re.compile(
       | \[\?\((?P<filter>(?:"[^"]*"|'[^']*'|[^)"'])*)\)\]""",
     re.VERBOSE,
 )
-_FILTER: Final = re.compile(r"\s*@(?P<path>[^=!<>]*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<value>.+?)\s*)?$")
-_OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
-    {
-        "==": operator.eq,
-        "!=": operator.ne,
-        "<": operator.lt,
-        "<=": operator.le,
-        ">": operator.gt,
-        ">=": operator.ge,
-    }
-)
+_FILTER: Final = re.compile(r"\s*@(?P<path>[^=!<>]*?)\s*==\s*(?P<quote>['\"])(?P<value>.*)(?P=quote)\s*$")
 
 
 class JsonPathError(ValueError):
@@ -83,21 +70,4 @@ def _all(value: Any) -> list[Any]:
 
 def _passes(value: Any, expression: str) -> bool:
     parts = _FILTER.match(expression)
-    if parts is None:
-        return False
-    found = JsonPath(parts["path"]).find(value)
-    if parts["operator"] is None:
-        return bool(found)
-    try:
-        return any(_OPERATORS[parts["operator"]](each, _literal(parts["value"])) for each in found)
-    except TypeError:
-        return False
-
-
-def _literal(text: str) -> Any:
-    if text[:1] in "'\"":
-        return text.strip(text[0])
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return parts is not None and parts["value"] in JsonPath(parts["path"]).find(value)

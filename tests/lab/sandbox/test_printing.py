@@ -17,10 +17,8 @@ KINDS = [
     "Pod",
     "Node",
     "Event",
-    "Deployment",
     "ConfigMap",
     "Lease",
-    "CustomResourceDefinition",
     "ResourceClaim",
     "ResourceSlice",
     "Unheard",
@@ -72,8 +70,8 @@ DOCUMENT = {
     "metadata": {"labels": {"app.kubernetes.io/name": "x"}},
     "status": {
         "conditions": [
-            {"type": "Ready", "status": "True", "n": 1},
-            {"type": "Stalled", "status": "False", "n": 2},
+            {"type": "Ready", "status": "True"},
+            {"type": "Stalled", "status": "False"},
         ]
     },
 }
@@ -91,9 +89,6 @@ DOCUMENT = {
         (r".metadata.labels.app\.kubernetes\.io/name", ["x"]),
         ('.status.conditions[?(@.type=="Ready")].status', ["True"]),
         ("$.status.conditions[?(@.type=='Stalled')].status", ["False"]),
-        (".status.conditions[?(@.type!='Ready')].type", ["Stalled"]),
-        (".status.conditions[?(@.n > 1)].type", ["Stalled"]),
-        (".status.conditions[?(@.missing)].type", []),
         (".nothing.at.all", []),
         (".spec.hosts.name", []),
     ],
@@ -102,14 +97,14 @@ def test_paths_find_what_they_name(path: str, found: list[Any]) -> None:
     assert JsonPath(path).find(DOCUMENT) == found
 
 
-@pytest.mark.parametrize("path", ["spec", ".a[", ".a[?(]", ".a[?()]", "..", ".a[b]", ".a[?(b=='c')]"])
+@pytest.mark.parametrize("path", ["spec", ".a[", ".a[?(]", ".a[?()]", "..", ".a[b]", ".a[?(b=='c')]", ".a[?(@.b>1)]"])
 def test_a_path_that_makes_no_sense_is_refused(path: str) -> None:
     with pytest.raises(JsonPathError):
         JsonPath(path)
 
 
-def container(name: str, *, ready: bool = False, restarts: int = 0, **state: Any) -> dict[str, Any]:
-    return {"name": name, "ready": ready, "restartCount": restarts, "state": state}
+def container(name: str, **state: Any) -> dict[str, Any]:
+    return {"name": name, "ready": False, "restartCount": 0, "state": state}
 
 
 @pytest.mark.parametrize(
@@ -128,12 +123,6 @@ def test_the_state_of_a_pod_in_a_word(pod: dict[str, Any], shown: str) -> None:
     assert row("Pod", pod)["Status"] == shown
 
 
-def test_restarts_say_when_the_last_was() -> None:
-    last = {"lastState": {"terminated": {"finishedAt": "2025-12-31T23:55:00Z"}}}
-    pod = {"status": {"containerStatuses": [container("a", restarts=2) | last, container("b", restarts=1)]}}
-    assert row("Pod", pod)["Restarts"] == "3 (5m ago)"
-
-
 def test_a_nodes_roles_and_state() -> None:
     node = {
         "metadata": {"labels": {"node-role.kubernetes.io/worker": "", "kubernetes.io/role": "edge"}},
@@ -142,11 +131,6 @@ def test_a_nodes_roles_and_state() -> None:
     }
     shown = row("Node", node)
     assert (shown["Status"], shown["Roles"]) == ("NotReady,SchedulingDisabled", "edge,worker")
-
-
-def test_a_deployment_counts_what_is_ready() -> None:
-    shown = row("Deployment", {"spec": {"replicas": 3}, "status": {"readyReplicas": 1, "updatedReplicas": 2}})
-    assert (shown["Ready"], shown["Up-to-date"], shown["Available"]) == ("1/3", 2, 0)
 
 
 def test_a_kind_without_columns_of_its_own_is_shown_with_name_and_age() -> None:
