@@ -22,30 +22,22 @@ _SIMPLE_TYPES: Final = ("object", "array", "string", "integer", "number", "boole
 
 
 class CustomResource:
-    """The rules for the objects of one definition, in each of its versions."""
+    """The rules for the objects of one definition, in each of its versions. `versions` are those of the definition by name."""
 
     def __init__(self, crd: Mapping[str, Any]) -> None:
         spec = crd["spec"]
         self.group: str = spec["group"]
         self.kind: str = spec["names"]["kind"]
-        self._versions: dict[str, Mapping[str, Any]] = {version["name"]: version for version in spec["versions"]}
-        self._rules: dict[str, RuleTree] = {name: grow(self.schema(name)) for name in self._versions}
+        self.versions: dict[str, Mapping[str, Any]] = {version["name"]: version for version in spec["versions"]}
+        self._rules: dict[str, RuleTree] = {name: grow(self.schema(name)) for name in self.versions}
 
     def schema(self, version: str) -> Mapping[str, Any]:
         """Return the openAPIV3Schema of a version. If the definition has none, return a schema that prunes nothing."""
-        found: Mapping[str, Any] = self._versions[version].get("schema", {}).get("openAPIV3Schema") or {
+        found: Mapping[str, Any] = self.versions[version].get("schema", {}).get("openAPIV3Schema") or {
             "type": "object",
             "x-kubernetes-preserve-unknown-fields": True,
         }
         return found
-
-    def has_status(self, version: str) -> bool:
-        """Return whether status is a subresource, written apart from the rest."""
-        return "status" in (self._versions[version].get("subresources") or {})
-
-    def columns(self, version: str) -> list[Mapping[str, Any]]:
-        """Return the additionalPrinterColumns of a version."""
-        return list(self._versions[version].get("additionalPrinterColumns") or [])
 
     def unknown_fields(self, new: Mapping[str, Any]) -> list[str]:
         """Return the paths in `new` that its version's schema does not know. Strict clients want such objects refused."""

@@ -6,7 +6,7 @@ A stored definition adds its types to the registry. A deleted definition removes
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ class Definitions:
         self._store = store
         self._registry = registry
         self._rules: dict[GroupResource, CustomResource] = {}
-        self._fields: dict[ResourceType, tuple[str, ...]] = {}
         store.collection(DEFINITIONS).listeners.append(self._on_change)
 
     def establish(self, new: Object, now: str) -> Object:
@@ -50,14 +49,17 @@ class Definitions:
         rules = self._rules.get(resource.key) if resource.custom else None
         return dict(rules.schema(resource.version)) if rules else None
 
-    def columns(self, resource: ResourceType) -> list[Object] | None:
-        """Return the printer columns of a custom type; None for built-in ones."""
-        rules = self._rules.get(resource.key) if resource.custom else None
-        return [dict(each) for each in rules.columns(resource.version)] if rules else None
+    def columns(self, resource: ResourceType) -> list[Object]:
+        """Return the printer columns of a custom type; none for built-in ones."""
+        return self._version(resource).get("additionalPrinterColumns") or []
 
     def selectable(self, resource: ResourceType) -> tuple[str, ...]:
         """Return the fields, beyond name and namespace, that field selectors of a custom type may use."""
-        return self._fields.get(resource, ())
+        return tuple(str(each.get("jsonPath", "")).lstrip(".") for each in self._version(resource).get("selectableFields") or ())
+
+    def _version(self, resource: ResourceType) -> Mapping[str, Any]:
+        """Return the version of a custom type in its definition; nothing for built-in types."""
+        return self._rules[resource.key].versions[resource.version] if resource.custom else {}
 
     def _on_change(self, change: Change) -> None:
         if change.previous is not None:
@@ -71,19 +73,13 @@ class Definitions:
         stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
         for version in spec["versions"]:
             if version.get("served"):
-                resource = _type_of(spec, version, stored)
-                self._registry.add(resource)
-                paths = [str(each.get("jsonPath", "")) for each in version.get("selectableFields") or []]
-                self._fields[resource] = tuple(path.lstrip(".") for path in paths)
+                self._registry.add(_type_of(spec, version, stored))
 
     def _withdraw(self, definition: Object, *, replaced: bool) -> None:
         spec = definition["spec"]
         plural = spec["names"]["plural"]
         for version in spec["versions"]:
-            found = self._registry.find(spec["group"], version["name"], plural)
-            if found is not None:
-                self._registry.remove(spec["group"], version["name"], plural)
-                self._fields.pop(found, None)
+            self._registry.remove(spec["group"], version["name"], plural)
         if replaced:
             return
         key = (spec["group"], plural)

@@ -13,9 +13,9 @@ import msgspec
 
 from kubesandbox import status
 from kubesandbox.resources import ResourceRegistry, ResourceType, presented
-from kubesandbox.status import Object
+from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.selectors import Predicate
-from kubesandbox.storage.store import Expired, Store, Stored, View, Watch, Watches
+from kubesandbox.storage.store import Store, Stored, View, Watch, Watches
 
 _encode = msgspec.json.Encoder().encode
 #: Number of unfinished lists that can continue, so that clients without a next request do not fill the memory.
@@ -119,8 +119,8 @@ class Reads:
                 for change in self.store.collection(key).since(int(options.version)):
                     watch.offer(change)
         # Like in the real server, the error is in the stream, because clients handle it there.
-        except Expired as gone:
-            watch.fail(status.expired(str(gone)))
+        except ApiError as gone:
+            watch.fail(gone)
             return watch
         if from_start and options.initial_events and options.bookmarks:
             watch.bookmark(self.store.version, initial_events_end=True)
@@ -142,7 +142,7 @@ class Reads:
         if version > self.store.version:
             message = f"Timeout: Too large resource version: {version}, current: {self.store.version}"
             causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-            raise status.ApiError(504, "Timeout", message, {"causes": causes}, retry_after=1)
+            raise ApiError(504, "Timeout", message, {"causes": causes}, retry_after=1)
         if options.match == "Exact" and version != self.store.version:
             raise status.expired(f"The resourceVersion for the provided list is too old: {version}")
 

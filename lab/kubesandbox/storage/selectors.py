@@ -163,23 +163,6 @@ def _path_reader(path: list[str], absent: str) -> Callable[[Object], str]:
             return "true" if value else "false"
         return str(value)
 
-    if len(path) == 2:
-        return _pair_reader(path[0], path[1], absent, read)
-    return read
-
-
-def _pair_reader(outer: str, inner: str, absent: str, general: Callable[[Object], str]) -> Callable[[Object], str]:
-    """Return a reader for the common depth, without a loop, because it runs for each change and each watch."""
-
-    def read(found: Object) -> str:
-        holder = found.get(outer)
-        if holder.__class__ is not dict:
-            return absent
-        value = holder.get(inner)
-        if value is None:
-            return absent
-        return value if value.__class__ is str else general(found)
-
     return read
 
 

@@ -16,24 +16,17 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import KW_ONLY, dataclass
+from operator import attrgetter
 from typing import Final, Literal
 
 import msgspec
 
 from kubesandbox.resources import GroupResource, ResourceType
-from kubesandbox.status import ApiError, Object
+from kubesandbox.status import ApiError, Object, expired
 from kubesandbox.storage.selectors import Predicate
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 _encode = msgspec.json.Encoder().encode
-
-
-class Expired(Exception):
-    """Changes since the requested version are no longer known. `floor` is the oldest version to resume from."""
-
-    def __init__(self, version: int, floor: int) -> None:
-        super().__init__(f"too old resource version: {version} ({floor})")
-        self.floor = floor
 
 
 class Stored:
@@ -129,15 +122,15 @@ class Collection:
         change.forget_lines()
 
     def since(self, version: int) -> list[Change]:
-        """Return the changes after `version`. Raises Expired if some of them are gone."""
+        """Return the changes after `version`. Raises ApiError 410 if some of them are gone."""
         if version < self._floor:
-            raise Expired(version, self._floor)
-        return self._changes[bisect_right(self._changes, version, key=_version_of) :]
+            raise expired(f"too old resource version: {version} ({self._floor})")
+        return self._changes[bisect_right(self._changes, version, key=attrgetter("version")) :]
 
     def compact(self, version: int) -> None:
         """Forget all changes up to `version`."""
         self._floor = version
-        self._changes = self._changes[bisect_right(self._changes, version, key=_version_of) :]
+        self._changes = self._changes[bisect_right(self._changes, version, key=attrgetter("version")) :]
 
 
 class Store:
@@ -247,25 +240,19 @@ def _with_kind_first(content: Object) -> Object:
     return {"kind": content.get("kind"), "apiVersion": content.get("apiVersion"), **content}
 
 
-def _version_of(change: Change) -> int:
-    return change.version
-
-
-_encoded_line = msgspec.json.Encoder().encode
-
 #: Number of lines after which a slow watcher is cut off, like in the real server. Its first state may be longer.
 MOST_PENDING_LINES: Final = 200_000
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
+@dataclass(frozen=True, eq=False)
 class View:
     """The form in which a request wants objects. `encode` gives JSON. Equal `key`s give equal bytes, and an empty one is never shared."""
 
-    def __init__(self, resource: ResourceType, encode: Callable[[Stored], bytes], key: str = "") -> None:
-        self.resource = resource
-        self.encode = encode
-        self.key = key
+    resource: ResourceType
+    encode: Callable[[Stored], bytes]
+    key: str = ""
 
 
 @dataclass(eq=False)
@@ -314,11 +301,11 @@ class Watch:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         resource = self.view.resource
         shown = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
-        self._push(_line("BOOKMARK", _encoded_line(shown)))
+        self._push(_line("BOOKMARK", _encode(shown)))
 
     def fail(self, error: ApiError) -> None:
         """End the stream with an ERROR event."""
-        self._push(_line("ERROR", _encoded_line(error.status())))
+        self._push(_line("ERROR", _encode(error.status())))
         self.close()
 
     def close(self) -> None:
