@@ -14,7 +14,7 @@ from placewright.api.selectors import Selector, SelectorError, compile_label_sel
 
 T = TypeVar("T")
 
-_TYPE_ERROR: Final = re.compile(r"\w+: Expected (?P<allowed>.+?), got (?P<found>.+?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
+_TYPE_ERROR: Final = re.compile(r"(?:\w+: )?Expected (?P<allowed>.+?), got (?P<found>.+?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
 _TYPES: Final = {"str": "text", "int": "a whole number", "object": "a mapping", "array": "a list", "bool": "true or false",
                  "null": "nothing", "float": "a number"}  # fmt: skip
 _STEP: Final = re.compile(r"[^.\[\]]+|\.\.\.")
@@ -56,10 +56,17 @@ def _decoded(body: Mapping[str, Any], kind: type[T], where: str, prefix: str) ->
     try:
         return convert(body, kind)
     except DecodeError as error:
-        raise InputError(f"{where}: {_describe(str(error), prefix, body)}") from None
+        raise InputError(f"{where}: {type_problem(str(error), prefix, body)}") from None
 
 
-def _describe(text: str, prefix: str, body: object) -> str:
+def type_problem(text: str, prefix: str, body: object) -> str:
+    """Return a decoder's error in the words of all other errors: the field, the value found and the values allowed.
+
+    Args:
+        text: the decoder's error.
+        prefix: path of the decoded object, with a point at its end.
+        body: the decoded object.
+    """
     match = _TYPE_ERROR.fullmatch(text)
     if match is None:
         return f"{prefix}{text}"

@@ -10,6 +10,7 @@ import pytest
 from placewright.api.bad_input import InputError
 from placewright_lab.bench.schedulerperf.configuration import read_configurations
 from placewright_lab.bench.schedulerperf.operations import (
+    AllocatableStrategy,
     Barrier,
     Churn,
     CreateAny,
@@ -17,12 +18,14 @@ from placewright_lab.bench.schedulerperf.operations import (
     CreateNodes,
     CreatePods,
     DeletePods,
+    LabelStrategy,
     LeftOutWorkload,
     PerfWorkload,
     SchedulingStage,
     Sleep,
     StartCollectingMetrics,
     StopCollectingMetrics,
+    UniqueLabelStrategy,
     UpdateAny,
 )
 
@@ -82,10 +85,11 @@ def test_parameters_are_filled_in_for_each_workload(write: Write) -> None:
     _, first, second = small.operations
     assert isinstance(first, CreatePods)
     assert isinstance(second, CreatePods)
-    assert (first.count, first.waits, first.measured, first.namespace) == (10, False, False, "")
+    assert (first.count, first.skip_wait_to_completion, first.collect_metrics, first.namespace) == (10, True, False, "")
     assert first.template is not None
     assert first.template.text == POD
-    assert (second.count, second.waits, second.measured, second.namespace, second.template) == (10, True, True, "there", None)
+    assert (second.count, second.skip_wait_to_completion, second.collect_metrics) == (10, False, True)
+    assert (second.namespace, second.template) == ("there", None)
 
 
 def test_paths_of_1_20_begin_above_the_folder_of_the_configuration_and_nodes_have_no_hostname_label(tmp_path: Path) -> None:
@@ -128,11 +132,12 @@ def test_strategies_for_nodes(write: Write) -> None:
             )
         )
     )
-    labelled, unique, allocatable = (each.preparation for each in found.operations if isinstance(each, CreateNodes))
-    assert (labelled.label_key, labelled.label_values) == ("zone", ("a", "b"))
-    assert unique.unique_label_key == "host"
-    assert (allocatable.allocatable, allocatable.csi_drivers) == ({"attachable": "39"}, {"driver": {"count": 39}})
-    assert allocatable.migrated_plugins == ("old",)
+    allocatable = AllocatableStrategy({"attachable": "39"}, {"driver": {"count": 39}}, ("old",))
+    assert found.operations[:3] == [
+        CreateNodes(2, labelled=LabelStrategy("zone", ("a", "b"))),
+        CreateNodes(2, unique=UniqueLabelStrategy("host")),
+        CreateNodes(2, allocatable=allocatable),
+    ]
 
 
 def test_every_other_operation(write: Write) -> None:
@@ -154,12 +159,12 @@ def test_every_other_operation(write: Write) -> None:
     assert isinstance(some, CreateAny)
     assert (some.count, some.namespace) == (3, "here")
     assert isinstance(update, UpdateAny)
-    assert (update.count, update.per_second, update.subresources) == (1, 100, ("resize",))
+    assert (update.count, update.update_per_second, update.subresources) == (1, 100, ("resize",))
     assert isinstance(recreate, Churn)
     assert (recreate.recreate, recreate.number, recreate.seconds, len(recreate.templates)) == (True, 2, 1.0, 1)
     assert isinstance(create, Churn)
     assert (create.recreate, create.number, create.seconds) == (False, 0, 0.5)
-    assert delete == DeletePods("here", {"a": "b"}, 50, waits=False)
+    assert delete == DeletePods("here", {"a": "b"}, 50, skip_wait_to_completion=True)
     assert (long, short) == (Sleep(90.0), Sleep(0.25))
     assert attempted == Barrier(("here",), {"a": "b"}, SchedulingStage.ATTEMPTED)
     assert scheduled == Barrier()
@@ -188,21 +193,22 @@ def test_a_measurement_may_begin_and_end_by_operations_of_its_own(write: Write) 
 @pytest.mark.parametrize(
     ("operation", "said"),
     [
-        ("{opcode: allocResourceClaims}", 'the operation "allocResourceClaims" is not known'),
-        ("{count: 3}", 'the operation "" is not known'),
+        ("{opcode: allocResourceClaims}", "operation 0: Invalid value 'allocResourceClaims' - at `$.opcode`"),
+        ("{count: 3}", "operation 0: Object missing required field `opcode`"),
         ("[1]", "operation 0 is [1], which is no object"),
-        ("{opcode: createPods, count: 1, colour: red}", "operation 0 has the field colour, which is not known"),
+        ("{opcode: createPods, count: 1, colour: red}", "operation 0: Object contains unknown field `colour`"),
         ("{opcode: createPods, count: 1, steadyState: true, duration: 10s}", "pods in a steady state (steadyState) are not known"),
         ("{opcode: createPods, countParam: $n}", 'operation 0.countParam is "$n", which names no parameter of the workload'),
         ("{opcode: createPods, countParam: n}", 'operation 0.countParam is "n", which names no parameter of the workload'),
-        ("{opcode: createPods, count: many}", 'operation 0.count is "many" where a whole number'),
+        ("{opcode: createPods, count: many}", "operation 0: count: found 'many'; allowed a whole number"),
+        ("{opcode: createPods, count: 2000000}", "operation 0: Expected `int` <= 1000000 - at `$.count`"),
         ("{opcode: createPods, count: 1, podTemplatePath: no.yaml}", "operation 0.podTemplatePath names no.yaml, which is not there"),
         ("{opcode: createPods, count: 1, persistentVolumeTemplatePath: templates/pod.yaml}", "a volume without a claim"),
-        ("{opcode: churn, mode: shuffle, templatePaths: [templates/pod.yaml]}", 'churn of mode "shuffle"'),
-        ("{opcode: churn, mode: recreate, templatePaths: [templates/pod.yaml]}", "churn of mode"),
-        ("{opcode: churn, mode: create}", "operation 0.templatePaths is nothing where a list of paths should be"),
-        ("{opcode: barrier, stageRequirement: Started}", 'a barrier for the stage "Started" is not known'),
-        ("{opcode: sleep, duration: soon}", 'operation 0.duration is "soon" where a duration should be'),
+        ("{opcode: churn, mode: shuffle, templatePaths: [templates/pod.yaml]}", "operation 0: Invalid enum value 'shuffle' - at `$.mode`"),
+        ("{opcode: churn, mode: recreate, templatePaths: [templates/pod.yaml]}", "churn of mode recreate without a number is not known"),
+        ("{opcode: churn, mode: create}", "operation 0: Object missing required field `templatePaths`"),
+        ("{opcode: barrier, stageRequirement: Started}", "operation 0: Invalid enum value 'Started' - at `$.stageRequirement`"),
+        ("{opcode: sleep, duration: soon}", 'operation 0.duration is "soon", which is no duration'),
         ("{opcode: createPods, count: 1, collectMetrics: true}", "it measures 2 times, which is not once"),
         (
             "{opcode: createNodes, count: 1, uniqueNodeLabelStrategy: {labelKey: a}, labelNodePrepareStrategy: {labelKey: b}}",

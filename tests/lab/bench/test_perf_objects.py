@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from placewright_lab.bench.schedulerperf import perfobjects
-from placewright_lab.bench.schedulerperf.operations import CreateNodes, CreatePods, NodePreparation, NotKnown, Template
+from placewright_lab.bench.schedulerperf.operations import (
+    AllocatableStrategy,
+    CreateNodes,
+    CreatePods,
+    LabelStrategy,
+    NotKnown,
+    Template,
+    UniqueLabelStrategy,
+)
 
 
 def template(text: str) -> Template:
@@ -32,7 +40,7 @@ def test_nodes_without_a_template_are_upstreams() -> None:
 
 
 def test_nodes_are_the_same_each_time_and_others_for_another_operation() -> None:
-    operation = CreateNodes(3, NODE, NodePreparation(unique_label_key="host"))
+    operation = CreateNodes(3, NODE, unique=UniqueLabelStrategy("host"))
     made = list(perfobjects.nodes(operation, 2, hostnames=False))
     assert made == list(perfobjects.nodes(operation, 2, hostnames=False))
     names = {node["metadata"]["name"] for node, _ in made}
@@ -42,14 +50,14 @@ def test_nodes_are_the_same_each_time_and_others_for_another_operation() -> None
 
 
 def test_labels_of_a_strategy_go_round() -> None:
-    operation = CreateNodes(4, NODE, NodePreparation(label_key="zone", label_values=("a", "b", "c")))
+    operation = CreateNodes(4, NODE, labelled=LabelStrategy("zone", ("a", "b", "c")))
     made = perfobjects.nodes(operation, 0, hostnames=False)
     assert [node["metadata"]["labels"] for node, _ in made] == [{"zone": zone} for zone in ("a", "b", "c", "a")]
 
 
 def test_allocatable_room_is_beside_the_capacity_and_a_csi_node_beside_the_node() -> None:
-    preparation = NodePreparation(allocatable={"volumes": "39"}, csi_drivers={"driver": {"count": 39}}, migrated_plugins=("one", "two"))
-    ((node, csi_node),) = perfobjects.nodes(CreateNodes(1, NODE, preparation), 0, hostnames=False)
+    strategy = AllocatableStrategy({"volumes": "39"}, {"driver": {"count": 39}}, ("one", "two"))
+    ((node, csi_node),) = perfobjects.nodes(CreateNodes(1, NODE, allocatable=strategy), 0, hostnames=False)
     assert node["status"]["allocatable"] == {"cpu": 8, "pods": "110", "volumes": "39"}
     assert csi_node is not None
     assert csi_node["metadata"]["name"] == node["metadata"]["name"]

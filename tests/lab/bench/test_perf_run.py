@@ -24,6 +24,7 @@ from placewright_lab.bench.contenders import Contender, RunningScheduler
 from placewright_lab.bench.measuredcluster import Patience, WaveFailed
 from placewright_lab.bench.schedulerperf.contests import run_turn
 from placewright_lab.bench.schedulerperf.operations import (
+    AllocatableStrategy,
     Barrier,
     Churn,
     CreateAny,
@@ -31,7 +32,6 @@ from placewright_lab.bench.schedulerperf.operations import (
     CreateNodes,
     CreatePods,
     DeletePods,
-    NodePreparation,
     NotKnown,
     Operation,
     PerfWorkload,
@@ -140,7 +140,7 @@ def names(found: Iterable[dict[str, Any]]) -> list[str]:
 
 
 async def test_only_the_measured_pods_are_measured_and_all_are_counted_at_the_end(plane: SandboxPlane) -> None:
-    turn = await run(plane, CreateNodes(3), CreatePods(4), CreatePods(6, measured=True))
+    turn = await run(plane, CreateNodes(3), CreatePods(4), CreatePods(6, collect_metrics=True))
     assert (turn.ended, turn.scheduler, turn.pods) == ("", "test", 6)
     assert turn.seconds > 0
     assert (turn.bound, turn.pending, turn.deleted) == ({"namespace-1": 4, "namespace-2": 6}, {}, {})
@@ -149,14 +149,16 @@ async def test_only_the_measured_pods_are_measured_and_all_are_counted_at_the_en
 
 async def test_the_cluster_is_empty_again_after_the_warm_up(plane: SandboxPlane) -> None:
     scheduler = BindingScheduler(plane.kubeconfig)
-    turn = await run(plane, CreateNodes(1), CreatePods(1, measured=True), scheduler=scheduler)
+    turn = await run(plane, CreateNodes(1), CreatePods(1, collect_metrics=True), scheduler=scheduler)
     assert [key.partition("/")[0] for key in scheduler.seen] == ["warm-up", "namespace-1"]
     assert turn.bound == {"namespace-1": 1}
     assert await listed(plane, "/api/v1/namespaces/warm-up/pods") == []
 
 
 async def test_pods_that_are_not_waited_for_may_stay_pending(plane: SandboxPlane) -> None:
-    turn = await run(plane, CreateNodes(1), CreatePods(3, a_pod("unschedulable"), waits=False), CreatePods(2, measured=True))
+    turn = await run(
+        plane, CreateNodes(1), CreatePods(3, a_pod("unschedulable"), skip_wait_to_completion=True), CreatePods(2, collect_metrics=True)
+    )
     assert (turn.ended, turn.pods) == ("", 2)
     assert turn.pending == {"namespace-1": 3}
 
@@ -164,8 +166,8 @@ async def test_pods_that_are_not_waited_for_may_stay_pending(plane: SandboxPlane
 async def test_claims_and_volumes_are_there_before_their_pods(plane: SandboxPlane) -> None:
     volume = named("PersistentVolume", "", spec={"csi": {"driver": "d"}, "capacity": {"storage": "1Gi"}, "accessModes": ["ReadOnlyMany"]})
     claim = named("PersistentVolumeClaim", "", spec={"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}})
-    preparation = NodePreparation(csi_drivers={"d": {"count": 5}})
-    turn = await run(plane, CreateNodes(1, None, preparation), CreatePods(3, volume=volume, claim=claim, measured=True))
+    strategy = AllocatableStrategy(csi_node_allocatable={"d": {"count": 5}})
+    turn = await run(plane, CreateNodes(1, allocatable=strategy), CreatePods(3, volume=volume, claim=claim, collect_metrics=True))
     assert (turn.ended, turn.pods) == ("", 3)
     claims = await listed(plane, "/api/v1/namespaces/namespace-1/persistentvolumeclaims")
     assert {each["spec"]["volumeName"] for each in claims} == set(names(await listed(plane, "/api/v1/persistentvolumes")))
@@ -179,11 +181,11 @@ async def test_barriers_wait_for_pods_that_were_left_behind_bound_or_tried(plane
         plane,
         CreateNodes(1),
         StartCollectingMetrics(("a", "b"), {"app": "web"}),
-        CreatePods(2, a_pod("unschedulable"), "a", waits=False),
+        CreatePods(2, a_pod("unschedulable"), "a", skip_wait_to_completion=True),
         Barrier(stage=SchedulingStage.ATTEMPTED),
-        CreatePods(3, a_pod("web"), "b", waits=False),
+        CreatePods(3, a_pod("web"), "b", skip_wait_to_completion=True),
         Barrier(("b",), {"app": "web"}),
-        CreatePods(2, a_pod("other"), "c", waits=False),
+        CreatePods(2, a_pod("other"), "c", skip_wait_to_completion=True),
         Barrier(("c",)),
         StopCollectingMetrics(),
         scheduler=scheduler,
@@ -194,22 +196,26 @@ async def test_barriers_wait_for_pods_that_were_left_behind_bound_or_tried(plane
 
 
 async def test_deleted_pods_are_counted_as_such(plane: SandboxPlane) -> None:
-    operations = CreatePods(3, a_pod("web"), "a"), DeletePods("a", {"app": "web"}, per_second=100), CreatePods(1, measured=True)
+    operations = (
+        CreatePods(3, a_pod("web"), "a"),
+        DeletePods("a", {"app": "web"}, delete_pods_per_second=100),
+        CreatePods(1, collect_metrics=True),
+    )
     turn = await run(plane, CreateNodes(1), *operations)
     assert (turn.bound, turn.deleted) == ({"namespace-3": 1}, {"a": 3})
 
 
 async def test_churn_goes_on_beside_and_its_pods_are_not_measured(plane: SandboxPlane) -> None:
     scheduler = BindingScheduler(plane.kubeconfig, churned=2)
-    churn = Churn([a_pod("churned")], recreate=False, number=2, seconds=0.01)
-    turn = await run(plane, CreateNodes(1), churn, CreatePods(1, a_pod("last"), measured=True), scheduler=scheduler)
+    churn = Churn("create", (a_pod("churned"),), 2, interval_milliseconds=10)
+    turn = await run(plane, CreateNodes(1), churn, CreatePods(1, a_pod("last"), collect_metrics=True), scheduler=scheduler)
     assert (turn.pods, turn.bound) == (1, {"namespace-1": 2, "namespace-2": 1})
 
 
 async def test_churn_that_recreates_takes_away_what_it_made_before_it_makes_more(plane: SandboxPlane) -> None:
     scheduler = BindingScheduler(plane.kubeconfig, churned=2)
-    churn = Churn([a_pod("churned")], recreate=True, number=1, seconds=0.05)
-    turn = await run(plane, CreateNodes(1), churn, CreatePods(1, a_pod("last"), measured=True), scheduler=scheduler)
+    churn = Churn("recreate", (a_pod("churned"),), 1, interval_milliseconds=50)
+    turn = await run(plane, CreateNodes(1), churn, CreatePods(1, a_pod("last"), collect_metrics=True), scheduler=scheduler)
     assert turn.bound.get("namespace-1", 0) <= 1
     assert turn.deleted["namespace-1"] >= 1
 
@@ -221,7 +227,7 @@ async def test_objects_of_any_kind_are_created_and_written_anew(plane: SandboxPl
         CreateNamespaces(2, "ns", named("Namespace", "", metadata={"labels": {"team": "devops"}})),
         CreateAny(named("Node", "mine", status={"capacity": {"cpu": "4", "pods": "10"}})),
         UpdateAny(changed),
-        CreatePods(1, measured=True),
+        CreatePods(1, collect_metrics=True),
     )
     (node,) = await listed(plane, "/api/v1/nodes")
     assert node["metadata"]["labels"]["a"] == "b"
@@ -233,7 +239,7 @@ async def test_objects_of_any_kind_are_created_and_written_anew(plane: SandboxPl
     ("operation", "said"),
     [
         (CreateAny(named("Gadget", "g", "toys.dev/v1")), "the API server does not serve Gadget in toys.dev/v1"),
-        (Churn([named("Gadget", "g", "v1")], recreate=False, number=0, seconds=1.0), "the API server does not serve Gadget in v1"),
+        (Churn("create", (named("Gadget", "g", "v1"),)), "the API server does not serve Gadget in v1"),
         (CreateAny(named("Node", "n"), namespace="here"), "nodes in the namespace 'here': allowed none"),
         (UpdateAny(named("Pod", "p")), "pods in the namespace '': allowed a name"),
     ],
@@ -259,10 +265,10 @@ async def test_a_workload_that_does_not_end_is_ended_and_says_how_far_it_came(pl
 
 async def test_a_scheduler_that_ends_by_itself_is_told_with_its_last_words(plane: SandboxPlane) -> None:
     with pytest.raises(WaveFailed, match="it ended by itself: farewell"):
-        await run(plane, CreateNodes(1), CreatePods(1, a_pod("deadly"), measured=True))
+        await run(plane, CreateNodes(1), CreatePods(1, a_pod("deadly"), collect_metrics=True))
 
 
 async def test_what_churn_cannot_create_ends_the_workload(plane: SandboxPlane) -> None:
-    twice = Churn([named("Namespace", "one")], recreate=False, number=0, seconds=0.01)
+    twice = Churn("create", (named("Namespace", "one"),), interval_milliseconds=10)
     with pytest.raises(ApiError, match="already exists"):
-        await run(plane, CreateNodes(1), twice, CreatePods(1, a_pod("unschedulable"), measured=True))
+        await run(plane, CreateNodes(1), twice, CreatePods(1, a_pod("unschedulable"), collect_metrics=True))

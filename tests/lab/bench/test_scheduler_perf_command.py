@@ -85,12 +85,12 @@ def test_small_clusters_come_first_and_each_workload_is_a_line_on_stderr(
     assert measured.asked == ["Strange/5Nodes", "Large/500Nodes", "Large/5000Nodes"]
     said = capsys.readouterr()
     assert said.err.splitlines() == [
-        'Strange/5Nodes: left out: the operation "dance" is not known',
+        "Strange/5Nodes: left out: operation 0: Invalid value 'dance' - at `$.opcode`",
         "Large/500Nodes: 200 / 100 pods/s: 2.00",
         "Large/5000Nodes: 200 / 100 pods/s: 2.00",
     ]
     assert "Large/5000Nodes" in said.out
-    assert 'Strange/5Nodes was left out: the operation "dance" is not known' in said.out
+    assert "Strange/5Nodes was left out: operation 0: Invalid value 'dance'" in said.out
     assert measured.plans[0].programs.minor == 31
     assert measured.plans[0].limit == 600
 

@@ -6,34 +6,26 @@ operation, a field, a file, or a scheduler's configuration. The reader guesses n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from placewright.api.bad_input import InputError, bad_field, in_json
+from placewright.api.durations import seconds
 from placewright.api.yamldocs import read_documents
 from placewright_lab.bench.schedulerperf.operations import (
-    Barrier,
-    Churn,
-    CreateAny,
-    CreateNamespaces,
-    CreateNodes,
     CreatePods,
-    DeletePods,
+    CreatePodSets,
     LeftOutWorkload,
-    NodePreparation,
     NotKnown,
     Operation,
-    OpFields,
-    Parameters,
     PerfWorkload,
-    SchedulingStage,
-    Sleep,
     StartCollectingMetrics,
-    StopCollectingMetrics,
-    TemplateFiles,
-    UpdateAny,
+    Template,
 )
+from placewright_lab.readers.podcheck import type_problem
 
 FILE: Final = "performance-config.yaml"
 #: The folder of configurations until 1.32. Their paths began in the folder above, and nodes got no hostname label.
@@ -45,7 +37,8 @@ _CASE_FIELDS: Final = frozenset({
 })  # fmt: skip
 _WORKLOAD_FIELDS: Final = frozenset({"name", "params", "labels", "threshold", "thresholdMetricSelector", "featureGates"})
 _THROUGHPUT: Final = "SchedulingThroughput"
-_USUAL_CHURN: Final = 500
+#: Ending of a field that names a parameter of the workload instead of a value.
+_PARAMETER: Final = "Param"
 
 Found = PerfWorkload | LeftOutWorkload
 
@@ -85,16 +78,14 @@ def _workload(case: Mapping[str, Any], workload: Mapping[str, Any], file: Path, 
 
 
 def _known_workload(case: Mapping[str, Any], workload: Mapping[str, Any], file: Path, name: str) -> PerfWorkload:
-    for fields, known in ((case, _CASE_FIELDS), (workload, _WORKLOAD_FIELDS)):
-        if unknown := sorted(fields.keys() - known):
+    for given, known in ((case, _CASE_FIELDS), (workload, _WORKLOAD_FIELDS)):
+        if unknown := sorted(given.keys() - known):
             raise NotKnown(f"the field {unknown[0]} is not known")
     if case.get("schedulerConfigPath"):
         raise NotKnown("it has a configuration of kube-scheduler's own (schedulerConfigPath)")
-    files = TemplateFiles(file.parent)
-    parameters = Parameters(workload.get("params") or {})
-    steps = case.get("workloadTemplate") or ()
-    operations = [each for number, op in enumerate(steps) for each in _operations(op, number, parameters, files)]
-    parameters.check()
+    fields = _Fields(file.parent, workload.get("params") or {})
+    operations = [each for number, op in enumerate(case.get("workloadTemplate") or ()) for each in fields.operations(op, number)]
+    fields.check()
     default_pod = case.get("defaultPodTemplatePath")
     return PerfWorkload(
         name,
@@ -102,14 +93,16 @@ def _known_workload(case: Mapping[str, Any], workload: Mapping[str, Any], file: 
         {**(case.get("featureGates") or {}), **(workload.get("featureGates") or {})},
         (*(case.get("labels") or ()), *(workload.get("labels") or ())),
         _threshold(case, workload),
-        None if default_pod is None else files.get(default_pod, "defaultPodTemplatePath"),
+        None if default_pod is None else fields.template(default_pod, "defaultPodTemplatePath"),
         hostnames=file.parent.name != _OLD_FOLDER,
     )
 
 
 def _measured_once(operations: list[Operation]) -> list[Operation]:
     """Keep one measurement of a workload. Upstream may report several, but a row has one."""
-    measured = sum(isinstance(each, StartCollectingMetrics) or (isinstance(each, CreatePods) and each.measured) for each in operations)
+    measured = sum(
+        isinstance(each, StartCollectingMetrics) or (isinstance(each, CreatePods) and each.collect_metrics) for each in operations
+    )
     if measured != 1:
         raise NotKnown(f"it measures {measured} times, which is not once")
     return operations
@@ -122,118 +115,67 @@ def _threshold(case: Mapping[str, Any], workload: Mapping[str, Any]) -> float:
     return float(threshold) if isinstance(threshold, int | float) and selector.get("name") == _THROUGHPUT else 0.0
 
 
-def _operations(op: object, number: int, parameters: Parameters, files: TemplateFiles) -> list[Operation]:
-    """Return one operation, or for `createPodSets` one for each set."""
-    fields = OpFields(op, f"operation {number}", parameters, files)
-    opcode = fields.text("opcode", "")
-    if opcode == "createPodSets":
-        return _pod_sets(op, fields, number, parameters, files)
-    reader = _READERS.get(opcode)
-    if reader is None:
-        raise NotKnown(f"the operation {in_json(opcode)} is not known")
-    read = reader(fields)
-    fields.finish()
-    return [read]
+class _Fields:
+    """Fills in the fields of operations. Their names say how: `…Param` is a workload's parameter, `…Path` and `…Paths` are templates.
 
+    A parameter that no operation reads is an error, like upstream. Paths of templates begin in the configuration's folder or, until 1.32,
+    in the folder above.
+    """
 
-def _pod_sets(op: Any, fields: OpFields, number: int, parameters: Parameters, files: TemplateFiles) -> list[Operation]:
-    count, prefix = fields.number("count", 0), fields.text("namespacePrefix", "")
-    fields.take("createPodsOp")
-    fields.finish()
-    made: list[Operation] = []
-    for each in range(count):
-        inner = {**(op.get("createPodsOp") or {}), "namespace": f"{prefix}-{each}"}
-        made += _operations({"opcode": "createPods", **inner}, number, parameters, files)
-    return made
+    def __init__(self, folder: Path, parameters: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self._parameters = parameters
+        self._used: set[str] = set()
 
+    def operations(self, op: object, number: int) -> list[Operation]:
+        """Return one operation, or for `createPodSets` one for each set."""
+        filled = self._filled(op, f"operation {number}")
+        try:
+            made = msgspec.convert(filled, Operation)
+        except msgspec.ValidationError as error:
+            raise NotKnown(f"operation {number}: {type_problem(str(error), '', filled)}") from None
+        if not isinstance(made, CreatePodSets):
+            return [made]
+        sets = ({"opcode": "createPods", **made.create_pods_op, "namespace": f"{made.namespace_prefix}-{i}"} for i in range(made.count))
+        return [each for one in sets for each in self.operations(one, number)]
 
-def _create_nodes(fields: OpFields) -> CreateNodes:
-    count, template = fields.number("count", 0), fields.template("nodeTemplatePath")
-    labelled, unique = fields.inner("labelNodePrepareStrategy"), fields.inner("uniqueNodeLabelStrategy")
-    allocatable = fields.inner("nodeAllocatableStrategy")
-    if sum(each is not None for each in (labelled, unique, allocatable)) > 1:
-        raise NotKnown("nodes are prepared by two strategies, which is not known")
-    preparation = NodePreparation()
-    if labelled is not None:
-        preparation = NodePreparation(label_key=labelled.text("labelKey"), label_values=labelled.texts("labelValues"))
-        labelled.finish()
-    if unique is not None:
-        preparation = NodePreparation(unique_label_key=unique.text("labelKey"))
-        unique.finish()
-    if allocatable is not None:
-        preparation = NodePreparation(
-            allocatable=allocatable.mapping("nodeAllocatable"),
-            csi_drivers=allocatable.mapping("csiNodeAllocatable"),
-            migrated_plugins=allocatable.texts("migratedPlugins"),
-        )
-        allocatable.finish()
-    return CreateNodes(count, template, preparation)
+    def template(self, path: object, where: str) -> Template:
+        """Return the template at this path."""
+        if not isinstance(path, str):
+            raise NotKnown(f"{where} is {in_json(path)}, which is no path")
+        for folder in (self._folder, self._folder.parent):
+            if (file := folder / path).is_file():
+                return Template(file, file.read_text(encoding="utf-8"))
+        raise NotKnown(f"{where} names {path}, which is not there")
 
+    def check(self) -> None:
+        """Raise `NotKnown` for parameters that nothing has read."""
+        if unused := sorted(self._parameters.keys() - self._used):
+            raise NotKnown(f"the parameter {unused[0]} is not used by any operation")
 
-def _create_pods(fields: OpFields) -> CreatePods:
-    steady = fields.flag("steadyState")
-    for unneeded in ("duration", "durationParam"):
-        fields.take(unneeded)
-    if steady:
-        raise NotKnown("pods in a steady state (steadyState) are not known")
-    volume, claim = fields.template("persistentVolumeTemplatePath"), fields.template("persistentVolumeClaimTemplatePath")
-    if (volume is None) != (claim is None):
-        raise NotKnown("a volume without a claim, or a claim without a volume, is not known")
-    return CreatePods(
-        fields.number("count", 0),
-        fields.template("podTemplatePath"),
-        fields.text("namespace", ""),
-        measured=fields.flag("collectMetrics"),
-        waits=not fields.flag("skipWaitToCompletion"),
-        volume=volume,
-        claim=claim,
-    )
+    def _filled(self, op: object, where: str) -> dict[str, Any]:
+        if not isinstance(op, dict):
+            raise NotKnown(f"{where} is {in_json(op)}, which is no object")
+        given = {name: value for name, value in op.items() if value is not None}
+        named = {name: given.pop(name) for name in list(given) if name.endswith(_PARAMETER)}
+        given |= {name.removesuffix(_PARAMETER): self._parameter(value, f"{where}.{name}") for name, value in named.items()}
+        return {name: self._value(name, value, f"{where}.{name}") for name, value in given.items()}
 
+    def _parameter(self, reference: object, where: str) -> object:
+        name = reference.removeprefix("$") if isinstance(reference, str) else ""
+        if not isinstance(reference, str) or not reference.startswith("$") or name not in self._parameters:
+            raise NotKnown(f"{where} is {in_json(reference)}, which names no parameter of the workload")
+        self._used.add(name)
+        return self._parameters[name]
 
-def _delete_pods(fields: OpFields) -> DeletePods:
-    waits = not fields.flag("skipWaitToCompletion")
-    return DeletePods(fields.text("namespace"), fields.mapping("labelSelector"), fields.number("deletePodsPerSecond", 0), waits)
-
-
-def _churn(fields: OpFields) -> Churn:
-    mode, number = fields.text("mode"), fields.number("number", 0)
-    if mode not in {"create", "recreate"} or (mode == "recreate" and not number):
-        raise NotKnown(f"churn of mode {in_json(mode)} with number {number} is not known")
-    interval = (fields.number("intervalMilliseconds", 0) or _USUAL_CHURN) / 1000
-    return Churn(fields.templates("templatePaths"), mode == "recreate", number, interval, fields.text("namespace", ""))
-
-
-def _update_any(fields: OpFields) -> UpdateAny:
-    return UpdateAny(
-        fields.needed_template("templatePath"),
-        fields.number("count", 1),
-        fields.text("namespace", ""),
-        fields.number("updatePerSecond", 0),
-        fields.texts("subresources"),
-    )
-
-
-def _barrier(fields: OpFields) -> Barrier:
-    stage = fields.text("stageRequirement", SchedulingStage.SCHEDULED)
-    if stage not in set(SchedulingStage):
-        raise NotKnown(f"a barrier for the stage {in_json(stage)} is not known")
-    return Barrier(fields.texts("namespaces"), fields.mapping("labelSelector"), SchedulingStage(stage))
-
-
-_READERS: Final[Mapping[str, Callable[[OpFields], Operation]]] = {
-    "createNodes": _create_nodes,
-    "createNamespaces": lambda fields: CreateNamespaces(
-        fields.number("count", 0), fields.text("prefix"), fields.template("namespaceTemplatePath")
-    ),
-    "createPods": _create_pods,
-    "deletePods": _delete_pods,
-    "churn": _churn,
-    "createAny": lambda fields: CreateAny(fields.needed_template("templatePath"), fields.number("count", 1), fields.text("namespace", "")),
-    "updateAny": _update_any,
-    "barrier": _barrier,
-    "sleep": lambda fields: Sleep(fields.duration("duration")),
-    "startCollectingMetrics": lambda fields: StartCollectingMetrics(
-        fields.texts("namespaces"), fields.mapping("labelSelector"), fields.text("name", "")
-    ),
-    "stopCollectingMetrics": lambda _: StopCollectingMetrics(),
-}
+    def _value(self, name: str, value: Any, where: str) -> object:
+        if name.endswith("Path"):
+            return self.template(value, where)
+        if name.endswith("Paths") and isinstance(value, list):
+            return [self.template(each, where) for each in value]
+        if name == "duration":
+            read = seconds(value) if isinstance(value, str) else None
+            if read is None:
+                raise NotKnown(f"{where} is {in_json(value)}, which is no duration")
+            return read
+        return int(value) if isinstance(value, float) and value.is_integer() else value

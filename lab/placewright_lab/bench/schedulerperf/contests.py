@@ -63,7 +63,7 @@ def contest(found: PerfWorkload | LeftOutWorkload, plan: ContestPlan, say: Say) 
     labels = (ours_label(), theirs_label(plan.programs))
     if isinstance(found, LeftOutWorkload):
         return Contest(found.name, labels=labels, left_out=found.why, made=plan.made)
-    measured = sum(each.count for each in found.operations if isinstance(each, CreatePods) and each.measured)
+    measured = sum(each.count for each in found.operations if isinstance(each, CreatePods) and each.collect_metrics)
     bare = Contest(
         found.name, found.nodes, found.pods, measured, found.gates, usable_cores(), labels, threshold=found.threshold, made=plan.made
     )

@@ -1,6 +1,6 @@
 """The steps of a workload of scheduler_perf, with their parameters filled in. Names and meanings of fields are upstream's.
 
-The fields of one operation of a configuration. Each is read once, and an unread field is refused by name. Pure functions.
+A configuration's operations are converted into these structs as they are. A field that a struct lacks is refused by name.
 """
 
 from __future__ import annotations
@@ -9,12 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from placewright.api.bad_input import in_json
-from placewright.api.durations import seconds
+import msgspec
 
 Labels = Mapping[str, str]
+#: Any count of a workload. A larger one is an error of the configuration.
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+_USUAL_CHURN: Final = 500
+
+
+class NotKnown(Exception):
+    """A part of a workload is unknown here, or missing. The message is one line, and the workload is left out."""
 
 
 class SchedulingStage(StrEnum):
@@ -37,137 +43,179 @@ class Template:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodePreparation:
-    """Additions to all nodes of one operation, besides their template. Upstream's strategies exclude each other.
+class _Fields(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """An object of a configuration."""
+
+
+class _Operation(_Fields, frozen=True, tag_field="opcode", tag=lambda name: name[0].lower() + name[1:]):
+    """An operation of a configuration, which its `opcode` names."""
+
+
+class LabelStrategy(_Fields, frozen=True):
+    """Labels nodes with these values in turn."""
+
+    label_key: str
+    label_values: tuple[str, ...] = ()
+
+
+class UniqueLabelStrategy(_Fields, frozen=True):
+    """Labels each node with another value."""
+
+    label_key: str
+
+
+class AllocatableStrategy(_Fields, frozen=True):
+    """Gives nodes more allocatable resources, and a CSINode.
 
     Attributes:
-        allocatable: more allocatable resources, by name.
-        csi_drivers: `spec.drivers[].allocatable` of each node's CSINode, by driver; None for no CSINode.
+        node_allocatable: more allocatable resources, by name.
+        csi_node_allocatable: `spec.drivers[].allocatable` of each node's CSINode, by driver.
         migrated_plugins: names of in-tree plugins that the CSINode calls migrated.
-        label_key, label_values: label with these values in turn.
-        unique_label_key: label with another value on each node.
     """
 
-    allocatable: Mapping[str, str] = field(default_factory=dict)
-    csi_drivers: Mapping[str, Any] | None = None
-    migrated_plugins: Sequence[str] = ()
-    label_key: str = ""
-    label_values: Sequence[str] = ()
-    unique_label_key: str = ""
+    node_allocatable: dict[str, str] = {}
+    csi_node_allocatable: dict[str, Any] = {}
+    migrated_plugins: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateNodes:
-    """Creates nodes, from a template or upstream's default (4 CPUs, 32 GiB, 110 pods)."""
+class CreateNodes(_Operation, frozen=True):
+    """Creates nodes, from a template or upstream's default (4 CPUs, 32 GiB, 110 pods). The three strategies exclude each other."""
 
-    count: int
-    template: Template | None = None
-    preparation: NodePreparation = NodePreparation()
+    count: Count
+    template: Template | None = msgspec.field(default=None, name="nodeTemplatePath")
+    labelled: LabelStrategy | None = msgspec.field(default=None, name="labelNodePrepareStrategy")
+    unique: UniqueLabelStrategy | None = msgspec.field(default=None, name="uniqueNodeLabelStrategy")
+    allocatable: AllocatableStrategy | None = msgspec.field(default=None, name="nodeAllocatableStrategy")
+
+    def __post_init__(self) -> None:
+        if sum(each is not None for each in (self.labelled, self.unique, self.allocatable)) > 1:
+            raise NotKnown("nodes are prepared by two strategies, which is not known")
 
 
-@dataclass(frozen=True, slots=True)
-class CreateNamespaces:
+class CreateNamespaces(_Operation, frozen=True):
     """Creates namespaces, named by a prefix and a number."""
 
-    count: int
+    count: Count
     prefix: str
-    template: Template | None = None
+    template: Template | None = msgspec.field(default=None, name="namespaceTemplatePath")
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePods:
+class CreatePods(_Operation, frozen=True):
     """Creates pods, as fast as the server accepts them.
 
     Attributes:
         namespace: namespace of the pods; empty for one of the operation's own.
-        measured: True to measure the bindings of these pods.
-        waits: True to wait until as many pods of the namespace are on nodes.
+        collect_metrics: True to measure the bindings of these pods.
+        skip_wait_to_completion: False to wait until as many pods of the namespace are on nodes.
         volume, claim: templates of each pod's PersistentVolume and PersistentVolumeClaim, which are bound to each other.
+        duration: seconds of a steady state, without one of no meaning.
     """
 
-    count: int
-    template: Template | None = None
+    count: Count
+    template: Template | None = msgspec.field(default=None, name="podTemplatePath")
     namespace: str = ""
-    measured: bool = False
-    waits: bool = True
-    volume: Template | None = None
-    claim: Template | None = None
+    collect_metrics: bool = False
+    skip_wait_to_completion: bool = False
+    volume: Template | None = msgspec.field(default=None, name="persistentVolumeTemplatePath")
+    claim: Template | None = msgspec.field(default=None, name="persistentVolumeClaimTemplatePath")
+    steady_state: bool = False
+    duration: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.steady_state:
+            raise NotKnown("pods in a steady state (steadyState) are not known")
+        if (self.volume is None) != (self.claim is None):
+            raise NotKnown("a volume without a claim, or a claim without a volume, is not known")
 
 
-@dataclass(frozen=True, slots=True)
-class DeletePods:
-    """Deletes the pods of a namespace, all at once or so many a second. `waits` means the same as in `CreatePods`."""
+class CreatePodSets(_Operation, frozen=True):
+    """Stands for one `createPods` for each of so many namespaces, which are named by a prefix and a number."""
+
+    count: Count
+    create_pods_op: dict[str, Any]
+    namespace_prefix: str = ""
+
+
+class DeletePods(_Operation, frozen=True):
+    """Deletes the pods of a namespace, all at once or so many a second, and waits for that or not."""
 
     namespace: str
-    labels: Labels
-    per_second: int = 0
-    waits: bool = True
+    label_selector: dict[str, str] = {}
+    delete_pods_per_second: Count = 0
+    skip_wait_to_completion: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Churn:
-    """Creates objects every so many seconds beside the operations that follow. `recreate` deletes them again.
+class Churn(_Operation, frozen=True):
+    """Creates objects again and again beside the operations that follow. The mode `recreate` deletes them again.
 
     Attributes:
         number: number of rounds, after which `recreate` deletes the oldest round; 0 for no end.
         namespace: namespace of the objects; empty for one of the operation's own.
+        interval_milliseconds: time between rounds; 0 for upstream's default.
     """
 
-    templates: Sequence[Template]
-    recreate: bool
-    number: int
-    seconds: float
+    mode: Literal["create", "recreate"]
+    templates: Annotated[tuple[Template, ...], msgspec.Meta(min_length=1)] = msgspec.field(name="templatePaths")
+    number: Count = 0
     namespace: str = ""
+    interval_milliseconds: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.recreate and not self.number:
+            raise NotKnown("churn of mode recreate without a number is not known")
+
+    @property
+    def recreate(self) -> bool:
+        """Whether each round replaces an older one."""
+        return self.mode == "recreate"
+
+    @property
+    def seconds(self) -> float:
+        """Time between rounds."""
+        return (self.interval_milliseconds or _USUAL_CHURN) / 1000
 
 
-@dataclass(frozen=True, slots=True)
-class CreateAny:
+class CreateAny(_Operation, frozen=True):
     """Creates objects of any served kind. A kind outside namespaces names no namespace."""
 
-    template: Template
-    count: int = 1
+    template: Template = msgspec.field(name="templatePath")
+    count: Count = 1
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateAny:
+class UpdateAny(_Operation, frozen=True):
     """Writes existing objects and their status again, so many a second, or all at once for 0."""
 
-    template: Template
-    count: int = 1
+    template: Template = msgspec.field(name="templatePath")
+    count: Count = 1
     namespace: str = ""
-    per_second: int = 0
-    subresources: Sequence[str] = ()
+    update_per_second: Count = 0
+    subresources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(_Operation, frozen=True):
     """Waits for pods that no operation has waited for. Without namespaces, it waits in all of them."""
 
-    namespaces: Sequence[str] = ()
-    labels: Labels = field(default_factory=dict)
-    stage: SchedulingStage = SchedulingStage.SCHEDULED
+    namespaces: tuple[str, ...] = ()
+    label_selector: dict[str, str] = {}
+    stage: SchedulingStage = msgspec.field(default=SchedulingStage.SCHEDULED, name="stageRequirement")
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(_Operation, frozen=True):
     """Waits so many seconds."""
 
-    seconds: float
+    duration: float
 
 
-@dataclass(frozen=True, slots=True)
-class StartCollectingMetrics:
+class StartCollectingMetrics(_Operation, frozen=True):
     """Begins to measure the bindings of pods in these namespaces with these labels."""
 
-    namespaces: Sequence[str]
-    labels: Labels = field(default_factory=dict)
+    namespaces: tuple[str, ...] = ()
+    label_selector: dict[str, str] = {}
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StopCollectingMetrics:
+class StopCollectingMetrics(_Operation, frozen=True):
     """Ends the measurement."""
 
 
@@ -175,6 +223,7 @@ Operation = (
     CreateNodes
     | CreateNamespaces
     | CreatePods
+    | CreatePodSets
     | DeletePods
     | Churn
     | CreateAny
@@ -225,150 +274,3 @@ class LeftOutWorkload:
 
     name: str
     why: str
-
-
-_MOST: Final = 1_000_000
-
-
-class NotKnown(Exception):
-    """A part of a workload is unknown here, or missing. The message is one line, and the workload is left out."""
-
-
-class Parameters:
-    """A workload's values for `$name`. A value that nothing reads is an error, like upstream."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
-        self._used: set[str] = set()
-
-    def get(self, reference: object, where: str) -> object:
-        """Return the value of `$name`."""
-        name = reference.removeprefix("$") if isinstance(reference, str) else ""
-        if not isinstance(reference, str) or not reference.startswith("$") or name not in self._values:
-            raise NotKnown(f"{where} is {in_json(reference)}, which names no parameter of the workload")
-        self._used.add(name)
-        return self._values[name]
-
-    def check(self) -> None:
-        """Raise `NotKnown` for unread values."""
-        if unused := sorted(self._values.keys() - self._used):
-            raise NotKnown(f"the parameter {unused[0]} is not used by any operation")
-
-
-class TemplateFiles:
-    """Reader of templates. Their paths begin in the configuration's folder or, until 1.32, in the folder above."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._read: dict[str, Template] = {}
-
-    def get(self, path: object, where: str) -> Template:
-        """Return the template at this path."""
-        if not isinstance(path, str):
-            raise NotKnown(f"{where} is {in_json(path)}, which is no path")
-        if path not in self._read:
-            self._read[path] = self._open(path, where)
-        return self._read[path]
-
-    def _open(self, path: str, where: str) -> Template:
-        for folder in (self._folder, self._folder.parent):
-            file = folder / path
-            if file.is_file():
-                return Template(file, file.read_text(encoding="utf-8"))
-        raise NotKnown(f"{where} names {path}, which is not there")
-
-
-class OpFields:
-    """The fields of one operation, or of an object in one."""
-
-    def __init__(self, fields: object, where: str, parameters: Parameters, files: TemplateFiles) -> None:
-        if not isinstance(fields, dict):
-            raise NotKnown(f"{where} is {in_json(fields)}, which is no object")
-        self._left = dict(fields)
-        self._where = where
-        self._parameters = parameters
-        self._files = files
-
-    def text(self, name: str, default: str | None = None) -> str:
-        """Return a text, which must be there if it has no default."""
-        found = self._left.pop(name, default)
-        if not isinstance(found, str):
-            raise self._wrong(name, found, "a text")
-        return found
-
-    def flag(self, name: str) -> bool:
-        """Return a flag, false if it is missing. `nameParam` may name a parameter instead."""
-        found = self._given(name, default=False)
-        if not isinstance(found, bool):
-            raise self._wrong(name, found, "true or false")
-        return found
-
-    def number(self, name: str, default: int | None = None) -> int:
-        """Return a whole number, or `nameParam` with a parameter's name."""
-        found = self._given(name, default)
-        if isinstance(found, float) and found.is_integer():
-            found = int(found)
-        if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= _MOST:
-            raise self._wrong(name, found, f"a whole number from 0 to {_MOST}")
-        return found
-
-    def duration(self, name: str) -> float:
-        """Return the seconds of a duration in Go's form, or of `nameParam`."""
-        found = self._given(name, None)
-        read = seconds(found) if isinstance(found, str) else None
-        if read is None:
-            raise self._wrong(name, found, "a duration")
-        return read
-
-    def template(self, name: str) -> Template | None:
-        """Return the template that the field names, or None."""
-        found = self._left.pop(name, None)
-        return None if found is None else self._files.get(found, f"{self._where}.{name}")
-
-    def needed_template(self, name: str) -> Template:
-        """Return the template that the field must name."""
-        return self._files.get(self._left.pop(name, None), f"{self._where}.{name}")
-
-    def templates(self, name: str) -> list[Template]:
-        """Return the templates that the field must name, at least one."""
-        paths = self._left.pop(name, None)
-        if not isinstance(paths, list) or not paths:
-            raise self._wrong(name, paths, "a list of paths")
-        return [self._files.get(path, f"{self._where}.{name}") for path in paths]
-
-    def texts(self, name: str) -> Sequence[str]:
-        """Return a list of texts, empty if it is missing."""
-        found = self._left.pop(name, None) or []
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-            raise self._wrong(name, found, "a list of texts")
-        return tuple(found)
-
-    def mapping(self, name: str) -> dict[str, Any]:
-        """Return an object, empty if it is missing."""
-        found = self._left.pop(name, None) or {}
-        if not isinstance(found, dict):
-            raise self._wrong(name, found, "an object")
-        return found
-
-    def inner(self, name: str) -> OpFields | None:
-        """Return an object's own fields, or None if it is missing."""
-        found = self._left.pop(name, None)
-        return None if found is None else OpFields(found, f"{self._where}.{name}", self._parameters, self._files)
-
-    def take(self, name: str) -> object:
-        """Return a field's value of any type, or None if it is missing."""
-        return self._left.pop(name, None)
-
-    def finish(self) -> None:
-        """Raise `NotKnown` for unread fields."""
-        if self._left:
-            raise NotKnown(f"{self._where} has the field {min(self._left)}, which is not known")
-
-    def _given(self, name: str, default: object) -> object:
-        """Return the field's value or its parameter's. Like in upstream's code, the parameter comes first."""
-        value = self._left.pop(name, default)
-        reference = self._left.pop(f"{name}Param", None)
-        return value if reference is None else self._parameters.get(reference, f"{self._where}.{name}Param")
-
-    def _wrong(self, name: str, found: object, allowed: str) -> NotKnown:
-        return NotKnown(f"{self._where}.{name} is {in_json(found)} where {allowed} should be")

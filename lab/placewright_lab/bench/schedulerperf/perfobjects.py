@@ -24,7 +24,7 @@ from typing import Any, Final
 from placewright.api.bad_input import InputError
 from placewright.api.yamldocs import read_documents
 from placewright.offline.kinds import Manifest
-from placewright_lab.bench.schedulerperf.operations import CreateNodes, CreatePods, NodePreparation, NotKnown, Template
+from placewright_lab.bench.schedulerperf.operations import AllocatableStrategy, CreateNodes, CreatePods, NotKnown, Template
 
 Number = int | float
 
@@ -181,16 +181,15 @@ def rendered(template: Template, index: int, count: int) -> Manifest:
 
 def nodes(operation: CreateNodes, number: int, *, hostnames: bool) -> Iterator[tuple[Manifest, Manifest | None]]:
     """Yield the nodes of the operation with this number, each with its CSINode if it gets one."""
-    preparation = operation.preparation
     for index in range(operation.count):
         base = rendered(operation.template, index, operation.count) if operation.template else _USUAL_NODE
         name = _name(base, number, index)
         status = dict(base.get("status") or {})
-        if preparation.allocatable:
+        if operation.allocatable and operation.allocatable.node_allocatable:
             usual = status.get("allocatable") or status.get("capacity") or {}
-            status["allocatable"] = {**usual, **preparation.allocatable}
-        labels = {**_labels(base), **({HOSTNAME: name} if hostnames else {}), **_prepared_labels(preparation, name, index)}
-        yield {**_named(base, name, labels), "status": status}, _csi_node(preparation, name)
+            status["allocatable"] = {**usual, **operation.allocatable.node_allocatable}
+        labels = {**_labels(base), **({HOSTNAME: name} if hostnames else {}), **_prepared_labels(operation, name, index)}
+        yield {**_named(base, name, labels), "status": status}, _csi_node(operation.allocatable, name)
 
 
 def pods(operation: CreatePods, default: Template | None, number: int, namespace: str) -> Iterator[tuple[Manifest, tuple[Manifest, ...]]]:
@@ -246,19 +245,19 @@ def _named(base: Manifest, name: str, labels: Mapping[str, str]) -> Manifest:
     return {**base, "metadata": {**metadata, "name": name, **({"labels": dict(labels)} if labels else {})}}
 
 
-def _prepared_labels(preparation: NodePreparation, name: str, index: int) -> dict[str, str]:
-    if preparation.unique_label_key:
-        return {preparation.unique_label_key: str(uuid.uuid5(uuid.NAMESPACE_DNS, name))}
-    if preparation.label_key and preparation.label_values:
-        return {preparation.label_key: preparation.label_values[index % len(preparation.label_values)]}
+def _prepared_labels(operation: CreateNodes, name: str, index: int) -> dict[str, str]:
+    if operation.unique:
+        return {operation.unique.label_key: str(uuid.uuid5(uuid.NAMESPACE_DNS, name))}
+    if operation.labelled and (values := operation.labelled.label_values):
+        return {operation.labelled.label_key: values[index % len(values)]}
     return {}
 
 
-def _csi_node(preparation: NodePreparation, name: str) -> Manifest | None:
-    if preparation.csi_drivers is None:
+def _csi_node(strategy: AllocatableStrategy | None, name: str) -> Manifest | None:
+    if strategy is None:
         return None
-    drivers = [{"name": driver, "nodeID": name, "allocatable": room} for driver, room in preparation.csi_drivers.items()]
-    metadata = {"name": name, "annotations": {MIGRATED: ",".join(preparation.migrated_plugins)}}
+    drivers = [{"name": driver, "nodeID": name, "allocatable": room} for driver, room in strategy.csi_node_allocatable.items()]
+    metadata = {"name": name, "annotations": {MIGRATED: ",".join(strategy.migrated_plugins)}}
     return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": metadata, "spec": {"drivers": drivers}}
 
 

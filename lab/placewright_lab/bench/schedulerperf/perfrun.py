@@ -183,14 +183,14 @@ class PerfRun:
         await self._have_namespace(namespace)
         made = list(perfobjects.pods(operation, self._workload.default_pod, number, namespace))
         wanted = self._pod_posts(namespace, made)
-        if operation.measured:
+        if operation.collect_metrics:
             await self._start_measurement(StartCollectingMetrics((namespace,)), number)
         await self._cluster.feed.create(wanted)
-        if operation.waits:
+        if not operation.skip_wait_to_completion:
             await self._until(lambda: self._watch.placed[namespace], operation.count, LOOK_SECONDS)
         else:
             self._awaited[namespace] += operation.count
-        if operation.measured:
+        if operation.collect_metrics:
             await self._end_measurement(StopCollectingMetrics(), number)
 
     def _pod_posts(self, namespace: str, made: Iterable[tuple[Manifest, tuple[Manifest, ...]]]) -> list[Post]:
@@ -217,10 +217,10 @@ class PerfRun:
             await self._unless_gone(self._cluster.client.delete(f"{path}/{pod.metadata.name}"))
 
         async def delete_all() -> None:
-            pods = [pod for pod in await self._cluster.pods(path) if _matches(pod.metadata.labels, operation.labels)]
-            await self._at_rate(pods, operation.per_second, delete)
+            pods = [pod for pod in await self._cluster.pods(path) if _matches(pod.metadata.labels, operation.label_selector)]
+            await self._at_rate(pods, operation.delete_pods_per_second, delete)
 
-        await self._now_or_beside(delete_all(), waits=operation.waits)
+        await self._now_or_beside(delete_all(), waits=not operation.skip_wait_to_completion)
 
     @_do.register
     async def _start_churn(self, operation: Churn, number: int) -> None:
@@ -275,16 +275,16 @@ class PerfRun:
                 await client.put(f"{path}/{part}" if part else path, manifest)
             await client.put(f"{path}/status", manifest)
 
-        await self._at_rate(range(operation.count), operation.per_second, update)
+        await self._at_rate(range(operation.count), operation.update_per_second, update)
 
     @_do.register
     async def _barrier(self, operation: Barrier, _number: int) -> None:
         for namespace in operation.namespaces or list(self._awaited):
             wanted = self._awaited[namespace]
             if operation.stage is SchedulingStage.ATTEMPTED:
-                await self._until_attempted(namespace, operation.labels, wanted)
-            elif operation.labels:
-                await self._until(lambda at=namespace: self._placed(at, operation.labels), wanted, _ATTEMPT_SECONDS)  # type: ignore[misc]
+                await self._until_attempted(namespace, operation.label_selector, wanted)
+            elif operation.label_selector:
+                await self._until(lambda at=namespace: self._placed(at, operation.label_selector), wanted, _ATTEMPT_SECONDS)  # type: ignore[misc]
             else:
                 await self._until(lambda at=namespace: self._watch.placed[at], wanted, LOOK_SECONDS)  # type: ignore[misc]
         if operation.stage is SchedulingStage.SCHEDULED:
@@ -293,7 +293,7 @@ class PerfRun:
 
     @_do.register
     async def _sleep(self, operation: Sleep, _number: int) -> None:
-        await asyncio.sleep(operation.seconds)
+        await asyncio.sleep(operation.duration)
 
     async def _until_attempted(self, namespace: str, labels: Labels, wanted: int) -> None:
         while True:
@@ -327,7 +327,7 @@ class PerfRun:
     @_do.register
     async def _start_measurement(self, operation: StartCollectingMetrics, _number: int) -> None:
         before = self._cluster.spent(self._running.pid)
-        self._measurement = _Measurement(frozenset(operation.namespaces), operation.labels, before)
+        self._measurement = _Measurement(frozenset(operation.namespaces), operation.label_selector, before)
 
     @_do.register
     async def _end_measurement(self, _operation: StopCollectingMetrics, _number: int) -> None:
