@@ -25,6 +25,7 @@ from placewright.api.bad_input import InputError
 from placewright.cli.definitions import crd_folders, shipped_definitions
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
+from placewright.cli.terminal import plain
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
@@ -33,7 +34,6 @@ from placewright_lab.controlplane.assets import provide
 from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.nodekeeper import make_nodes
 from placewright_lab.controlplane.server import ControlPlane, ControlPlaneFailed, Options
-from placewright_lab.demo.display import plain
 
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ESTABLISHED_SECONDS: Final = 30.0

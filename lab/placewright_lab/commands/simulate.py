@@ -26,13 +26,13 @@ from placewright_lab.commands.scenariooptions import (
     say_not_asked,
     scenario_of,
 )
+from placewright_lab.demo.display import MOST_REASONS, show_reasons
 from placewright_lab.figures.figures import Reason, figures_of
 from placewright_lab.figures.groups import ClaimFigures, GroupFigures, company_data
 from placewright_lab.simulation.outcome import Fate, Outcome
 from placewright_lab.simulation.sweep import SimulationRun, Sweep, outcomes_of
 
 #: Number of reasons for one profile. A line sums up the rest.
-MOST_REASONS: Final = 12
 _NUMBERS: Final = ("PODS", "PLACED", "PENDING", "GONE", "PREEMPTED", "VIRTUAL", "WALL")
 _UNITS: Final = (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1))
 
@@ -85,7 +85,7 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
     for profile, groups, claims in company:
         _show_company(console, profile, groups, claims)
     for profile, found in reasons:
-        _show_reasons(console, profile, found)
+        show_reasons(console, f"pending with {profile}:", found, "; all of them with -o json")
     for outcome in outcomes:
         if given_up := [fate for fate in outcome.fates.values() if fate.given_up]:
             left = sum(fate.pending for fate in given_up)
@@ -106,18 +106,6 @@ def _show_company(console: Console, profile: str, groups: GroupFigures | None, c
         console.print(plain(told, "bold"), soft_wrap=True)
         for (driver, name), count in claims.devices.items():
             console.print(Text(f"{count:6d}  ").append_text(plain(f"devices of {driver}, class {name}")), soft_wrap=True)
-
-
-def _show_reasons(console: Console, profile: str, reasons: tuple[Reason, ...]) -> None:
-    if not reasons:
-        return
-    console.print(plain(f"pending with {profile}:", "bold"), soft_wrap=True)
-    for reason in reasons[:MOST_REASONS]:
-        console.print(Text(f"{reason.pods:6d}  ").append_text(plain(reason.what)), soft_wrap=True)
-        if reason.example != reason.what:
-            console.print(Text("        such as: ").append_text(plain(reason.example)), soft_wrap=True)
-    if rest := reasons[MOST_REASONS:]:
-        console.print(f"        and {len(rest)} more reasons for {sum(reason.pods for reason in rest)} pods; all of them with -o json")
 
 
 def _time(seconds: float) -> str:

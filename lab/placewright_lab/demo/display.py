@@ -17,22 +17,17 @@ from rich.table import Table
 from rich.text import Text
 
 from placewright.api.bad_input import printable
-from placewright_lab.demo.summary import RunState, State, Summary, UnplacedReason, Use
+from placewright.cli.terminal import plain
+from placewright_lab.demo.summary import RunState, State, Summary
+from placewright_lab.figures.figures import Reason, ResourceUse
 
 _REFRESH_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 2.0
-_LONGEST_MESSAGE: Final = 400
-_MOST_REASONS: Final = 12
+MOST_REASONS: Final = 12
 #: Factor between the standard deviations of nodes' use, from which a generation packs or spreads pods.
 _CLEARLY: Final = 2.0
 #: States in the order of the output: successes first, pending pods last.
 _STATES: Final = (State.PLACED, State.UNSCHEDULABLE, State.GATED, State.REFUSED, State.GONE, State.WAITING)
-
-
-def plain(text: str) -> Text:
-    """Return text from outside as plain text: without markup and control characters, and not too long."""
-    shown = printable(text)
-    return Text(shown if len(shown) <= _LONGEST_MESSAGE else f"{shown[: _LONGEST_MESSAGE - 3]}...")
 
 
 def make_progress(console: Console) -> PlainProgress:
@@ -126,8 +121,7 @@ def show_summary(console: Console, summary: Summary, change: str = "") -> None:
     console.print(_generation_table(summary))
     if said := _what_changed(summary):
         console.print(plain(said), soft_wrap=True)
-    if summary.reasons:
-        _show_reasons(console, summary.reasons)
+    show_reasons(console, "without a place:", summary.reasons)
 
 
 def _what_changed(summary: Summary) -> str:
@@ -143,9 +137,9 @@ def _what_changed(summary: Summary) -> str:
         if max(packs, 1 / packs) >= _CLEARLY:
             became = "Spread became packed" if packs > 1 else "Packed became spread"
             return (
-                f"{became}: of {after.nodes} nodes, pods of {_name(last.profile, last.generation)} leave {after.empty} empty, pods of"
-                f" {_name(first.profile, first.generation)} left {before.empty}. They fill {after.min:.0f} to {after.max:.0f} % of a node's"
-                f" {resource}, and filled {before.min:.0f} to {before.max:.0f} %."
+                f"{became}: of {len(after.shares)} nodes, pods of {_name(last.profile, last.generation)} leave {after.empty} empty, pods of"
+                f" {_name(first.profile, first.generation)} left {before.empty}. They fill {100 * after.min:.0f} to {100 * after.max:.0f} %"
+                f" of a node's {resource}, and filled {100 * before.min:.0f} to {100 * before.max:.0f} %."
             )
     return ""
 
@@ -170,28 +164,38 @@ def _name(profile: str, generation: int) -> str:
     return printable(f"{profile} gen. {generation}") if profile else "no decision noted"
 
 
-def _add_rows(table: Table, title: str, placed: int, use: Mapping[str, Use]) -> None:
+def _add_rows(table: Table, title: str, placed: int, use: Mapping[str, ResourceUse]) -> None:
     first, count = plain(title), str(placed)
     for resource, of in use.items():
-        figures = (f"{value:.1f}" for value in (of.min, of.mean, of.max, of.deviation))
-        table.add_row(first, count, resource, str(of.nodes), *figures)
+        figures = (f"{100 * value:.1f}" for value in (of.min, of.mean, of.max, of.deviation))
+        table.add_row(first, count, resource, str(len(of.shares)), *figures)
         first, count = Text(""), ""
     table.add_section()
 
 
-def _show_reasons(console: Console, reasons: Sequence[UnplacedReason]) -> None:
-    console.print("without a place:", style="bold")
-    for reason in reasons[:_MOST_REASONS]:
+def show_reasons(console: Console, heading: str, reasons: Sequence[Reason], all_of_them: str = "") -> None:
+    """Print the reasons why pods have no node behind a heading, the first dozen in full.
+
+    Args:
+        console: output.
+        heading: first line.
+        reasons: the most frequent first; none for no output.
+        all_of_them: words about where the others are.
+    """
+    if not reasons:
+        return
+    console.print(plain(heading, "bold"), soft_wrap=True)
+    for reason in reasons[:MOST_REASONS]:
         console.print(Text(f"{reason.pods:6d}  ").append_text(plain(reason.what)), soft_wrap=True)
         if reason.example != reason.what:
             console.print(Text("        such as: ").append_text(plain(reason.example)), soft_wrap=True)
-    if rest := reasons[_MOST_REASONS:]:
-        console.print(f"        and {len(rest)} more reasons for {sum(reason.pods for reason in rest)} pods")
+    if rest := reasons[MOST_REASONS:]:
+        console.print(f"        and {len(rest)} more reasons for {sum(reason.pods for reason in rest)} pods{all_of_them}")
 
 
 def show_notes(say: Callable[[str], None], notes: Sequence[str], heading: str) -> None:
     """Print the notes behind a heading, the first dozen in full."""
-    for note in notes[:_MOST_REASONS]:
+    for note in notes[:MOST_REASONS]:
         say(f"{heading}: {note}")
-    if len(notes) > _MOST_REASONS:
-        say(f"{heading}: and {len(notes) - _MOST_REASONS} more")
+    if len(notes) > MOST_REASONS:
+        say(f"{heading}: and {len(notes) - MOST_REASONS} more")

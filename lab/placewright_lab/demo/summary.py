@@ -5,26 +5,30 @@ The outcome of each pod of a run, and the end of the run. Pure: each call brings
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec.structs import replace
 
 from placewright.api.annotations import Decision, read_decision
 from placewright.api.objects import Node, NodeName, Pod, PodKey
-from placewright.api.requests import canonical, pod_requests
-from placewright_lab.readers.openb import GPU_MILLI
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.scheduler.cycle import cut
+from placewright_lab.figures.figures import Reason, ResourceUse, node_uses, reasons_of
+from placewright_lab.readers.openb import is_gpu
 
 #: Seconds without a placement after which a run with unplaced pods is over. Retries happen every ten seconds or sooner,
 #: so that a full cluster shows well before the limit.
 QUIET_SECONDS: Final = 4.0
 
 
+#: Characters of a reason.
+_LONGEST: Final = 400
 _NOWHERE: Final = NodeName("")
 
 
@@ -182,22 +186,6 @@ def _unplaced(pod: Pod) -> tuple[State, str]:
     return State.WAITING, ""
 
 
-_FIT_ERROR: Final = re.compile(r"\d+/\d+ nodes are available: (?P<reasons>\d+ .+?)\.(?: |$)")
-_BETWEEN_REASONS: Final = re.compile(r", (?=\d+ )")
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """Requested share of one resource in percent, over the nodes that have it. Nothing is requested on `empty` nodes."""
-
-    nodes: int
-    empty: int
-    min: float
-    mean: float
-    max: float
-    deviation: float
-
-
 @dataclass(frozen=True, slots=True)
 class Generation:
     """The placements of one generation of a profile, and the use of nodes by these pods alone, by resource."""
@@ -205,7 +193,7 @@ class Generation:
     profile: str
     generation: int
     placed: int
-    use: Mapping[str, Use]
+    use: Mapping[str, ResourceUse]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +203,6 @@ class Speed:
     pods_per_second: float
     p50: float
     p99: float
-
-
-@dataclass(frozen=True, slots=True)
-class UnplacedReason:
-    """A reason why pods have no place, the number of its pods, and one of their messages in full."""
-
-    what: str
-    pods: int
-    example: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +222,9 @@ class Summary:
     pods: int
     states: Mapping[State, int]
     generations: Sequence[Generation]
-    use: Mapping[str, Use]
+    use: Mapping[str, ResourceUse]
     speed: Speed | None
-    reasons: Sequence[UnplacedReason]
+    reasons: Sequence[Reason]
 
     @property
     def honest(self) -> bool:
@@ -253,62 +232,34 @@ class Summary:
         return not self.states.get(State.WAITING) and not self.states.get(State.GONE)
 
 
-class NodeUse:
-    """Requested over allocatable by node, for any choice of pods."""
-
-    def __init__(self, nodes: Sequence[Node], pods: Mapping[PodKey, Pod]) -> None:
-        self._rows = {NodeName(node.metadata.name): row for row, node in enumerate(nodes)}
-        allocatable = [canonical(node.status.allocatable or {}) for node in nodes]
-        names = {"cpu": "cpu", "memory": "memory", "gpu": _gpu_resource(allocatable)}
-        self._resources = {label: name for label, name in names.items() if any(name in a for a in allocatable)}
-        self._room = {label: np.array([a.get(name, 0) for a in allocatable], float) for label, name in self._resources.items()}
-        self._requests = {key: pod_requests(pod.spec) for key, pod in pods.items()}
-
-    def of(self, fates: Mapping[PodKey, TrackedPod]) -> dict[str, Use]:
-        """Return the use by these pods, by the resource's label (`cpu`, `memory`, and `gpu` if a node has one)."""
-        return {label: _use(self._room[label], self._requested(name, fates)) for label, name in self._resources.items()}
-
-    def _requested(self, resource: str, fates: Mapping[PodKey, TrackedPod]) -> NDArray[np.float64]:
-        total = np.zeros(len(self._rows))
-        for key, fate in fates.items():
-            row = self._rows.get(fate.node)
-            if row is not None:
-                total[row] += self._requests[key].get(resource, 0)
-        return total
-
-
 def summarise(tracker: Tracker, nodes: Sequence[Node], pods: Mapping[PodKey, Pod]) -> Summary:
     """Sum up a run. `nodes` and `pods` are the created ones."""
     placed = {key: fate for key, fate in tracker.fates.items() if fate.state is State.PLACED}
-    use = NodeUse(nodes, pods)
+    waiting = (fate.message or "no decision yet" for fate in tracker.fates.values() if fate.state is not State.PLACED)
+    infos = {key: PodInfo(replace(pod, metadata=replace(pod.metadata, uid=key))) for key, pod in pods.items()}
+    generations: dict[tuple[str, int], dict[PodKey, TrackedPod]] = {}
+    for key, fate in placed.items():
+        generations.setdefault(fate.decided_by, {})[key] = fate
     return Summary(
         nodes=len(nodes),
         pods=len(tracker.fates),
         states=dict(Counter(fate.state for fate in tracker.fates.values())),
-        generations=_generations(placed, use.of),
-        use=use.of(placed),
+        generations=[Generation(*who, len(fates), _use(nodes, fates, infos)) for who, fates in sorted(generations.items())],
+        use=_use(nodes, placed, infos),
         speed=_speed(tracker.times()),
-        reasons=_reasons(tracker.fates.values()),
+        reasons=[Reason(cut(each.what, _LONGEST), each.pods, cut(each.example, _LONGEST)) for each in reasons_of(waiting)],
     )
 
 
-def _gpu_resource(allocatable: Sequence[Mapping[str, int]]) -> str:
-    """Return the resource for GPUs: the trace's resource, or the first vendor's resource that ends in gpu."""
-    names = {name for resources in allocatable for name in resources}
-    return GPU_MILLI if GPU_MILLI in names else min((n for n in names if n.endswith("/gpu")), default=GPU_MILLI)
-
-
-def _use(room: NDArray[np.float64], requested: NDArray[np.float64]) -> Use:
-    have = room > 0
-    share = 100.0 * requested[have] / room[have]
-    return Use(int(have.sum()), int((share == 0).sum()), float(share.min()), float(share.mean()), float(share.max()), float(share.std()))
-
-
-def _generations(placed: Mapping[PodKey, TrackedPod], use: Callable[[Mapping[PodKey, TrackedPod]], dict[str, Use]]) -> list[Generation]:
-    groups: dict[tuple[str, int], dict[PodKey, TrackedPod]] = {}
+def _use(nodes: Sequence[Node], placed: Mapping[PodKey, TrackedPod], pods: Mapping[PodKey, PodInfo]) -> dict[str, ResourceUse]:
+    """Return the use of nodes by these pods alone, by the resource's label (`cpu`, `memory`, and `gpu` if a node has one)."""
+    cluster = Cluster()
+    for node in nodes:
+        cluster.set_node(node)
     for key, fate in placed.items():
-        groups.setdefault(fate.decided_by, {})[key] = fate
-    return [Generation(*who, len(fates), use(fates)) for who, fates in sorted(groups.items())]
+        cluster.assume(pods[key].on(fate.node), fate.node)
+    found = {"gpu" if is_gpu(use.resource) else use.resource: use for use in node_uses(cluster)}
+    return {label: found[label] for label in ("cpu", "memory", "gpu") if label in found}
 
 
 def _speed(times: Sequence[tuple[float, float]]) -> Speed | None:
@@ -319,21 +270,3 @@ def _speed(times: Sequence[tuple[float, float]]) -> Speed | None:
     whole = max(b for _, b in times) - min(c for c, _ in times)
     p50, p99 = np.percentile(waits, [50, 99])
     return Speed(len(times) / whole if whole > 0 else 0.0, float(p50), float(p99))
-
-
-def _reasons(fates: Iterable[TrackedPod]) -> list[UnplacedReason]:
-    messages: dict[str, list[str]] = {}
-    for fate in fates:
-        if fate.state is not State.PLACED:
-            message = fate.message or "no decision yet"
-            messages.setdefault(_without_counts(message), []).append(message)
-    found = [UnplacedReason(what, len(alike), alike[0]) for what, alike in messages.items()]
-    return sorted(found, key=lambda reason: -reason.pods)
-
-
-def _without_counts(message: str) -> str:
-    """Return the reasons without numbers of nodes, which differ from pod to pod. Other messages stay unchanged."""
-    match = _FIT_ERROR.match(message)
-    if match is None:
-        return message
-    return ", ".join(sorted(reason.partition(" ")[2] for reason in _BETWEEN_REASONS.split(match["reasons"])))

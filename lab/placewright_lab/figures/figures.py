@@ -172,6 +172,11 @@ class ResourceUse:
     max: float
     deviation: float
 
+    @property
+    def empty(self) -> int:
+        """Number of these nodes on which nothing is requested."""
+        return int((self.shares == 0).sum())
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -308,7 +313,7 @@ def figures_of(outcome: Outcome, mix: Iterable[PodClass] | None = None, at: floa
         placed=len(placed),
         pending=len(pending),
         gone=len(fates) - len(placed) - len(pending),
-        reasons=_reasons(pending),
+        reasons=reasons_of(fate.message for fate in pending),
         preempted=len(outcome.evicted) + sum(fate.preempted for fate in fates),
         nodes=cluster.node_count,
         empty_nodes=empty_nodes(cluster),
@@ -354,10 +359,11 @@ def without_counts(message: str) -> str:
     return ", ".join(sorted(_COUNT.sub("", reason) for reason in _BETWEEN_REASONS.split(match["reasons"])))
 
 
-def _reasons(pending: Iterable[Fate]) -> tuple[Reason, ...]:
+def reasons_of(several: Iterable[str]) -> tuple[Reason, ...]:
+    """Group messages of pods without a node by their reasons, the most frequent first."""
     messages: dict[str, list[str]] = {}
-    for fate in pending:
-        messages.setdefault(without_counts(fate.message), []).append(fate.message)
+    for message in several:
+        messages.setdefault(without_counts(message), []).append(message)
     found = (Reason(what, len(alike), alike[0]) for what, alike in messages.items())
     return tuple(sorted(found, key=lambda reason: (-reason.pods, reason.what)))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from placewright.api.objects import Pod
-from placewright_lab.demo.summary import State, Summary, Tracker, Use, summarise
+from placewright_lab.demo.summary import State, Summary, Tracker, summarise
+from placewright_lab.figures.figures import ResourceUse
 
 from .makers import a_node, a_pod, key, without_place
 
@@ -22,14 +23,19 @@ def run_of(*seen: tuple[Pod, float], quiet: float = 0.0) -> Summary:
     return summarise(tracker, NODES, pods)
 
 
+def share(use: ResourceUse) -> tuple[float, ...]:
+    """Nodes, empty nodes, min, mean, max and standard deviation."""
+    return len(use.shares), use.empty, use.min, use.mean, use.max, use.deviation
+
+
 def test_use_is_requested_over_allocatable_by_node() -> None:
     summary = run_of((a_pod("a", "n1", generation=1), 1.0), (a_pod("b", "n2", generation=1), 1.0))
-    assert summary.use["cpu"] == Use(nodes=2, empty=0, min=25.0, mean=37.5, max=50.0, deviation=12.5)
+    assert share(summary.use["cpu"]) == (2, 0, 0.25, 0.375, 0.5, 0.125)
 
 
 def test_a_resource_is_counted_over_the_nodes_that_have_it() -> None:
     use = run_of((a_pod("a", "n1"), 1.0)).use
-    assert use["gpu"] == Use(nodes=1, empty=1, min=0.0, mean=0.0, max=0.0, deviation=0.0)
+    assert share(use["gpu"]) == (1, 1, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_each_generation_of_each_profile_has_its_own_placements_and_use() -> None:
@@ -41,7 +47,7 @@ def test_each_generation_of_each_profile_has_its_own_placements_and_use() -> Non
         (a_pod("e", "n2"), 1.0),
     )
     found = [(g.profile, g.generation, g.placed, g.use["cpu"].max) for g in summary.generations]
-    assert found == [("", 0, 1, 50.0), ("default", 1, 1, 25.0), ("default", 2, 2, 50.0), ("other", 1, 1, 50.0)]
+    assert found == [("", 0, 1, 0.5), ("default", 1, 1, 0.25), ("default", 2, 2, 0.5), ("other", 1, 1, 0.5)]
 
 
 def test_speed_is_from_the_first_creation_to_the_last_placement() -> None:
@@ -71,6 +77,11 @@ def test_reasons_are_grouped_by_what_stood_in_the_way_most_frequent_first() -> N
     ]
     assert summary.reasons[0].example.endswith("unschedulable. preemption: x")
     assert summary.states == {State.UNSCHEDULABLE: 4}
+
+
+def test_a_message_without_end_is_cut() -> None:
+    (reason,) = run_of((without_place("a", "x" * 100_000), 1.0)).reasons
+    assert (len(reason.what), len(reason.example)) == (400, 400)
 
 
 def test_a_run_is_honest_when_everybody_got_an_answer() -> None:
