@@ -31,12 +31,12 @@ from placewright.kube.errors import RequestError
 from placewright_lab.controlplane.assets import Assets
 from placewright_lab.controlplane.audit import denied, read_records
 from placewright_lab.controlplane.controllermanager import ControllerManager
-from placewright_lab.controlplane.flags import Features
+from placewright_lab.controlplane.flags import Features, gates_flag
 from placewright_lab.controlplane.installation import FOR_ALL_PODS, PROFILES, USER, apply, apply_shipped, ask_for_token
 from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.controlplane.nodekeeper import NodeKeeper, make_nodes
-from placewright_lab.controlplane.server import Child, ControlPlane, ControlPlaneFailed, Options
+from placewright_lab.controlplane.server import Child, ControlPlane, ControlPlaneFailed, Options, check_running
 from tools.conformance.program import Cluster, E2eTest
 from tools.conformance.programs import ConformancePrograms, programs
 from tools.conformance.specs import (
@@ -82,22 +82,10 @@ class Wanted:
     features: Features
 
 
-class RunningControlPlane:
-    """A cluster at work."""
-
-    def __init__(self, control_plane: ControlPlane, checks: list[Callable[[], None]]) -> None:
-        self.control_plane = control_plane
-        self._checks = checks
-
-    def check(self) -> None:
-        """Raise `ControlPlaneFailed` when a part of it has ended by itself."""
-        for each in self._checks:
-            each()
-
-    def denied(self) -> list[str]:
-        """Rights that Placewright asked for and its role does not give, each once."""
-        records = read_records(self.control_plane.audit_log)
-        return sorted({f"{each.verb} {each.resource}" for each in denied(records, USER)})
+def rights_denied(running: ControlPlane) -> list[str]:
+    """Return rights that Placewright asked for and its role does not give, each once."""
+    records = read_records(running.audit_log)
+    return sorted({f"{each.verb} {each.resource}" for each in denied(records, USER)})
 
 
 @contextmanager
@@ -109,15 +97,20 @@ def control_plane(wanted: Wanted) -> Iterator[tuple[ControlPlane, ControllerMana
 
 
 @asynccontextmanager
-async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerManager, logs: Path) -> AsyncIterator[RunningControlPlane]:
-    """Nodes and a scheduler on that control plane; `logs` is where the scheduler writes."""
+async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerManager, logs: Path) -> AsyncIterator[Callable[[], None]]:
+    """Nodes and a scheduler on that control plane, which writes to `logs`; yields what raises if any program has ended."""
     async with ApiClient(load_config(str(running.kubeconfig))) as client:
         await make_nodes(client, wanted.nodes, wanted.assets.minor)
         kubelets = [asyncio.create_task(each.run()) for each in (Kubelet(client), NodeKeeper(client))]
         try:
             await make_system_pods(client, wanted.nodes)
-            async with _scheduler(wanted, running, client, logs) as check:
-                yield RunningControlPlane(running, [running.check, manager.check, check])
+            async with _scheduler(wanted, running, client, logs) as scheduler:
+
+                def check() -> None:
+                    running.check()
+                    check_running(manager, scheduler)
+
+                yield check
         finally:
             for task in kubelets:
                 task.cancel()
@@ -125,21 +118,19 @@ async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerMana
 
 
 @asynccontextmanager
-async def _scheduler(wanted: Wanted, running: ControlPlane, client: ApiClient, logs: Path) -> AsyncIterator[Callable[[], None]]:
+async def _scheduler(wanted: Wanted, running: ControlPlane, client: ApiClient, logs: Path) -> AsyncIterator[Child]:
     if wanted.scheduler is PodPlacer.PLACEWRIGHT:
-        async with _placewright(running, client, logs) as check:
-            yield check
+        async with _placewright(running, client, logs) as child:
+            yield child
         return
     program = wanted.assets.kube_scheduler
     assert program is not None, "the caller has looked"
-    scheduler = KubeScheduler(program, wanted.assets.minor, running.kubeconfig, logs)
-    scheduler.gates = wanted.features.gates
-    with scheduler:
-        yield lambda: _still_there(scheduler)
+    with KubeScheduler(program, wanted.assets.minor, running.kubeconfig, logs, flags=gates_flag(wanted.features.gates)) as scheduler:
+        yield scheduler
 
 
 @asynccontextmanager
-async def _placewright(running: ControlPlane, client: ApiClient, logs: Path) -> AsyncIterator[Callable[[], None]]:
+async def _placewright(running: ControlPlane, client: ApiClient, logs: Path) -> AsyncIterator[Child]:
     """Placewright as shipped to be the default scheduler, with the rights of its ServiceAccount only."""
     await apply_shipped(client)
     profile = yaml.safe_load(FOR_ALL_PODS.read_text())
@@ -148,27 +139,19 @@ async def _placewright(running: ControlPlane, client: ApiClient, logs: Path) -> 
     await apply(client, profile)
     kubeconfig = running.kubeconfig_of(await ask_for_token(client), running.folder / "placewright.kubeconfig")
     command = ["-m", "placewright.cli.main", "run", "--kubeconfig", str(kubeconfig), "--secure-port", "0"]
-    child = Child(Path(sys.executable), command, logs, "placewright")
-    try:
+    with Child(Path(sys.executable), command, logs, "placewright") as child:
         await _until_active(client, profile["metadata"]["name"], child)
-        yield lambda: _still_there(child)
-    finally:
-        child.end()
+        yield child
 
 
 async def _until_active(client: ApiClient, profile: str, child: Child) -> None:
     try:
         async with asyncio.timeout(_ACTIVE_SECONDS):
             while not json.loads(await client.get(f"{PROFILES}/{profile}")).get("status", {}).get("activeGeneration"):
-                _still_there(child)
+                check_running(child)
                 await asyncio.sleep(_LOOK_SECONDS)
     except TimeoutError:
         raise ControlPlaneFailed(f"Placewright did not take up its profile in time: {child.last_words()}") from None
-
-
-def _still_there(process: Child | KubeScheduler) -> None:
-    if process.ended:
-        raise ControlPlaneFailed(f"the scheduler ended: {process.last_words()}")
 
 
 FOCUS: Final = r"\[sig-scheduling\]"
@@ -225,8 +208,8 @@ def _conduct(args: argparse.Namespace, found: ConformancePrograms) -> int:
         e2e_test = E2eTest(found.e2e_test, told, output)
 
         async def conduct() -> tuple[list[SpecOutcome], list[str]]:
-            async with cluster(wanted, running, manager, output) as whole:
-                return await _run(args, e2e_test, whole, _gates_on(gates)), whole.denied()
+            async with cluster(wanted, running, manager, output) as check:
+                return await _run(args, e2e_test, check, _gates_on(gates)), rights_denied(running)
 
         outcomes, denied = asyncio.run(conduct())
     for line in lines(outcomes):
@@ -251,8 +234,8 @@ def _check(args: argparse.Namespace, found: ConformancePrograms) -> None:
         raise InputError(f"--scheduler: {found.assets.folder} has no kube-scheduler")
 
 
-async def _run(args: argparse.Namespace, e2e_test: E2eTest, whole: RunningControlPlane, gates: frozenset[str]) -> list[SpecOutcome]:
-    asked = await e2e_test.specs(args.focus, whole.check)
+async def _run(args: argparse.Namespace, e2e_test: E2eTest, check: Callable[[], None], gates: frozenset[str]) -> list[SpecOutcome]:
+    asked = await e2e_test.specs(args.focus, check)
     if not asked:
         raise InputError(f"--focus: no spec of e2e.test 1.{e2e_test.minor} matches {args.focus!r}")
     left_out = {} if args.all else {spec: why for spec in asked if (why := reason_to_leave_out(spec, gates))}
@@ -262,7 +245,7 @@ async def _run(args: argparse.Namespace, e2e_test: E2eTest, whole: RunningContro
     patterns = [*([] if args.all else [each.pattern for each in LEFT_OUT]), *([args.skip] if args.skip else [])]
     by_name = [spec for spec in left_out if not any(re.search(each, spec) for each in patterns)]
     skip = [*patterns, *(f"{re.escape(spec)}$" for spec in by_name)]
-    found = await e2e_test.run(args.focus, skip, args.minutes * 60, whole.check) if len(left_out) < len(asked) else []
+    found = await e2e_test.run(args.focus, skip, args.minutes * 60, check) if len(left_out) < len(asked) else []
     ran = [each for each in found if each.spec not in left_out and (each.spec in asked or each.verdict is SpecVerdict.FAILED)]
     return [*ran, *(SpecOutcome(spec, SpecVerdict.LEFT_OUT, why=why) for spec, why in left_out.items())]
 

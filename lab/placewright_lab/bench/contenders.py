@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
+from placewright_lab.controlplane.flags import gates_flag
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 
@@ -61,9 +62,7 @@ def kube_scheduler(program: Path, minor: int, kubeconfig: Path, gates: str = "")
 
     @asynccontextmanager
     async def start(folder: Path) -> AsyncIterator[RunningScheduler]:
-        made = KubeScheduler(program, minor, kubeconfig, folder, profile={"schedulerName": DEFAULT_SCHEDULER_NAME})
-        made.gates = gates
-        with made as process:
+        with KubeScheduler(program, minor, kubeconfig, folder, flags=gates_flag(gates)) as process:
             yield process
 
     return Contender(f"kube-scheduler 1.{minor}", DEFAULT_SCHEDULER_NAME, start)

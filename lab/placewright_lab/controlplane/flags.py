@@ -148,6 +148,18 @@ def api_server_flags(minor: int, ports: Ports, keys: Keys, audit_log: Path | Non
     return flags
 
 
+def client_flags(folder: Path, port: int, *, plain_http: bool) -> list[str]:
+    """Return the flags that a scheduler and a controller manager share: one loopback port, and no questions about who asks there.
+
+    Args:
+        folder: folder for its certificate.
+        port: a free port.
+        plain_http: True for a version that would also serve plain HTTP.
+    """
+    served = ["--bind-address=127.0.0.1", f"--secure-port={port}", f"--cert-dir={folder}", "--authentication-skip-lookup"]
+    return [*served, *(["--port=0"] if plain_http else [])]
+
+
 def gates_flag(gates: str) -> list[str]:
     """Return any program's flag for feature gates, or nothing without gates."""
     return [f"--feature-gates={gates}"] if gates else []

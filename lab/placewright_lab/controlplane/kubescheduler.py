@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import yaml
 
-from placewright_lab.controlplane.flags import gates_flag
-from placewright_lab.controlplane.server import Background, Child, free_ports
+from placewright_lab.controlplane.flags import client_flags
+from placewright_lab.controlplane.server import Child, free_ports
 
 NOTHING: Final[Mapping[str, Any]] = {}
 #: Requests a second that it may make, so many that its own limit does not affect a measurement.
@@ -22,13 +22,8 @@ _NO_PLAIN_HTTP_IN_CONFIG: Final = 22
 _CONFIG_VERSIONS: Final = ((25, "v1"), (23, "v1beta3"), (22, "v1beta2"), (0, "v1beta1"))
 
 
-class KubeScheduler(Background):
-    """A kube-scheduler that runs with its context, with its default plugins or another profile.
-
-    Attributes:
-        log: file with its output.
-        gates: feature gates in the form of its flag, set before the start.
-    """
+class KubeScheduler(Child):
+    """A running kube-scheduler, with its default plugins or another profile."""
 
     def __init__(
         self,
@@ -37,41 +32,29 @@ class KubeScheduler(Background):
         kubeconfig: Path,
         folder: Path,
         *,
-        verbosity: int = 0,
         profile: Mapping[str, Any] = NOTHING,
         settings: Mapping[str, Any] = NOTHING,
+        flags: Sequence[str] = (),
     ) -> None:
-        """Take the `folder` for configuration, keys and log, the `minor` version, and klog's `verbosity`.
+        """Take the `folder` for configuration, keys and log, the `minor` version, and more `flags`.
 
         `profile` and `settings` go into its configuration, as its only profile and beside it, in the version that it reads. By default it
         is `default-scheduler`, and looks only at a share of a large cluster (`percentageOfNodesToScore`).
         """
-        self._program = program
-        self._minor = minor
-        self._folder = folder
-        self._verbosity = verbosity
-        self._config = folder / "kube-scheduler.yaml"
-        self._config.write_text(yaml.safe_dump({**_configuration(minor, kubeconfig, profile), **settings}))
-        self.log = folder / "kube-scheduler.log"
-        self.gates = ""
-
-    def __enter__(self) -> Self:
-        flags = [
-            f"--config={self._config}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={free_ports().api_server}",
-            f"--cert-dir={self._folder / 'kube-scheduler'}",
-            "--authentication-skip-lookup",
-            f"--v={self._verbosity}",
-            *gates_flag(self.gates),
-        ]
-        if self._minor < _NO_PLAIN_HTTP:
-            flags.append("--port=0")
-        self._child = Child(self._program, flags, self._folder)
-        return self
+        config = folder / "kube-scheduler.yaml"
+        config.write_text(yaml.safe_dump({**configuration(minor, kubeconfig, profile), **settings}))
+        served = client_flags(folder / "kube-scheduler", free_ports().api_server, plain_http=minor < _NO_PLAIN_HTTP)
+        super().__init__(program, [f"--config={config}", *served, *flags], folder)
 
 
-def _configuration(minor: int, kubeconfig: Path, profile: Mapping[str, Any]) -> dict[str, Any]:
+def configuration(minor: int, kubeconfig: Path, profile: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+    """Return the configuration of a kube-scheduler with this profile alone, in the version that it reads.
+
+    Args:
+        minor: its minor version.
+        kubeconfig: the file that it reads.
+        profile: fields of the profile.
+    """
     version = next(version for oldest, version in _CONFIG_VERSIONS if minor >= oldest)
     # A free loopback port instead of 10251 on all addresses, so that two can run at once.
     plain_http = f"127.0.0.1:{free_ports().api_server}"

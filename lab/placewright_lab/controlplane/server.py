@@ -36,7 +36,7 @@ class ControlPlaneFailed(Exception):
 
 
 class Child:
-    """One running program. On Linux it dies with the thread that started it."""
+    """One running program, which ends with its context. On Linux it dies with the thread that started it."""
 
     def __init__(self, program: Path, flags: Sequence[str], folder: Path, name: str = "") -> None:
         """Take the `folder` in which it works and has its log, and its `name`, by default the program's."""
@@ -52,6 +52,12 @@ class Child:
                 cwd=folder,
                 start_new_session=True,
             )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
 
     @property
     def pid(self) -> int:
@@ -87,28 +93,11 @@ class Child:
         return " | ".join(line.strip() for line in lines[-_LAST_LINES:]) or "it said nothing"
 
 
-class Background:
-    """A child that a subclass starts in `__enter__`, and that ends with the context."""
-
-    _child: Child | None = None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._child is not None:
-            self._child.end()
-
-    @property
-    def pid(self) -> int:
-        """Process id; 0 before the start."""
-        return self._child.pid if self._child else 0
-
-    @property
-    def ended(self) -> bool:
-        """True once it has ended by itself."""
-        return self._child is not None and self._child.ended
-
-    def last_words(self) -> str:
-        """Return the end of its log, in one line."""
-        return self._child.last_words() if self._child else "it was not started"
+def check_running(*children: Child | None) -> None:
+    """Raise `ControlPlaneFailed`, with a program's last words, if it has ended by itself."""
+    for child in children:
+        if child is not None and child.ended:
+            raise ControlPlaneFailed(f"{child.name} ended: {child.last_words()}")
 
 
 def free_ports(api_server: int = 0) -> Ports:
@@ -203,9 +192,7 @@ class ControlPlane:
 
     def check(self) -> None:
         """Raise `ControlPlaneFailed`, with a program's last words, if it has ended by itself."""
-        for child in (self._etcd, self._api_server):
-            if child is not None and child.ended:
-                raise ControlPlaneFailed(f"{child.name} ended: {child.last_words()}")
+        check_running(self._etcd, self._api_server)
 
     def kubeconfig_of(self, token: str, path: Path) -> Path:
         """Write the kubeconfig of the owner of this bearer token, and return its path."""
@@ -259,23 +246,20 @@ class ControlPlane:
     def _wait(self, child: Child, url: str, headers: dict[str, str]) -> None:
         deadline = time.monotonic() + _READY_SECONDS
         while not self._answers(url, headers):
-            if child.ended or time.monotonic() > deadline:
-                raise ControlPlaneFailed(f"{child.name} {'ended' if child.ended else 'is not ready in time'}: {child.last_words()}")
+            check_running(child)
+            if time.monotonic() > deadline:
+                raise ControlPlaneFailed(f"{child.name} is not ready in time: {child.last_words()}")
             time.sleep(_LOOK_SECONDS)
 
     def _answers(self, url: str, headers: dict[str, str]) -> bool:
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own https URLs
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._context()))
         try:
-            self._ask(url, headers)
+            with opener.open(request, timeout=_ASK_SECONDS) as answer:
+                answer.read()
         except OSError:
             return False
         return True
-
-    def _ask(self, url: str, headers: dict[str, str], body: bytes | None = None) -> bytes:
-        request = urllib.request.Request(url, body, headers)  # noqa: S310 - our own https URLs
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._context()))
-        with opener.open(request, timeout=_ASK_SECONDS) as answer:
-            content: bytes = answer.read()
-        return content
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self._keys.authority))

@@ -252,7 +252,7 @@ def summarise(tracker: Tracker, nodes: Sequence[Node], pods: Mapping[PodKey, Pod
 
 
 def _use(nodes: Sequence[Node], placed: Mapping[PodKey, TrackedPod], pods: Mapping[PodKey, PodInfo]) -> dict[str, ResourceUse]:
-    """Return the use of nodes by these pods alone, by the resource's label (`cpu`, `memory`, and `gpu` if a node has one)."""
+    """Return the use of nodes by these pods alone, by label: `cpu`, `memory`, and `gpu` if a node has one."""
     cluster = Cluster()
     for node in nodes:
         cluster.set_node(node)

@@ -12,7 +12,7 @@ from contract.cluster import client_from
 from e2e.answers.randomcluster import Dice, Object
 from e2e.answers.sequences import ALL_NODES, PodSequence, evaluator_of
 from placewright.offline.world import tried_lacks
-from placewright_lab.controlplane.flags import Features
+from placewright_lab.controlplane.flags import Features, gates_flag
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.controlplane.server import ControlPlane
 
@@ -55,8 +55,9 @@ async def _run(plane: ControlPlane, dice: Dice) -> list[GroupStep]:
         sequence = PodSequence(client, dice, minor)
         await sequence.furnish()
         (await client.post("/apis/scheduling.k8s.io/v1/priorityclasses", _NEVER)).expect(201)
-        scheduler = KubeScheduler(plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, settings=ALL_NODES)
-        scheduler.gates = FEATURES.gates
+        scheduler = KubeScheduler(
+            plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, settings=ALL_NODES, flags=gates_flag(FEATURES.gates)
+        )
         steps = []
         with scheduler:
             await sequence.warm_up()

@@ -59,7 +59,7 @@ async def _record(plane: ControlPlane, program: Path, dice: Dice) -> list[Decisi
         setting = _Setting(client, dice)
         assigned = await setting.furnish()
         scheduler = KubeScheduler(
-            program, plane.assets.minor, plane.kubeconfig, plane.folder, verbosity=10, profile=PROFILE, settings=_ALL_NODES
+            program, plane.assets.minor, plane.kubeconfig, plane.folder, flags=["--v=10"], profile=PROFILE, settings=_ALL_NODES
         )
         with scheduler:
             await heard_of(setting.node_names | {_key(pod) for pod in assigned}, scheduler)

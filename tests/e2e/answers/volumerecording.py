@@ -62,10 +62,8 @@ async def _record(plane: ControlPlane, program: Path, dice: VolumeDice) -> list[
     async with client_from(plane.kubeconfig) as client:
         setting = _Setting(client, dice)
         await setting.furnish()
-        scheduler = KubeScheduler(
-            program, plane.assets.minor, plane.kubeconfig, plane.folder, verbosity=10, profile=_PROFILE, settings=_ALL_NODES
-        )
-        with _limit_in_environment(), scheduler:
+        given = (program, plane.assets.minor, plane.kubeconfig, plane.folder)
+        with _limit_in_environment(), KubeScheduler(*given, flags=["--v=10"], profile=_PROFILE, settings=_ALL_NODES) as scheduler:
             await heard_of(setting.known, scheduler)
             decisions = [await setting.decide(number) for number in range(PODS)]
         logged = scores_in(scheduler.log)
