@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
+from placewright.http.routes import RequestRefused
 from placewright.serving.rights import ALL_NAMESPACES, Rights
 from placewright_console.pages import feed as feeds
 from placewright_console.pages import publisher
 from placewright_console.pages.decisionrows import HIDDEN, MOST_SHOWN, PREEMPTING, LastDecisions, SeenDecision
-from placewright_console.pages.feed import Feed, TooManyReadersError
+from placewright_console.pages.feed import Feed
 from placewright_console.pages.grouplabels import MOST_LABELS
 from placewright_console.pages.nodepage import node_page
 from placewright_console.pages.noderows import NO_PROFILE, ConsoleNodes
@@ -361,10 +362,10 @@ def test_readers_and_classes_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     feed = Feed(Counting(x=1))
     first = feed.join(ALL_NAMESPACES)
     feed.join(Rights.of(["a"]), "ann")
-    with pytest.raises(TooManyReadersError):
+    with pytest.raises(RequestRefused):
         feed.join(Rights.of(["b"]), "bob")
     feed.join(ALL_NAMESPACES)
-    with pytest.raises(TooManyReadersError):
+    with pytest.raises(RequestRefused):
         feed.join(ALL_NAMESPACES)
     feed.leave(first)
     feed.join(ALL_NAMESPACES)
@@ -374,7 +375,7 @@ def test_a_place_is_kept_for_readers_who_may_see_all_namespaces() -> None:
     feed = Feed(Counting(x=1))
     for number in range(feeds.MOST_CLASSES):
         feed.join(Rights.of([f"ns-{number}"]), f"user-{number}")
-    with pytest.raises(TooManyReadersError):
+    with pytest.raises(RequestRefused):
         feed.join(Rights.of(["other"]), "newcomer")
     feed.join(ALL_NAMESPACES, "administrator")
 
@@ -382,7 +383,7 @@ def test_a_place_is_kept_for_readers_who_may_see_all_namespaces() -> None:
 def test_a_party_with_many_classes_of_rights_makes_room_for_others_and_not_for_itself() -> None:
     feed = Feed(Counting(x=1))
     crowd = [feed.join(Rights.of([f"ns-{number}"]), "crowd") for number in range(feeds.MOST_CLASSES)]
-    with pytest.raises(TooManyReadersError):
+    with pytest.raises(RequestRefused):
         feed.join(Rights.of(["one-more"]), "crowd")
     others = [feed.join(Rights.of([f"other-{number}"]), f"user-{number}") for number in range(feeds.MOST_CLASSES - 1)]
     assert [each.dropped for each in crowd] == [True] * len(others) + [False], "the oldest first, and one is left"

@@ -13,9 +13,10 @@ import pytest
 
 from placewright.api.objects import NodeName
 from placewright.explain.explanation import evaluated
+from placewright.http.routes import RequestRefused
 from placewright.serving.rights import ALL_NAMESPACES, Rights
 from placewright_console.pages.nodeverdicts import MOST_RANKED, Judging, node_verdicts
-from placewright_console.pages.verdictdesk import FRESH_SECONDS, MOST_KEPT, MOST_WAITING, TooManyQuestionsError, VerdictDesk
+from placewright_console.pages.verdictdesk import FRESH_SECONDS, MOST_KEPT, MOST_WAITING, VerdictDesk
 from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.consolefiles.openedfile import FileSource
 from randomcases import cases
@@ -257,7 +258,7 @@ async def test_questions_beyond_the_bound_are_refused_and_a_reader_who_leaves_ma
     desk, work = VerdictDesk(clock), Work(clock)
     waiting = [asyncio.create_task(desk.answer(str(number), work)) for number in range(MOST_WAITING)]
     await asyncio.sleep(0)
-    with pytest.raises(TooManyQuestionsError):
+    with pytest.raises(RequestRefused):
         await desk.answer("late", work)
     waiting[-1].cancel()
     await asyncio.wait([waiting[-1]])

@@ -21,7 +21,7 @@ from placewright.testing import VirtualTime
 from placewright_console.live.console import Console
 from placewright_console.pages.companypages import CompanyPages
 from placewright_console.pages.statedelta import Sections
-from placewright_console.pages.verdictdesk import TooManyQuestionsError
+from placewright_console.pages.verdictdesk import BUSY, TOO_MANY
 from placewright_console.pages.waitingpage import PodsAsked
 
 LOOPBACK: Final = "127.0.0.1"
@@ -83,7 +83,7 @@ class FakeCompany(CompanyPages):
 
     async def verdicts(self, namespace: str, name: str, rights: Rights) -> bytes | None:
         if name == "crowded":
-            raise TooManyQuestionsError
+            raise RequestRefused(BUSY, TOO_MANY)
         return json.dumps({"verdicts": f"{namespace}/{name}"}).encode()
 
 

@@ -34,7 +34,7 @@ ERRORS: Final[Mapping[str, tuple[str, ...]]] = {
     # The operator logs them when it ends or stands by.
     "run": ("CannotElect", "EngineBroken", "TakeoverTooLong"),
     # Answers of the operator's and the console's HTTP servers.
-    "page": ("RequestRefused", "BadQuestionError", "TooManyReadersError", "TooManyQuestionsError"),
+    "page": ("RequestRefused",),
 }  # fmt: skip
 #: Classes of errors whose text is kube-scheduler's, the API server's, a part of another message, or never shown.
 NOT_SHOWN: Final = frozenset({
@@ -243,7 +243,7 @@ class _Reader:
             return self._worded(kind, call.args[1], self._texts(call.args[0], scope)[0], scope)
         if name in _PLUGINS:
             return ((kind, _PLUGINS[name] + text, "") for text in self._texts(call.args[-1], scope))
-        return self._worded(kind, call.args[0], "400" if kind == "page" else self._command, scope)
+        return self._worded(kind, call.args[0], self._command, scope)
 
     # --- other nodes --------------------------------------------------------------------------------------------------------
 

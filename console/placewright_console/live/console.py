@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Final
 
 from placewright.http.routes import JSON, Answer, Question, RequestRefused
@@ -18,22 +18,19 @@ from placewright.serving.schedulerview import SchedulerView
 from placewright_console.live.enginetimeline import EngineTimeline, seen_shadows
 from placewright_console.live.livesource import LiveSource
 from placewright_console.live.streams import ConsoleStreams
-from placewright_console.pages.datapages import DATA_PAGES, FEED, BadQuestionError
+from placewright_console.pages.datapages import DATA_PAGES, FEED
 from placewright_console.pages.shadowrows import shadow_rows
 from placewright_console.pages.source import CompanySource
 from placewright_console.pages.statedelta import Section
 from placewright_console.pages.staticpages import StaticPage, static_pages
-from placewright_console.pages.verdictdesk import TooManyQuestionsError
+from placewright_console.pages.verdictdesk import BUSY, TOO_MANY
 
 _LINES: Final = "application/x-ndjson"
 #: Length of the pause after an explanation, as a multiple: explanations take a fifth of the event loop's time.
 _REST: Final = 4.0
 #: Explanations that wait for their turn.
 _MOST_WAITING: Final = 50
-_BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
-_BUSY: Final = 503
-_TOO_MANY: Final = "too many people ask at once; try again"
 
 
 class Console:
@@ -89,19 +86,8 @@ class Console:
         page = DATA_PAGES.get(name)
         if page is None:
             raise RequestRefused(_NOT_FOUND, "404 page not found")
-        try:
-            if page.in_turn:
-                async with self._turn.taken():
-                    found = await page.answer(self._source, question.query, visitor.rights)
-            else:
-                found = await page.answer(self._source, question.query, visitor.rights)
-        except BadQuestionError as problem:
-            raise RequestRefused(_BAD_REQUEST, str(problem)) from None
-        except TooManyQuestionsError:
-            raise RequestRefused(_BUSY, _TOO_MANY) from None
-        if found is None:
-            raise RequestRefused(_NOT_FOUND, page.missing)
-        return Answer(found, JSON)
+        async with self._turn.taken() if page.in_turn else nullcontext():
+            return Answer(await page.answer(self._source, question.query, visitor.rights), JSON)
 
 
 @asynccontextmanager
@@ -142,7 +128,7 @@ class _Turn:
     async def taken(self) -> AsyncIterator[None]:
         """Wait for a turn. Raise `RequestRefused` if too many wait."""
         if self._waiting >= _MOST_WAITING:
-            raise RequestRefused(_BUSY, _TOO_MANY)
+            raise RequestRefused(BUSY, TOO_MANY)
         self._waiting += 1
         try:
             async with self._one:

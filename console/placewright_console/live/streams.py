@@ -19,7 +19,7 @@ from typing import Final
 from placewright.http.routes import Following, RequestRefused
 from placewright.serving.fairroom import FairRoom
 from placewright.serving.readerrights import Visitor
-from placewright_console.pages.feed import Feed, FeedReader, TooManyReadersError
+from placewright_console.pages.feed import Feed, FeedReader
 from placewright_console.pages.feedline import PACKED_HEAD
 from placewright_console.pages.publisher import BEAT, keep_publishing
 from placewright_console.pages.source import ConsoleSource
@@ -63,7 +63,7 @@ class _Stream:
                 return
 
     def change(self, visitor: Visitor) -> None:
-        """Go on with the state that readers of other rights see. Raises `TooManyReadersError`."""
+        """Go on with the state that readers of other rights see. Raises `RequestRefused`."""
         before, self._joined = self._joined, self._feed.join(visitor.rights, self.visitor.party, packed=self._packed)
         self.visitor = replace(visitor, party=self.visitor.party)
         self._feed.leave(before)
@@ -124,10 +124,7 @@ class ConsoleStreams:
         """
         if len(self._streams) >= MOST_STREAMS:
             self._make_room(visitor.party)
-        try:
-            stream = _Stream(self.feed, visitor, self._clock(), packed=packed)
-        except TooManyReadersError:
-            raise RequestRefused(_NO_ROOM, "too many readers of different rights follow; try again later") from None
+        stream = _Stream(self.feed, visitor, self._clock(), packed=packed)
         self._streams.enter(stream, visitor.party)
 
         def end() -> None:
@@ -180,5 +177,5 @@ class ConsoleStreams:
             return
         try:
             stream.change(visitor)
-        except TooManyReadersError:
+        except RequestRefused:
             self._end(stream)

@@ -13,15 +13,14 @@ from aiohttp import web
 
 from placewright.api.decode import DecodeError, decode
 from placewright.http.accept import CANCELLED_WHEN_GONE
-from placewright.http.routes import SECURITY_HEADERS
+from placewright.http.routes import SECURITY_HEADERS, RequestRefused
 from placewright.serving.rights import ALL_NAMESPACES
 from placewright_console.local.doorkeeper import DATA, SESSION, Doorkeeper
 from placewright_console.local.handthrough import WRITE_SECONDS, HandThrough, dropped_when_it_ends
-from placewright_console.pages.datapages import DATA_PAGES, FEED, BadQuestionError, DataPage
-from placewright_console.pages.feed import Feed, TooManyReadersError
+from placewright_console.pages.datapages import DATA_PAGES, FEED, DataPage
+from placewright_console.pages.feed import Feed
 from placewright_console.pages.source import CompanySource
 from placewright_console.pages.staticpages import static_pages
-from placewright_console.pages.verdictdesk import TooManyQuestionsError
 
 LOOPBACK: Final = "127.0.0.1"
 #: Seconds between two publications: one local reader costs little.
@@ -34,7 +33,6 @@ _LARGEST_BODY: Final = 4096
 _END_SECONDS: Final = 1.0
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
-_NO_ROOM: Final = 503
 _FORBIDDEN: Final = 403
 
 
@@ -147,14 +145,7 @@ class ConsoleServer:
 
         async def answer(request: web.Request) -> web.Response:
             query = {name: request.query.getall(name) for name in request.query}
-            try:
-                found = await page.answer(self._source, query, ALL_NAMESPACES)
-            except BadQuestionError as problem:
-                return web.Response(status=_BAD_REQUEST, text=f"{problem}\n")
-            except TooManyQuestionsError:
-                return web.Response(status=_NO_ROOM, text="too many questions\n")
-            if found is None:
-                return web.Response(status=_NOT_FOUND, text=f"{page.missing}\n")
+            found = await page.answer(self._source, query, ALL_NAMESPACES)
             return web.Response(body=found, headers={"Content-Type": "application/json", "Cache-Control": "no-store"})
 
         return answer
@@ -171,6 +162,8 @@ class ConsoleServer:
         except web.HTTPException as problem:
             problem.headers.update(SECURITY_HEADERS)
             raise
+        except RequestRefused as refused:
+            answer = web.Response(status=refused.status, text=f"{refused}\n")
         except (DecodeError, RecursionError) as problem:  # a question that nests deeper than a page would ask
             answer = web.Response(status=_BAD_REQUEST, text=f"the request is not as expected: {problem}\n")
         if not answer.prepared:
@@ -191,10 +184,7 @@ class ConsoleServer:
         return web.Response(text=session, headers={"Cache-Control": "no-store"})
 
     async def _feed(self, request: web.Request) -> web.StreamResponse:
-        try:
-            reader = self.feed.join(ALL_NAMESPACES)
-        except TooManyReadersError:
-            return web.Response(status=_NO_ROOM, text="too many readers\n")
+        reader = self.feed.join(ALL_NAMESPACES)
         try:
             answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", **SECURITY_HEADERS})
             await answer.prepare(request)

@@ -211,7 +211,7 @@ class CompanyPages:
             JSON (`nodeverdicts`); None for a pod that does not wait, and for one that the reader may not see.
 
         Raises:
-            TooManyQuestionsError: too many readers wait for an answer.
+            RequestRefused: too many readers wait for an answer (503).
         """
         if not rights.may_see(namespace):
             return None

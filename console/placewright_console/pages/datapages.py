@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.decode import DecodeError
+from placewright.http.routes import RequestRefused
 from placewright.serving.rights import Rights
 from placewright_console.pages.source import CompanySource
 from placewright_console.pages.waitingpage import LONGEST_AFTER, LONGEST_ROWS, PodsAsked
@@ -20,14 +21,12 @@ from placewright_console.pages.waitingpage import LONGEST_AFTER, LONGEST_ROWS, P
 FEED: Final = "feed"
 #: Characters of a name, or of a namespace and a name. An API server takes 253 and 317; a file may have longer ones.
 _LONGEST: Final = 1024
+_BAD_REQUEST: Final = 400
+_NOT_FOUND: Final = 404
 
 #: Parameters of a request, each name with all of its values.
 Query = Mapping[str, Sequence[str]]
 _Answering = Callable[[CompanySource, Query, Rights], Awaitable[bytes | None]]
-
-
-class BadQuestionError(Exception):
-    """A parameter is missing or too long; the message is for the reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +34,33 @@ class DataPage:
     """Data of one name.
 
     Attributes:
-        answer: makes the data, as JSON, for a reader of these rights; None if there is none that this reader may see. Raises
-            `BadQuestionError`, and `TooManyQuestionsError` where others are answered.
+        find: makes the data, as JSON, for a reader of these rights; None if there is none that this reader may see.
         missing: the words for None: the same for what is not there and for what the reader may not see.
         in_turn: one is made after the other, because it may take long and nothing else divides the time.
     """
 
-    answer: _Answering
+    find: _Answering
     missing: str
     in_turn: bool = True
+
+    async def answer(self, source: CompanySource, query: Query, rights: Rights) -> bytes:
+        """Make the data for a reader.
+
+        Args:
+            source: the objects that are shown.
+            query: parameters of the request.
+            rights: rights of the reader.
+
+        Returns:
+            JSON.
+
+        Raises:
+            RequestRefused: the question is wrong (400), there is no such data (404), or too many ask (503).
+        """
+        found = await self.find(source, query, rights)
+        if found is None:
+            raise RequestRefused(_NOT_FOUND, self.missing)
+        return found
 
 
 async def _node(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
@@ -68,11 +85,11 @@ async def _verdicts(source: CompanySource, query: Query, rights: Rights) -> byte
 async def _waiting(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
     rows, after = [query.get(name, ("",))[-1] for name in ("rows", "after")]
     if len(rows) > LONGEST_ROWS or len(after) > LONGEST_AFTER:
-        raise BadQuestionError("the question is too long")
+        raise RequestRefused(_BAD_REQUEST, "the question is too long")
     try:
         asked = PodsAsked.of(rows, after)
     except DecodeError as problem:
-        raise BadQuestionError(str(problem)) from None
+        raise RequestRefused(_BAD_REQUEST, str(problem)) from None
     return _json(source.waiting(asked, rights))
 
 
@@ -85,7 +102,7 @@ def _pair(query: Query, name: str) -> tuple[str, str]:
 def _parameter(query: Query, name: str) -> str:
     text = query.get(name, ("",))[-1]
     if not text or len(text) > _LONGEST:
-        raise BadQuestionError(f"{name}: found {text[:80]!r}; allowed a name of at most {_LONGEST:,} characters")
+        raise RequestRefused(_BAD_REQUEST, f"{name}: found {text[:80]!r}; allowed a name of at most {_LONGEST:,} characters")
     return text
 
 

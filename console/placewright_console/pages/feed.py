@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from placewright.http.routes import RequestRefused
 from placewright.serving.fairroom import FairRoom
 from placewright.serving.rights import ALL_NAMESPACES, Rights
 from placewright_console.pages.feedline import EMPTY_LINE, FeedLine
@@ -30,6 +31,7 @@ MOST_READERS: Final = 200
 MOST_CLASSES: Final = 50
 #: Readers that are given a line before others have their turn.
 READERS_A_STEP: Final = 8
+_NO_ROOM: Final = 503
 _NO_ROWS: Final[Section] = {}
 
 
@@ -41,10 +43,6 @@ class StateSource(Protocol):
 
     def release(self) -> None:
         """Drop what is kept for readers: the last one has left. The next `sections` begins anew."""
-
-
-class TooManyReadersError(Exception):
-    """There are `MOST_READERS`, or no class of rights is free and no party has more classes than the newcomer."""
 
 
 class FeedReader:
@@ -237,10 +235,10 @@ class Feed:
             The reader; `leave` removes it.
 
         Raises:
-            TooManyReadersError: there is no room for another one.
+            RequestRefused: there is no room for another one (503).
         """
         if self.readers >= MOST_READERS:
-            raise TooManyReadersError
+            raise RequestRefused(_NO_ROOM, "too many readers follow; try again later")
         known = self._classes.get(rights)
         if known is None:
             if rights != ALL_NAMESPACES:
@@ -254,7 +252,7 @@ class Feed:
         if len(self._narrow) >= MOST_CLASSES:
             loser = self._narrow.who_makes_room_for(party)
             if loser is None:
-                raise TooManyReadersError
+                raise RequestRefused(_NO_ROOM, "too many readers of different rights follow; try again later")
             self._narrow.leave(loser)
             for reader in self._classes.pop(loser).readers:
                 reader.drop()

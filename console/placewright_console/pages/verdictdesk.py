@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.http.routes import RequestRefused
 from placewright_console.pages.nodeverdicts import Judging
 
 #: Seconds for which an answer is given again.
@@ -21,10 +22,8 @@ MOST_WAITING: Final = 20
 #: Share of the time that evaluations may take in an operator; a long one is followed by a rest.
 SHARE: Final = 0.05
 _LONGEST_REST: Final = 10.0
-
-
-class TooManyQuestionsError(Exception):
-    """`MOST_WAITING` questions wait already."""
+BUSY: Final = 503
+TOO_MANY: Final = "too many people ask at once; try again"
 
 
 class VerdictDesk:
@@ -59,10 +58,10 @@ class VerdictDesk:
             JSON; None for a pod that is not there.
 
         Raises:
-            TooManyQuestionsError: too many wait.
+            RequestRefused: `MOST_WAITING` questions wait already (503).
         """
         if self._waiting >= MOST_WAITING:
-            raise TooManyQuestionsError
+            raise RequestRefused(BUSY, TOO_MANY)
         self._waiting += 1
         try:
             async with self._turn:
