@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
@@ -35,11 +35,12 @@ from placewright.scheduler.turns import Turns
 from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table
 from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, nothing_old_collected, openb_mix
 from placewright_lab.bench.madeup import gpu_nodes
+from placewright_lab.demo.feed import background
 from placewright_lab.readers.openb import NAMESPACE
 
 
 class LoopProbe:
-    """Looks at the clock at every turn of the running event loop, for as long as the `async with` lasts.
+    """Looks at the clock at every turn of the running event loop, while `looking` is open.
 
     Attributes:
         longest: the longest time between two turns, in seconds.
@@ -51,19 +52,14 @@ class LoopProbe:
         self.longest = 0.0
         self.turns = 0
         self._clock = clock
-        self._looking: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
-        self._looking = asyncio.create_task(self._look())
-        await asyncio.sleep(0)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.sleep(0)
-        if self._looking is not None:
-            self._looking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._looking
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[Self]:
+        """Look for as long as the context is open."""
+        async with background(self._look(), "loop probe"):
+            await asyncio.sleep(0)
+            yield self
+            await asyncio.sleep(0)
 
     async def _look(self) -> None:
         before = self._clock()
@@ -223,7 +219,7 @@ async def _decided(scheduler: Scheduler, groups: int, warm_up: int, arrival: flo
     for _ in range(warm_up):
         await _decide(scheduler)
     with nothing_old_collected:
-        async with LoopProbe() as probe:
+        async with LoopProbe().looking() as probe:
             start = time.process_time()
             placed = sum([await _decide(scheduler) for _ in range(groups)])
             seconds = time.process_time() - start

@@ -153,7 +153,7 @@ async def _measured(event: str, stage: Stage, news: Sequence[News]) -> Moves:
     sizes = stage.queue.sizes()
     minding = asyncio.create_task(stage.queue.sweeps.run())
     with nothing_old_collected:
-        async with LoopProbe() as probe:
+        async with LoopProbe().looking() as probe:
             start = time.process_time()
             for tell in news:
                 tell()

@@ -9,19 +9,20 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 import kubesandbox
 import placewright
 import placewright_lab
+from placewright_lab.bench.wavecomparison import proc_text
 from placewright_lab.simulation.workprocesses import usable_cores
 
 _MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"^MemTotal:\s*(\d+) kB$", re.MULTILINE)
 #: Distributions that the figures depend on, besides Python.
-_STANDS_ON: Final = ("numpy", "kopf")
+_STANDS_ON: Final = {"NumPy": "numpy", "Kopf": "kopf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,13 @@ class FigureStamp:
 
 def stamp_here(load: float) -> FigureStamp:
     """Return the stamp of this machine, this code and this day. `load` is the load at the beginning of the measurement."""
-    versions = {"Python": platform.python_version(), **{_name(each): _version(each) for each in _STANDS_ON}}
+    versions = {"Python": platform.python_version(), **{name: version(distribution) for name, distribution in _STANDS_ON.items()}}
     return FigureStamp(
         datetime.now(UTC).date().isoformat(),
         commit_of(Path(str(each.__file__)).resolve().parent for each in (placewright, placewright_lab, kubesandbox)),
-        _found(_MODEL, "/proc/cpuinfo") or platform.processor() or platform.machine(),
+        _found(_MODEL, "cpuinfo") or platform.processor() or platform.machine(),
         usable_cores(),
-        int(_found(_MEMORY, "/proc/meminfo") or 0) * 1024,
+        int(_found(_MEMORY, "meminfo") or 0) * 1024,
         versions,
         load,
     )
@@ -78,22 +79,8 @@ def load_now() -> float:
         return 0.0
 
 
-def _name(distribution: str) -> str:
-    return {"numpy": "NumPy", "kopf": "Kopf"}[distribution]
-
-
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "unknown"
-
-
 def _found(pattern: re.Pattern[str], file: str) -> str:
-    try:
-        match = pattern.search(Path(file).read_text(encoding="utf-8"))
-    except OSError:
-        return ""
+    match = pattern.search(proc_text(file))
     return match[1].strip() if match else ""
 
 

@@ -23,39 +23,35 @@ def percentiles(waits: Sequence[float]) -> tuple[float, float]:
     return statistics.median(waits), statistics.quantiles(waits, n=100, method="inclusive")[98]
 
 
+def proc_text(name: str) -> str:
+    """Return a file of `/proc`. The text is empty for a process that has ended, and on other systems than Linux."""
+    try:
+        return Path("/proc", name).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
 def cpu_seconds(pid: int) -> float:
     """Return the user and system CPU seconds of a process (Linux; 0 elsewhere)."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    fields = proc_text(f"{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
 
 def machine_seconds() -> float:
     """Return the CPU seconds of all processes on all cores of the machine (Linux; 0 elsewhere)."""
-    try:
-        user, nice, system, _idle, _iowait, *interrupts = Path("/proc/stat").read_text().partition("\n")[0].split()[1:8]
-    except (OSError, ValueError):
-        return 0.0
-    return sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
+    fields = proc_text("stat").partition("\n")[0].split()[1:8]
+    return sum(map(int, (*fields[:3], *fields[5:]))) / os.sysconf("SC_CLK_TCK")  # without idle and waiting for I/O
 
 
 def resident_bytes(pid: int) -> int:
     """Return the resident memory of a process in bytes (Linux; 0 elsewhere)."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    fields = proc_text(f"{pid}/statm").split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
 
 
 def peak_bytes(pid: int) -> int:
     """Return the highest resident memory of a process in bytes (Linux; 0 elsewhere)."""
-    try:
-        found = _PEAK.search(Path(f"/proc/{pid}/status").read_text())
-    except OSError:
-        return 0
+    found = _PEAK.search(proc_text(f"{pid}/status"))
     return int(found[1]) * 1024 if found else 0
 
 

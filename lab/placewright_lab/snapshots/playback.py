@@ -6,7 +6,6 @@ columns. A file may have a million objects, and a person waits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -23,7 +22,7 @@ from placewright.cluster.objects import ClusterObject
 from placewright.offline.world import as_served
 from placewright_lab.simulation.scenario import Happening
 from placewright_lab.snapshots.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
-from placewright_lab.snapshots.snapshot import RECORDING, SNAPSHOT, SeenNames, identified, read_change, read_header
+from placewright_lab.snapshots.snapshot import RECORDING, SNAPSHOT, ObjectFile, identified, read_change
 
 #: Objects of the cluster.
 Seen: TypeAlias = Node | PodInfo | ClusterObject
@@ -50,7 +49,7 @@ def finished(pieces: Generator[object, None, R]) -> R:
             return result
 
 
-class SeenFile:
+class SeenFile(ObjectFile):
     """A snapshot or a recording that is read piece by piece. Of a recording that was cut off, whole lines are read.
 
     Example:
@@ -59,7 +58,6 @@ class SeenFile:
             print(file.taken, "of", file.promised)
 
     Attributes:
-        header: header of the file.
         promised: number of objects at the beginning, by the header.
         objects: objects at the beginning that were read, without the profiles, each as the cluster takes it.
         profiles: profiles at the beginning that were read.
@@ -68,41 +66,28 @@ class SeenFile:
 
     def __init__(self, path: Path, largest: int = LARGEST_TEXT) -> None:
         """Read the header. Raises `InputError` if the file is neither a snapshot nor a recording, or unpacks to more bytes."""
-        kind = _kind(path, largest)
+        super().__init__(path, _kind(path, largest), largest)
         self.objects: list[Seen] = []
         self.profiles: list[SchedulingProfile] = []
         self.changes: list[Happening] = []
-        self._path = path
-        self._notes: list[str] = []
         self._of_owner: dict[str, PodInfo] = {}
-        self._names = SeenNames(path)
-        self._lines = numbered_lines(path, largest, self._notes.append if kind == RECORDING else None)
-        self.header = read_header(self._lines, path, kind)
         self.promised = sum(self.header.counts.values())
-
-    @property
-    def taken(self) -> int:
-        """Number of objects of the beginning that were read."""
-        return len(self._names)
 
     @property
     def remarks(self) -> Sequence[str]:
         """Remarks for people: the end of a cut file, and the collections that the recorder could not read."""
-        return [*self._notes, *(f"left out of the file: {each}" for each in self.header.left_out)]
+        return [*self.notes, *(f"left out of the file: {each}" for each in self.header.left_out)]
 
     def reading(self) -> Generator[None, None, None]:
         """Read the rest, piece by piece. Raises `InputError` with the line of the fault."""
-        left = self.promised if self.header.placewright == RECORDING else math.inf
-        for number, line in self._lines:
-            if left > 0:
-                self._take(f"{self._path}: line {number}", line)
-                left -= 1
-            else:
-                earliest = self.changes[-1].at if self.changes else 0.0
-                self.changes.append(read_change(line, f"{self._path}: line {number}", earliest))
+        for number, (where, line) in enumerate(self.beginning(), 1):
+            self._take(where, line)
             if number % PIECE == 0:
                 yield
-        self._names.check(self.header)
+        for number, (where, line) in enumerate(self.rest(), 1):
+            self.changes.append(read_change(line, where, self.changes[-1].at if self.changes else 0.0))
+            if number % PIECE == 0:
+                yield
 
     def _take(self, where: str, line: bytes) -> None:
         """Take one more object of the beginning."""
@@ -115,7 +100,7 @@ class SeenFile:
                 self.profiles.append(item)
         except (DecodeError, QuantityError) as problem:
             raise bad_field(f"{where}: {identity.kind} {identity.metadata.name}", str(problem), f"a valid {identity.kind}") from None
-        self._names.add(where, identity.kind, struct, identity.metadata)
+        self.note(where, identity.kind, struct, identity.metadata)
 
     def _served(self, item: Any) -> Seen:
         owners = item.metadata.owner_references

@@ -17,6 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -120,13 +121,9 @@ def profiles_in(path: Path, largest: int = LARGEST_TEXT) -> Sequence[SchedulingP
 @only_what_stays()
 def open_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Snapshot:
     """Return all of a snapshot. Raises the errors of `read_snapshot`."""
-    lines = numbered_lines(path, largest)
-    header = read_header(lines, path, SNAPSHOT)
-    gathered = ObjectLines(path)
-    for number, line in lines:
-        gathered.take(number, line)
-    gathered.names.check(header)
-    return Snapshot(path, header, gathered.objects, gathered.profiles)
+    file = ObjectFile(path, SNAPSHOT, largest)
+    objects, profiles = file.manifests()
+    return Snapshot(path, file.header, objects, profiles)
 
 
 def read_header(lines: Iterator[tuple[int, bytes]], path: Path, wanted: str) -> Header:
@@ -150,51 +147,57 @@ def read_header(lines: Iterator[tuple[int, bytes]], path: Path, wanted: str) -> 
         raise InputError(f"{where}: {problem}") from None
 
 
-class SeenNames:
-    """The objects of a file that were read so far: their names, and their number by kind."""
+class ObjectFile:
+    """A snapshot or a recording that is read line by line. Raises `InputError` naming the line.
 
-    def __init__(self, path: Path) -> None:
+    Attributes:
+        header: header of the file.
+        notes: remarks for people about a recording that was cut off.
+        taken: number of objects at the beginning that were noted.
+    """
+
+    def __init__(self, path: Path, kind: str, largest: int = LARGEST_TEXT) -> None:
+        """Read the header. The file has this kind, and unpacks to so many bytes at most."""
+        self.notes: list[str] = []
+        self.taken = 0
         self._path = path
+        self._lines = numbered_lines(path, largest, self.notes.append if kind == RECORDING else None)
+        self.header = read_header(self._lines, path, kind)
         self._seen: set[tuple[str, str, str]] = set()
         self._counts: Counter[str] = Counter()
 
-    def __len__(self) -> int:
-        return len(self._seen)
+    def beginning(self) -> Iterator[tuple[str, bytes]]:
+        """Yield place and text of each object at the beginning. Then all that the header promises must have been noted."""
+        most = sum(self.header.counts.values()) if self.header.placewright == RECORDING else None
+        yield from islice(self.rest(), most)
+        for kind, promised in self.header.counts.items():
+            if (found := self._counts[kind]) != promised:
+                raise bad_field(f"{self._path}: {shown(kind)}", f"{found} objects", f"{promised}, as its header says: it is not whole")
 
-    def add(self, where: str, kind: str, struct: type[Any], meta: ObjectMeta | Names) -> None:
+    def rest(self) -> Iterator[tuple[str, bytes]]:
+        """Yield place and text of each line that was not read yet."""
+        return ((f"{self._path}: line {number}", line) for number, line in self._lines)
+
+    def note(self, where: str, kind: str, struct: type[Any], meta: ObjectMeta | Names) -> None:
         """Note an object. `struct` tells kinds of one name apart. Raises `InputError` for an object that the file had already."""
         key = (struct.__name__, meta.namespace, meta.name)
         if key in self._seen:
             raise bad_field(where, f"{kind} {meta.namespace}/{meta.name} again", "every object once")
         self._seen.add(key)
         self._counts[kind] += 1
+        self.taken += 1
 
-    def check(self, header: Header) -> None:
-        """Raise `InputError` if the file does not have all objects that its header promises."""
-        for kind, promised in header.counts.items():
-            if (found := self._counts[kind]) != promised:
-                raise bad_field(f"{self._path}: {shown(kind)}", f"{found} objects", f"{promised}, as its header says: it is not whole")
-
-
-class ObjectLines:
-    """Gathers the objects of a file line by line, and checks each. Raises `InputError` naming the line."""
-
-    def __init__(self, path: Path) -> None:
-        self.objects: list[Manifest] = []
-        self.profiles: list[SchedulingProfile] = []
-        self.names = SeenNames(path)
-        self._path = path
-
-    def take(self, number: int, line: bytes) -> None:
-        """Take one more object."""
-        where = f"{self._path}: line {number}"
-        manifest, item = checked_object(line, where)
-        kind = str(manifest["kind"])
-        self.names.add(where, kind, type(item), item.metadata)
-        if kind == PROFILE:
-            self.profiles.append(item)
-        else:
-            self.objects.append(manifest)
+    def manifests(self) -> tuple[list[Manifest], list[SchedulingProfile]]:
+        """Read and check all objects at the beginning; profiles are apart."""
+        objects, profiles = [], []
+        for where, line in self.beginning():
+            manifest, item = checked_object(line, where)
+            self.note(where, str(manifest["kind"]), type(item), item.metadata)
+            if isinstance(item, SchedulingProfile):
+                profiles.append(item)
+            else:
+                objects.append(manifest)
+        return objects, profiles
 
 
 def identified(raw: bytes | msgspec.Raw, where: str) -> tuple[Identity, type[Any]]:
@@ -290,24 +293,15 @@ def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collecti
     A replay decides anew about pods of `schedulers`, or of all schedulers for None. Other pods go to their recorded nodes. Raises
     `InputError` with the line of the fault, and above `largest` bytes of text.
     """
-    notes: list[str] = []
-    lines = numbered_lines(path, largest, notes.append)
-    header = read_header(lines, path, RECORDING)
-    beginning = ObjectLines(path)
-    total = sum(header.counts.values())
-    for _ in range(total):
-        number, line = next(lines, (0, b""))
-        if not number:
-            break
-        beginning.take(number, line)
-    beginning.names.check(header)
-    replay = _Replay(path, beginning.objects, beginning.profiles, schedulers)
-    for number, line in lines:
-        replay.take(f"{path}: line {number}", line)
+    file = ObjectFile(path, RECORDING, largest)
+    objects, profiles = file.manifests()
+    replay = _Replay(path, objects, profiles, schedulers)
+    for where, line in file.rest():
+        replay.take(where, line)
     if replay.profile_changes:
-        notes.append(f"{path}: {replay.profile_changes} changes of SchedulingProfiles are passed over: a replay has its own profiles")
-    scenario = Scenario(source_of(path, header), replay.objects, replay.happenings, replay.durations)
-    return Recording(header, scenario, beginning.profiles, replay.nodes, replay.bound_at, replay.now, notes)
+        file.notes.append(f"{path}: {replay.profile_changes} changes of SchedulingProfiles are passed over: a replay has its own profiles")
+    scenario = Scenario(source_of(path, file.header), replay.objects, replay.happenings, replay.durations)
+    return Recording(file.header, scenario, profiles, replay.nodes, replay.bound_at, replay.now, file.notes)
 
 
 @dataclass(slots=True)

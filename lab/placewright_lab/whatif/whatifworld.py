@@ -7,13 +7,12 @@ copy stands still while a question is answered, also if the cluster that is show
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
-from placewright.cluster.cluster import PodOnNode
 from placewright.cluster.objects import ClusterObject
 from placewright.cluster.storage import key_of
 from placewright.framework.runtime.evaluation import Evaluator
@@ -24,6 +23,8 @@ from placewright.shadow.tape import LiveChoice
 from placewright_console.local.seenworld import SeenWorld
 
 #: Number of objects that are compared between two looks at the clock.
+K = TypeVar("K")
+T = TypeVar("T")
 _PIECE: Final = 200
 
 
@@ -43,9 +44,7 @@ class TrialCluster(ShadowCluster):
         self.members = Members()
         self.now = world.now
         self._world = world
-        self._nodes: dict[str, Node] = {}
-        self._pods: dict[str, PodInfo] = {}
-        self._objects: dict[tuple[type[Any], str], ClusterObject] = {}
+        self._known: tuple[dict[tuple[type[Any], str], ClusterObject], dict[str, Node], dict[str, PodInfo]] = ({}, {}, {})
         self._undo: dict[str, Callable[[], None]] = {}
 
     def follow(self) -> Iterator[None]:
@@ -54,7 +53,10 @@ class TrialCluster(ShadowCluster):
         The cluster that is shown may change between two pieces. Its state at the beginning counts.
         """
         seen = self._world
-        nodes, placements, objects = list(seen.cluster.nodes()), list(seen.cluster.placements()), list(seen.cluster.objects.shown())
+        objects = {(type(item), key_of(item.metadata)): item for item in seen.cluster.objects.shown()}
+        nodes = {node.metadata.name: node for node in seen.cluster.nodes()}
+        pods = {each.pod.uid: each.pod for each in seen.cluster.placements()}
+        before, self._known = self._known, (objects, nodes, pods)
         self.pending = sorted(seen.pending.values(), key=lambda pod: (-pod.priority, pod.created, pod.key))
         self.now = seen.now
         self.members = Members()
@@ -62,40 +64,9 @@ class TrialCluster(ShadowCluster):
             self.members.add(pod)
         yield
         # Objects come first, like at a scheduler's start, because pods are counted with their claims and volumes.
-        yield from self._follow_objects(objects)
-        yield from self._follow_nodes(nodes)
-        yield from self._follow_pods(placements)
-
-    def _follow_objects(self, objects: Collection[ClusterObject]) -> Iterator[None]:
-        known, self._objects = self._objects, {(type(item), key_of(item.metadata)): item for item in objects}
-        for key, item in known.items():
-            if key not in self._objects:
-                self.object_removed(item)
-        for place, (key, item) in enumerate(self._objects.items()):
-            if known.get(key) is not item:
-                self.object_put(item)
-            if place % _PIECE == 0:
-                yield
-
-    def _follow_nodes(self, nodes: Collection[Node]) -> Iterator[None]:
-        known, self._nodes = self._nodes, {node.metadata.name: node for node in nodes}
-        for name in known.keys() - self._nodes.keys():
-            self.cluster.remove_node(NodeName(name))
-        for place, (name, node) in enumerate(self._nodes.items()):
-            if known.get(name) is not node:
-                self.cluster.set_node(node)
-            if place % _PIECE == 0:
-                yield
-
-    def _follow_pods(self, placements: Collection[PodOnNode]) -> Iterator[None]:
-        known, self._pods = self._pods, {each.pod.uid: each.pod for each in placements}
-        for uid in known.keys() - self._pods.keys():
-            self.cluster.remove_pod(uid)
-        for place, each in enumerate(placements):
-            if known.get(each.pod.uid) is not each.pod:
-                self.cluster.set_pod(each.pod if each.pod.node_name == each.node else each.pod.on(each.node))
-            if place % _PIECE == 0:
-                yield
+        yield from _followed(before[0], objects, self.object_removed, self.object_put)
+        yield from _followed(before[1], nodes, lambda node: self.cluster.remove_node(NodeName(node.metadata.name)), self.cluster.set_node)
+        yield from _followed(before[2], pods, lambda pod: self.cluster.remove_pod(pod.uid), self.cluster.set_pod)
 
     # --- placing ---------------------------------------------------------------------------------------------------------------
 
@@ -118,6 +89,16 @@ class TrialCluster(ShadowCluster):
         for pod in reversed(pods):
             if pod.uid in self.chosen:
                 self.take_back(pod)
+
+
+def _followed(known: dict[K, T], now: dict[K, T], remove: Callable[[T], object], put: Callable[[T], object]) -> Iterator[None]:
+    for key in known.keys() - now.keys():
+        remove(known[key])
+    for place, (key, item) in enumerate(now.items()):
+        if known.get(key) is not item:
+            put(item)
+        if place % _PIECE == 0:
+            yield
 
 
 class TrialChooser(Chooser):
