@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from faults.warm import Forked, Warm, warm
+from faults.warm import Forked
 from handlers.stage import DEADLINE, FAST, HELD, Stage, operator
 from kubesandbox.faults import Rule
 from placewright.api.objects import Pod
@@ -43,11 +43,10 @@ class Shift:
         binds: when each pod was bound, and which pod of ours held the Lease then.
     """
 
-    def __init__(self, stage: Stage, folder: Path, forking: Warm) -> None:
+    def __init__(self, stage: Stage, folder: Path) -> None:
         self.stage = stage
         self.binds: list[tuple[float, str]] = []
         self._folder = folder
-        self._forking = forking
         self._processes: list[Forked] = []
         stage.sandbox.store.listeners.append(lambda *_: self._note())
 
@@ -60,10 +59,8 @@ class Shift:
 
     async def replica(self, name: str) -> Forked:
         """Another replica, once it is among the peers."""
-        log = (self._folder / f"{name}.log").open("wb")
         command = [*operator_command(self.stage.sandbox.kubeconfig), "--leader-elect-lease-duration", f"{LIFETIME}s"]
-        with log:
-            process = self._forking.start(command, log, os.environ | {"POD_NAME": name})
+        process = Forked(command, self._folder / f"{name}.log", os.environ | {"POD_NAME": name})
         self._processes.append(process)
         await self.stage.until(lambda: any(each.startswith(f"{name}/") for each in self.stage.peers()), f"{name} is among the peers")
         return process
@@ -88,19 +85,12 @@ def lease(stage: Stage) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def new_shift(stage: Stage, folder: Path, forking: Warm) -> AsyncIterator[Shift]:
-    shift = Shift(stage, folder, forking)
+async def new_shift(stage: Stage, folder: Path) -> AsyncIterator[Shift]:
+    shift = Shift(stage, folder)
     try:
         yield shift
     finally:
         await shift.end()
-
-
-@pytest.fixture(scope="module")
-def forking() -> Iterator[Warm]:
-    """Replicas begin as forks of a process that has loaded what they load."""
-    with warm() as made:
-        yield made
 
 
 async def seconds_to_first_bind(shift: Shift, leader: str, event: Callable[[], None]) -> float:
@@ -130,10 +120,10 @@ async def at_work(shift: Shift) -> None:
 
 @pytest.mark.parametrize(("number", "promised"), [(signal.SIGTERM, 2.0), (signal.SIGKILL, LIFETIME + 2.0)])
 async def test_the_next_replica_binds_in_time(
-    stage: Stage, tmp_path: Path, forking: Warm, number: signal.Signals, promised: float,
+    stage: Stage, tmp_path: Path, number: signal.Signals, promised: float,
     record_property: Callable[[str, object], None],
 ) -> None:  # fmt: skip
-    async with new_shift(stage, tmp_path, forking) as shift:
+    async with new_shift(stage, tmp_path) as shift:
         first = await shift.replica("first")
         await at_work(shift)
         await shift.replica("second")
@@ -147,8 +137,8 @@ async def test_the_next_replica_binds_in_time(
     assert stage.bound_twice() == []
 
 
-async def test_every_change_of_leader_is_an_event_about_the_lease(stage: Stage, tmp_path: Path, forking: Warm) -> None:
-    async with new_shift(stage, tmp_path, forking) as shift:
+async def test_every_change_of_leader_is_an_event_about_the_lease(stage: Stage, tmp_path: Path) -> None:
+    async with new_shift(stage, tmp_path) as shift:
         first = await shift.replica("first")
         await at_work(shift)
         await shift.replica("second")

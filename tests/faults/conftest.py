@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from placewright.framework.registry import ENTRY_POINT_GROUP
 
 from .report import Run
 from .stage import Stage, new_stage
-from .warm import Warm, warm
 
 FAILED = pytest.StashKey[bool]()
 
@@ -47,13 +46,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  
 
 
 @pytest.fixture(scope="session")
-def forking() -> Iterator[Warm]:
-    """What replicas are forked from."""
-    with warm() as started:
-        yield started
-
-
-@pytest.fixture(scope="session")
 def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the packages of the version that is upgraded from."""
     named, scratch = request.config.getoption("--upgrade-from"), tmp_path_factory.mktemp("older")
@@ -77,10 +69,10 @@ def _without_plugins_of_now(source: Path) -> None:
 
 
 @pytest.fixture
-async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int, forking: Warm) -> AsyncIterator[Stage]:
+async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> AsyncIterator[Stage]:
     """A cluster with a profile; when the test is over all pods settle, and the audit must find nothing."""
     devices = request.node.get_closest_marker("devices")
-    async with new_stage(tmp_path, seed, forking, devices=devices.args[0] if devices is not None else 0) as made:
+    async with new_stage(tmp_path, seed, devices=devices.args[0] if devices is not None else 0) as made:
         yield made
         if request.node.stash.get(FAILED, False):
             return

@@ -16,7 +16,7 @@ from typing import Final
 from placewright_lab.demo.operatorprocess import operator_command
 
 from .proxy import Proxy
-from .warm import Forked, Warm
+from .warm import Forked
 
 _END_SECONDS: Final = 10.0
 #: A line that begins a record: time, level.
@@ -41,13 +41,10 @@ def operator(kubeconfig: Path, lifetime: int, clock_ahead: float = 0.0, machine:
 class Replica:
     """`placewright run`, with its output in a log file. It ends when this process does, however that ends.
 
-    It is loaded like any program, or begins as a fork of one that is `warm`. With `source` its packages come from another checkout.
+    It begins as a fork. With `source` its packages come from another checkout, and it is loaded like any program.
     """
 
-    def __init__(
-        self, name: str, proxy: Proxy, command: Sequence[str], folder: Path, warm: Warm | None = None, source: Path | None = None
-    ) -> None:
-        assert warm is None or source is None, "a fork has the code of what it was forked from"
+    def __init__(self, name: str, proxy: Proxy, command: Sequence[str], folder: Path, source: Path | None = None) -> None:
         self.name = name
         self.proxy = proxy
         #: Whether it ended without a chance to finish anything.
@@ -57,20 +54,18 @@ class Replica:
         self.log = folder / f"{name}.log"
         self._command = command
         self._source = source
-        self._warm = warm
         self._process: Process | Forked | None = None
 
     async def start(self) -> None:
         environ = os.environ | {"POD_NAME": self.name}
-        if self._source is not None:
-            environ |= {"PYTHONPATH": str(self._source)}
+        if self._source is None:
+            self._process = Forked(self._command, self.log, environ)
+            return
+        environ |= {"PYTHONPATH": str(self._source)}
         with self.log.open("ab") as log:
-            if self._warm is not None:
-                self._process = self._warm.start(self._command, log, environ)
-            else:
-                self._process = await asyncio.create_subprocess_exec(
-                    *self._command, stdin=PIPE, stdout=log, stderr=log, start_new_session=True, env=environ
-                )
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=PIPE, stdout=log, stderr=log, start_new_session=True, env=environ
+            )
 
     @property
     def pid(self) -> int:

@@ -23,7 +23,7 @@ from .groupaudit import GroupAudit, lapses
 from .history import GROUP_LABEL, History, PodView
 from .proxy import BindingRequest, Proxy
 from .replica import Replica, operator
-from .warm import Warm, api_server
+from .warm import api_server
 
 Object = dict[str, Any]
 #: Who publishes devices on stage; also the name of their class.
@@ -63,7 +63,7 @@ _REMEMBERED_CHANGES: Final = "20000"
 class Stage:
     """What a test may do and see. `random` is seeded: a run can be repeated."""
 
-    def __init__(self, folder: Path, seed: int, warm: Warm) -> None:
+    def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.seed = seed
         self.random = Random(seed)
@@ -85,7 +85,6 @@ class Stage:
         self._news = asyncio.Event()
         self.history = History(self._news.set)
         self.devices = DeviceHistory(self._news.set)
-        self._warm = warm
         self._credentials = make_credentials()
         self._names = itertools.count()
         self._counts: dict[str, int] = {}
@@ -255,8 +254,7 @@ class Stage:
         self.proxies.append(proxy)
         kubeconfig = self.folder / f"{name}.kubeconfig"
         write_private(kubeconfig, await proxy.start(self._credentials))
-        warm = self._warm if source is None else None
-        made = Replica(name, proxy, operator(kubeconfig, LIFETIME, clock_ahead, machine), self.folder, warm, source)
+        made = Replica(name, proxy, operator(kubeconfig, LIFETIME, clock_ahead, machine), self.folder, source=source)
         self.replicas.append(made)
         await made.start()
         return made
@@ -436,12 +434,12 @@ def now() -> float:
 
 
 @asynccontextmanager
-async def new_stage(folder: Path, seed: int, warm: Warm, devices: int = 0) -> AsyncIterator[Stage]:
+async def new_stage(folder: Path, seed: int, devices: int = 0) -> AsyncIterator[Stage]:
     """A stage with a profile, and without nodes and replicas yet; nodes will have so many devices."""
     definitions = [word for each in CRDS for word in ("--crds", str(each))]
     arguments = ["--history", _REMEMBERED_CHANGES, "--devices", str(devices), *definitions]
-    async with api_server(warm, folder, arguments) as kubeconfig:
-        stage = Stage(folder, seed, warm)
+    async with api_server(folder, arguments) as kubeconfig:
+        stage = Stage(folder, seed)
         try:
             await stage.start(kubeconfig)
             await stage.profile()

@@ -18,7 +18,7 @@ from .api import Api
 from .audit import OURS
 from .churn import Churn, Memory, slope
 from .stage import CRDS, OWN_PODS, PROFILES, Stage, now
-from .warm import Warm, api_server
+from .warm import api_server
 
 REPLICAS = 2
 #: Memory grows while caches fill; its slope is taken from then on, seconds.
@@ -57,11 +57,11 @@ AT_ONCE, ASSIGNED = 3, 3
 
 
 async def test_an_operator_with_a_gibibyte_at_5000_nodes_outlives_whatever_pods_look_like(
-    tmp_path: Path, forking: Warm, request: pytest.FixtureRequest
+    tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     seconds: float = request.config.getoption("soak_seconds", 4.0)
     definitions = [word for each in CRDS for word in ("--crds", str(each))]
-    async with api_server(forking, tmp_path, ["--nodes", str(NODES), *definitions]) as kubeconfig:
+    async with api_server(tmp_path, ["--nodes", str(NODES), *definitions]) as kubeconfig:
         api = Api(kubeconfig)
         try:
             content = {"schedulerName": OURS, "backoff": {"maxSeconds": 1}}
