@@ -154,7 +154,7 @@ class Play:
         """A scheduler may begin before it knows all nodes."""
         for number in range(50):
             await self._place(a_pod(f"warm-{number}"), until_placed=True)
-            if sorted(offered(self._server.of("filter")[-1].body)) == sorted(NODES):
+            if sorted(offered(self._server.asked("POST", "/filter")[-1].body)) == sorted(NODES):
                 return
         raise AssertionError("it does not get to know all nodes")
 
@@ -185,7 +185,7 @@ class Play:
         (await self._client.delete(f"{_PODS}/{name}", {"gracePeriodSeconds": 0})).expect(200)
 
     def _collect(self) -> None:
-        for asked in self._server.asked:
+        for asked in self._server.requests:
             name = asked.body.get("PodName") or asked.body["Pod"]["metadata"]["name"]
             self.run.content_types.add(asked.headers["Content-Type"])
             if not name.startswith("warm"):

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from handlers.stage import Stage, new_stage, operator
-from kube.extender_server import ExtenderServer, silent
+from kube.extender_server import ExtenderServer
+from kube.fake_api import silent
 from kubesandbox.faults import Rule
 from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
@@ -68,7 +69,7 @@ async def test_it_sees_pods_and_nodes_whole_as_the_api_server_has_them() -> None
             stage.pod("web")
             stored = stage.show("web")
             await stage.until(lambda: stage.placed("web"))
-        question = server.of("filter")[0].body
+        question = server.asked("POST", "/filter")[0].body
         assert question["Pod"]["metadata"]["uid"] == stored["metadata"]["uid"]
         assert question["Pod"]["spec"] == stored["spec"]
         assert [node["metadata"]["name"] for node in question["Nodes"]["items"]] == ["node-0"]
@@ -77,28 +78,28 @@ async def test_it_sees_pods_and_nodes_whole_as_the_api_server_has_them() -> None
 
 async def test_a_silent_extender_does_not_hold_up_the_next_term() -> None:
     async with ExtenderServer() as server, new_stage() as stage:
-        server.on("filter", silent(server))
+        server.on("filter", silent(server.open))
         profile_with(stage.nodes(2), server, filterVerb="filter", nodeCacheCapable=True, httpTimeout="600s")
         stage.profile("other", schedulerName="other")
         async with operator(stage) as running:
             stage.pod("waits")
-            await server.until_asked("filter")
+            await server.until_asked("POST", "/filter")
             stage.sandbox.faults.add(Rule(method="PUT", path="/leases/", code=500))
             await stage.until(lambda: not running.engine.leading.leadership.active)
             stage.sandbox.faults.clear()
             names = stage.pods(3, scheduler="other")
             await stage.until(lambda: stage.placed(*names))
-            await server.until_asked("filter", times=2)  # the pod that waits is tried again, too
+            await server.until_asked("POST", "/filter", times=2)  # the pod that waits is tried again, too
 
 
 async def test_while_one_profiles_extender_is_silent_pods_of_others_are_placed() -> None:
     async with ExtenderServer() as server, new_stage() as stage:
-        server.on("filter", silent(server))
+        server.on("filter", silent(server.open))
         profile_with(stage.nodes(2), server, filterVerb="filter", nodeCacheCapable=True, httpTimeout="60s")
         stage.profile("other", schedulerName="other")
         async with operator(stage):
             stage.pod("waits")
-            await server.until_asked("filter")
+            await server.until_asked("POST", "/filter")
             names = stage.pods(20, scheduler="other")
             await stage.until(lambda: stage.placed(*names))
             assert not stage.placed("waits")
@@ -147,7 +148,7 @@ async def test_an_extender_may_bind_the_pod_itself() -> None:
         async with operator(stage):
             stage.pod("web")
             await stage.until(lambda: ("Scheduled", f"Successfully assigned default/web to {stage.node_of('web')}") in stage.events("web"))
-        (asked,) = server.of("bind")
+        (asked,) = server.asked("POST", "/bind")
         assert asked.body == {
             "PodName": "web", "PodNamespace": "default", "PodUID": stage.show("web")["metadata"]["uid"], "Node": stage.node_of("web"),
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""An extender for tests: a real HTTP(S) server on loopback that records what it is asked and answers as it is told, well or badly."""
+"""An extender for tests, and certificates for it and its clients."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import asyncio
 import datetime as dt
 import json
 import ssl
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 from cryptography import x509
@@ -18,145 +17,27 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-#: From a request's JSON to an answer's, or to a whole response.
-Answer = Callable[[Any], Any]
+from kube.fake_api import FakeApi, Step
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One request as it came."""
+class ExtenderServer(FakeApi):
+    """Answers `POST /<anything>/<verb>`."""
 
-    verb: str
-    path: str
-    headers: dict[str, str]
-    raw: bytes
-    client_certificate: str = ""
+    def on(self, request: str, *answers: Any) -> None:
+        """What to answer to a verb, one after the other: JSON, a function from the request's JSON to it, a response, or a step."""
+        self._scripts[request] = [each if asyncio.iscoroutinefunction(each) else _step(each) for each in answers]
 
-    @property
-    def body(self) -> Any:
-        return json.loads(self.raw)
+    def _script(self, method: str, path: str) -> list[Step] | None:
+        return self._scripts.get(path.rpartition("/")[2])
 
 
-class ExtenderServer:
-    """Answers `POST /<anything>/<verb>`. A verb without an answer gets 404; `open` lets those go on that wait."""
+def _step(content: Any) -> Step:
+    async def step(request: web.BaseRequest) -> web.StreamResponse:
+        if isinstance(content, web.Response):
+            return web.Response(status=content.status, body=content.body, headers=dict(content.headers))
+        return web.json_response(content(json.loads(await request.read())) if callable(content) else content)
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self.asked: list[Asked] = []
-        self.answers: dict[str, Answer | web.Response | Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {}
-        self.connections = 0
-        self.open = asyncio.Event()
-        self.url = ""
-        self._tls = tls
-        self._arrived = asyncio.Condition()
-        self._runner: web.ServerRunner | None = None
-
-    async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
-        scheme = "https" if self._tls else "http"
-        self.url = f"{scheme}://127.0.0.1:{self._runner.addresses[0][1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.open.set()
-        await self.die()
-
-    async def die(self) -> None:
-        """Stop listening: from now on nobody answers."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
-
-    def on(self, verb: str, answer: Any) -> None:
-        """What to answer: JSON, a function from the request's JSON to it, a ready response, or what a misbehaving server does."""
-        self.answers[verb] = answer if callable(answer) or isinstance(answer, web.Response) else (lambda _: answer)
-
-    def of(self, verb: str) -> list[Asked]:
-        return [one for one in self.asked if one.verb == verb]
-
-    async def until_asked(self, verb: str, times: int = 1) -> list[Asked]:
-        """Wait until that many such requests have come."""
-        async with self._arrived:
-            await asyncio.wait_for(self._arrived.wait_for(lambda: len(self.of(verb)) >= times), 10)
-        return self.of(verb)
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        verb = request.path.rpartition("/")[2]
-        raw = await request.read()
-        peer = request.transport.get_extra_info("peercert") if request.transport is not None else None
-        async with self._arrived:
-            self.asked.append(Asked(verb, request.path, dict(request.headers), raw, _common_name(peer)))
-            self._arrived.notify_all()
-        answer = self.answers.get(verb)
-        if answer is None:
-            return web.Response(status=404)
-        if isinstance(answer, web.Response):
-            return web.Response(status=answer.status, body=answer.body, headers=dict(answer.headers))
-        if asyncio.iscoroutinefunction(answer):
-            misbehaved: web.StreamResponse = await answer(request)
-            return misbehaved
-        return web.json_response(answer(json.loads(raw)))
-
-
-def _common_name(peer: Any) -> str:
-    subject = (peer or {}).get("subject", ())
-    return next((value for part in subject for key, value in part if key == "commonName"), "")
-
-
-# --- how a server misbehaves -----------------------------------------------------------------------------------------------------
-
-
-def silent(server: ExtenderServer) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-    """Takes the question, and answers only once `open` is set."""
-
-    async def wait(_: web.BaseRequest) -> web.StreamResponse:
-        await server.open.wait()
-        return web.json_response({})
-
-    return wait
-
-
-def trickling(server: ExtenderServer) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-    """Sends the head of an answer and half of its body."""
-
-    async def trickle(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b'{"NodeNames": [')
-        await server.open.wait()
-        return response
-
-    return trickle
-
-
-def hanging_up(times: int = 1, then: Any = None) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-    """Breaks the connection so many times, then answers."""
-    left = [times]
-
-    async def hang_up(request: web.BaseRequest) -> web.StreamResponse:
-        if left[0] <= 0:
-            return web.json_response(then)
-        left[0] -= 1
-        assert request.transport is not None
-        request.transport.abort()
-        return web.Response()
-
-    return hang_up
-
-
-def endless(mebibytes: int) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-    """Sends that much of a string that does not end."""
-
-    async def send(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b'{"Error": "')
-        for _ in range(mebibytes):
-            await response.write(b"x" * 2**20)
-        return response
-
-    return send
+    return step
 
 
 # --- certificates ----------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -18,24 +19,27 @@ from aiohttp import web
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
 
-Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Step = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @dataclass
 class Request:
-    """What a client sent."""
+    """What a client sent. `peer`: the common name in its certificate."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: Any
+    raw: bytes
+    peer: str
 
 
 class FakeApi:
     """Scripted answers by `METHOD path`; a watch is `WATCH path`. Everything asked is kept in `requests`."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.requests: list[Request] = []
         self._scripts: dict[str, list[Step]] = defaultdict(list)
         self._changed = asyncio.Condition()
@@ -46,15 +50,19 @@ class FakeApi:
     async def __aenter__(self) -> Self:
         self._runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
+        self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self._runner.addresses[0][1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.open.set()
-        assert self._runner is not None
-        await self._runner.cleanup()
+        await self.die()
+
+    async def die(self) -> None:
+        """Stop listening: from now on nobody answers."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
 
     def client(self, **options: Any) -> ApiClient:
         return ApiClient(ClusterAccess(self.url), **options)
@@ -69,7 +77,7 @@ class FakeApi:
     async def until_asked(self, method: str, path: str = "", times: int = 1) -> list[Request]:
         """Wait until that many such requests have come."""
         async with self._changed:
-            await asyncio.wait_for(self._changed.wait_for(lambda: len(self.asked(method, path)) >= times), 5)
+            await asyncio.wait_for(self._changed.wait_for(lambda: len(self.asked(method, path)) >= times), 10)
         return self.asked(method, path)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -77,19 +85,27 @@ class FakeApi:
         method = "WATCH" if request.query.get("watch") else request.method
         async with self._changed:
             body = json.loads(text) if text and "protobuf" not in request.content_type else text or None
-            self.requests.append(Request(method, request.path, request.query, request.headers, body))
+            self.requests.append(Request(method, request.path, request.query, request.headers, body, text, _peer(request)))
             self._changed.notify_all()
-        script = self._scripts.get(f"{method} {request.path}")
+        script = self._script(method, request.path)
         if not script:
             return web.json_response({"kind": "Status", "reason": "NotFound", "code": 404, "message": "no script"}, status=404)
         step = script.pop(0) if len(script) > 1 else script[0]
-        return await step(request)  # type: ignore[arg-type]
+        return await step(request)
+
+    def _script(self, method: str, path: str) -> list[Step] | None:
+        return self._scripts.get(f"{method} {path}")
+
+
+def _peer(request: web.BaseRequest) -> str:
+    certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
+    return next((value for part in (certificate or {}).get("subject", ()) for key, value in part if key == "commonName"), "")
 
 
 def answer(body: Any, status: int = 200, **headers: str) -> Step:
     """Answer with JSON."""
 
-    async def step(_: web.Request) -> web.StreamResponse:
+    async def step(_: web.BaseRequest) -> web.StreamResponse:
         return web.json_response(body, status=status, headers=headers)
 
     return step
@@ -98,7 +114,7 @@ def answer(body: Any, status: int = 200, **headers: str) -> Step:
 def answer_bytes(body: bytes, content_type: str) -> Step:
     """Answer with something else than JSON."""
 
-    async def step(_: web.Request) -> web.StreamResponse:
+    async def step(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=body, content_type=content_type)
 
     return step
@@ -112,7 +128,7 @@ def refuse(status: int, reason: str = "", **headers: str) -> Step:
 def hang_up(then: Callable[[], None] = lambda: None) -> Step:
     """Do something and break the connection without an answer."""
 
-    async def step(request: web.Request) -> web.StreamResponse:
+    async def step(request: web.BaseRequest) -> web.StreamResponse:
         then()
         assert request.transport is not None
         request.transport.abort()
@@ -121,10 +137,20 @@ def hang_up(then: Callable[[], None] = lambda: None) -> Step:
     return step
 
 
+def silent(until: asyncio.Event) -> Step:
+    """Answer only once it is set."""
+
+    async def step(_: web.BaseRequest) -> web.StreamResponse:
+        await until.wait()
+        return web.json_response({})
+
+    return step
+
+
 def stream(*chunks: bytes | asyncio.Event, broken: bool = False) -> Step:
     """Send chunks one by one; an event between them is waited for; at the end close cleanly, or break the connection."""
 
-    async def step(request: web.Request) -> web.StreamResponse:
+    async def step(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         for chunk in chunks:

@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from kube.extender_server import ExtenderServer, endless, hanging_up, silent, trickling
-from kube.fake_api import FakeApi, a_node, answer, listing, stream
+from kube.extender_server import ExtenderServer
+from kube.fake_api import FakeApi, a_node, answer, hang_up, listing, silent, stream
 from kube.pods import a_pod, pod_json
 from placewright.api.extenders import ExtenderError, ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName
@@ -65,7 +65,7 @@ async def test_filter_sends_the_whole_pod_and_whole_nodes() -> None:
     async with world() as (extender, server, _):
         server.on("filter", {})
         await extender.filter(WEB, [B, A])
-        (asked,) = server.asked
+        (asked,) = server.requests
         assert asked.path == "/v1/filter"
         assert asked.headers["Content-Type"] == "application/json"
         assert asked.body == {"Pod": WEB_JSON, "Nodes": {"metadata": {}, "items": [NODES[1], NODES[0]]}, "NodeNames": None}
@@ -77,8 +77,8 @@ async def test_an_extender_that_knows_the_nodes_is_sent_names_and_costs_no_copy_
         server.on("prioritize", [])
         await extender.filter(WEB, [B, A])
         await extender.prioritize(WEB, [A])
-        assert server.asked[0].body == {"Pod": WEB_JSON, "Nodes": None, "NodeNames": ["b", "a"]}
-        assert server.asked[1].body == {"Pod": WEB_JSON, "Nodes": None, "NodeNames": ["a"]}
+        assert server.requests[0].body == {"Pod": WEB_JSON, "Nodes": None, "NodeNames": ["b", "a"]}
+        assert server.requests[1].body == {"Pod": WEB_JSON, "Nodes": None, "NodeNames": ["a"]}
         assert api.asked("GET", "/nodes") == []
 
 
@@ -88,7 +88,7 @@ async def test_a_pod_is_sent_without_the_names_of_its_kind_and_without_managed_f
         api.on("GET /api/v1/namespaces/shop/pods/other", answer({**WEB_JSON, "kind": "Pod", "apiVersion": "v1", "metadata": meta}))
         server.on("filter", {})
         await extender.filter(a_pod("other", uid="uid-web"), [A])
-        sent = server.asked[0].body["Pod"]
+        sent = server.requests[0].body["Pod"]
         assert sent == {**WEB_JSON, "metadata": {**WEB_JSON["metadata"], "generateName": "web-"}}
 
 
@@ -107,7 +107,7 @@ async def test_bind_names_the_pod_and_the_node() -> None:
     async with world() as (extender, server, api):
         server.on("bind", {"Error": ""})
         await extender.bind(WEB, A)
-        assert server.asked[0].body == {"PodName": "web", "PodNamespace": "shop", "PodUID": "uid-web", "Node": "a"}
+        assert server.requests[0].body == {"PodName": "web", "PodNamespace": "shop", "PodUID": "uid-web", "Node": "a"}
         assert api.asked("GET", "/pods/web") == []
 
 
@@ -120,7 +120,7 @@ async def test_preempt_sends_whole_victims() -> None:
             api.on(f"GET /api/v1/namespaces/shop/pods/{name}", answer(pod_json(name, node=on)))
         server.on("preempt", {})
         assert await extender.preempt(WEB, VICTIMS) == {}
-        assert server.asked[0].body == {
+        assert server.requests[0].body == {
             "Pod": WEB_JSON,
             "NodeNameToVictims": {
                 "a": {"Pods": [pod_json("v1", node="a"), pod_json("v2", node="a")], "NumPDBViolations": 1},
@@ -134,7 +134,7 @@ async def test_preempt_sends_uids_to_an_extender_that_knows_the_nodes() -> None:
     async with world(node_cache_capable=True) as (extender, server, _):
         server.on("preempt", {})
         await extender.preempt(WEB, VICTIMS)
-        assert server.asked[0].body == {
+        assert server.requests[0].body == {
             "Pod": WEB_JSON,
             "NodeNameToVictims": None,
             "NodeNameToMetaVictims": {
@@ -149,7 +149,7 @@ async def test_the_verb_follows_the_prefix_after_one_slash(suffix: str) -> None:
     async with ExtenderServer() as other, world(url_prefix=f"{other.url}{suffix}") as (extender, _, _):
         other.on("bind", {})
         await extender.bind(WEB, A)
-        assert other.asked[0].path == f"{suffix.rstrip('/')}/bind"
+        assert other.requests[0].path == f"{suffix.rstrip('/')}/bind"
 
 
 # --- what is understood ------------------------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ async def test_a_score_that_could_overflow_the_total_is_an_error() -> None:
 @every_call
 async def test_an_extender_that_does_not_answer_is_given_up_in_time(verb: str) -> None:
     async with world(node_cache_capable=True, http_timeout=0.2) as (extender, server, _):
-        for behaviour in (silent(server), trickling(server)):
+        for behaviour in (silent(server.open), stream(b'{"NodeNames": [', server.open)):
             server.on(verb, behaviour)
             assert await complaint(CALLS[verb](extender)) == f'Post "{server.url}/v1/{verb}": no answer within 0.2s'
 
@@ -374,7 +374,7 @@ async def test_an_extender_that_is_not_there_is_an_error(verb: str) -> None:
 
 async def test_an_answer_without_end_is_cut_off() -> None:
     async with world(node_cache_capable=True) as (extender, server, _):
-        server.on("filter", endless(64))
+        server.on("filter", stream(b'{"Error": "', *[b"x" * 2**20] * 64))
         assert "an answer of more than 1" in await complaint(extender.filter(WEB, [A]))
         server.on("filter", {"NodeNames": ["a"]})
         assert (await extender.filter(WEB, [A])).kept == (A,)
@@ -417,13 +417,13 @@ async def test_the_loop_goes_on_while_a_large_answer_is_read(monkeypatch: pytest
 
 async def test_a_connection_that_broke_is_tried_once_more_but_never_for_a_binding() -> None:
     async with world(node_cache_capable=True) as (extender, server, _):
-        server.on("filter", hanging_up(1, {"NodeNames": ["a"]}))
+        server.on("filter", hang_up(), {"NodeNames": ["a"]})
         assert (await extender.filter(WEB, [A])).kept == (A,)
-        server.on("filter", hanging_up(2, {"NodeNames": ["a"]}))
+        server.on("filter", hang_up(), hang_up(), {"NodeNames": ["a"]})
         assert "Server disconnected" in await complaint(extender.filter(WEB, [A]))
-        server.on("bind", hanging_up(1, {}))
+        server.on("bind", hang_up(), {})
         assert "Server disconnected" in await complaint(extender.bind(WEB, A))
-        assert len(server.of("bind")) == 1
+        assert len(server.asked("POST", "/bind")) == 1
 
 
 async def test_a_redirect_that_keeps_the_method_is_followed_and_a_circle_ends() -> None:
@@ -431,7 +431,7 @@ async def test_a_redirect_that_keeps_the_method_is_followed_and_a_circle_ends() 
         server.on("filter", web.Response(status=307, headers={"Location": "/moved/there"}))
         server.on("there", {"NodeNames": ["a"]})
         assert (await extender.filter(WEB, [A])).kept == (A,)
-        assert server.of("there")[0].raw == server.of("filter")[0].raw
+        assert server.asked("POST", "/there")[0].raw == server.asked("POST", "/filter")[0].raw
         server.on("there", web.Response(status=308, headers={"Location": "/v1/filter"}))
         assert "stopped after 10 redirects" in await complaint(extender.filter(WEB, [A]))
         server.on("there", web.Response(status=307, headers={"Location": "file:///etc/passwd"}))
@@ -440,10 +440,10 @@ async def test_a_redirect_that_keeps_the_method_is_followed_and_a_circle_ends() 
 
 async def test_one_slow_call_does_not_hold_up_another() -> None:
     async with world(node_cache_capable=True) as (extender, server, _):
-        server.on("filter", silent(server))
+        server.on("filter", silent(server.open))
         server.on("prioritize", [{"Host": "a", "Score": 1}])
         slow = asyncio.create_task(extender.filter(WEB, [A]))
-        await server.until_asked("filter")
+        await server.until_asked("POST", "/filter")
         assert await extender.prioritize(WEB, [A]) == {A: 1}
         assert not slow.done()
         server.open.set()
@@ -452,13 +452,13 @@ async def test_one_slow_call_does_not_hold_up_another() -> None:
 
 async def test_closing_ends_calls_under_way_and_refuses_later_ones() -> None:
     async with world(node_cache_capable=True) as (extender, server, _):
-        server.on("filter", silent(server))
+        server.on("filter", silent(server.open))
         under_way = asyncio.create_task(extender.filter(WEB, [A]))
-        await server.until_asked("filter")
+        await server.until_asked("POST", "/filter")
         await extender.close()
         assert "Post" in await complaint(under_way)
         assert "its profile is not in effect any more" in await complaint(extender.bind(WEB, A))
-        assert server.of("bind") == []
+        assert server.asked("POST", "/bind") == []
         await extender.close()
 
 
@@ -468,7 +468,7 @@ async def test_an_extender_can_be_opened_again() -> None:
         await extender.close()
         extender.open()
         await extender.bind(WEB, A)
-        assert len(server.of("bind")) == 1
+        assert len(server.asked("POST", "/bind")) == 1
 
 
 async def test_the_client_is_the_schedulers_port() -> None:
@@ -486,14 +486,14 @@ async def test_a_pod_that_is_gone_or_replaced_is_not_sent() -> None:
         assert await complaint(extender.filter(a_pod("gone"), [A])) == "pod shop/gone cannot be sent: it is gone"
         said = await complaint(extender.filter(a_pod("web", uid="older"), [A]))
         assert said == "pod shop/web cannot be sent: it has been replaced by another of its name"
-        assert server.asked == []
+        assert server.requests == []
 
 
 async def test_a_victim_that_is_gone_ends_the_attempt() -> None:
     async with world() as (extender, server, api):
         api.on("GET /api/v1/namespaces/shop/pods/v1", answer(pod_json("v1", node="a")))
         assert await complaint(extender.preempt(WEB, VICTIMS)) == "pod shop/v2 cannot be sent: it is gone"
-        assert server.asked == []
+        assert server.requests == []
 
 
 async def test_an_api_server_that_does_not_answer_is_not_blamed_on_the_extender() -> None:
@@ -526,7 +526,7 @@ async def test_nodes_are_sent_as_they_are_now_and_a_new_one_is_waited_for() -> N
         await api.until_asked("WATCH")
         later.set()
         await asking
-        items = [asked.body["Nodes"]["items"] for asked in server.asked]
+        items = [asked.body["Nodes"]["items"] for asked in server.requests]
         assert items == [[NODES[0]], [changed, {**new, "spec": {}, "status": {}}]]
         await extender.close()
         assert not objects._nodes
@@ -536,7 +536,7 @@ async def test_a_node_that_does_not_show_up_is_an_error_that_names_it() -> None:
     async with world() as (extender, server, _):
         said = await complaint(extender.filter(WEB, [A, NodeName("ghost")]))
         assert said == "node 'ghost' cannot be sent: it is gone, or not known in full yet"
-        assert server.asked == []
+        assert server.requests == []
 
 
 async def test_the_copy_of_the_nodes_lives_as_long_as_somebody_needs_it() -> None:

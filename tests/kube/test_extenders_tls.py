@@ -62,7 +62,7 @@ async def test_a_server_is_verified_with_the_ca_of_the_profile(tmp_path: Path) -
         both = ExtenderTLS(ca_file=str(server_side.certificate), ca_data=in_base64(stranger.certificate))
         async with calling(server, both) as extender:
             assert "certificate verify failed" in await refused(extender)
-        assert len(server.of("bind")) == 2
+        assert len(server.asked("POST", "/bind")) == 2
 
 
 async def test_without_a_ca_the_systems_own_are_trusted_unless_it_is_said_that_none_is_needed(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_a_server_that_wants_a_certificate_is_shown_ours(tmp_path: Path) -
         for tls in (files, data):
             async with calling(server, tls) as extender:
                 await extender.bind(a_pod(), A)
-        assert [asked.client_certificate for asked in server.asked] == ["placewright", "placewright"]
+        assert [asked.peer for asked in server.requests] == ["placewright", "placewright"]
 
 
 # --- files that cannot be used -----------------------------------------------------------------------------------------------
