@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
@@ -12,12 +12,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_plain
 from prometheus_client.registry import Collector
 
-from handlers.stage import FAST, Running, Stage
+from handlers.stage import FAST, Running, Stage, operator
 from placewright.engine.companions import Companions
-from placewright.engine.engine import build_engine
+from placewright.engine.engine import Engine
 from placewright.engine.options import EngineOptions
-from placewright.handlers.operator import run_engine
-from placewright.kube.auth.login import load_config
 from placewright.observability.metrics import EngineMetrics, EngineSeries
 from placewright.observability.metrics.series import CounterSeries, Histograms, Series
 
@@ -70,10 +68,16 @@ def read(series: Iterable[Series]) -> Seen:
     return Seen(histograms.encode() + generate_latest(registry), PLAIN)
 
 
-class Watched(Running):
+@dataclass(frozen=True)
+class Watched:
     """An operator at work, and its metrics."""
 
+    running: Running
     metrics: EngineMetrics
+
+    @property
+    def engine(self) -> Engine:
+        return self.running.engine
 
     def seen(self, accept: str = PLAIN) -> Seen:
         return seen(self.metrics, accept)
@@ -82,15 +86,6 @@ class Watched(Running):
 @asynccontextmanager
 async def watched(stage: Stage, options: EngineOptions = FAST) -> AsyncIterator[Watched]:
     """Started before anything has happened, as `/metrics` is."""
-    stop = asyncio.Event()
-    access = load_config(str(stage.sandbox.kubeconfig))
-    series = EngineSeries(access.server)
-    engine = build_engine(access, options, lambda _info: Companions(series.listeners))
-    metrics = EngineMetrics(engine, series)
-    running = Watched(engine, asyncio.create_task(run_engine(engine, stop)), stop)
-    running.metrics = metrics
-    try:
-        yield running
-    finally:
-        if not running.task.done():
-            await running.end()
+    series = EngineSeries(stage.sandbox.server)
+    async with operator(stage, options, lambda _info: Companions(series.listeners)) as running:
+        yield Watched(running, EngineMetrics(running.engine, series))

@@ -11,12 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import aiohttp
 
-from handlers.stage import DEADLINE, FAST, Running, Stage
+from handlers.stage import DEADLINE, FAST, Running, Stage, operator
 from placewright.engine.companions import Companions, ReplicaInfo
-from placewright.engine.engine import Engine, build_engine
+from placewright.engine.engine import Engine
 from placewright.engine.options import EngineOptions
-from placewright.handlers.operator import run_engine
-from placewright.kube.auth.login import load_config
 from placewright.serving.endpoints import Served, ServingOptions, endpoints
 
 LOOPBACK: Final = "127.0.0.1"
@@ -89,18 +87,12 @@ async def desk(stage: Stage, options: EngineOptions = FAST, **serving: Any) -> A
 
         return Companions(made.listeners, opening)
 
-    stop = asyncio.Event()
-    engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), options, telling)
-    running = Running(engine, asyncio.create_task(run_engine(engine, stop)), stop)
-    try:
+    async with operator(stage, options, telling) as running:
         await asyncio.wait((opened, running.task), return_when=asyncio.FIRST_COMPLETED)
         if running.task.done():
             running.task.result()
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(DEADLINE)) as session:
             yield Desk(stage, running, opened.result(), session)
-    finally:
-        if not running.task.done():
-            await running.end()
 
 
 async def said(port: int, request: bytes, *, address: str = LOOPBACK, tls: ssl.SSLContext | None = None) -> bytes:
