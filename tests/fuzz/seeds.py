@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from placewright.api.objects import KubeObject, Node, Pod
-from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup, VolcanoPodGroup, Workload
-from placewright.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
+from placewright.api.objects import KubeObject
+from placewright.api.podgroups import VolcanoPodGroup, Workload
+from placewright.api.storage import CSIStorageCapacity, VolumeAttachment
+from placewright.api.workloads import ReplicationController
+from placewright.testing import (
+    coscheduling_group,
+    csi_driver,
+    csi_node,
+    disruption_budget,
+    namespace,
+    node,
+    persistent_volume,
+    persistent_volume_claim,
+    pod,
+    pod_group,
+    profile,
+    service,
+    stateful_set,
+    storage_capacity,
+    storage_class,
 )
-from placewright.api.workloads import Namespace, PodDisruptionBudget, ReplicationController, Service, StatefulSet
+from placewright.testing.objectmaker import ObjectMaker
 
 Document = dict[str, Any]
 
@@ -34,35 +44,37 @@ TERM: Final = {
     "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}],
 }
 _POD_TERM: Final = {"topologyKey": "zone", "labelSelector": SELECTOR, "namespaces": ["default"], "namespaceSelector": {}}
+_RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "1.5Gi", "example.com/gpu": 2}, "limits": {"cpu": 1}}
 _META: Final = {
-    "name": "web",
-    "uid": "u-1",
+    "namespace": "default",
     "resourceVersion": "7",
     "labels": {"app": "web", "example.com/tier": "front"},
     "annotations": {"a": "b"},
     "creationTimestamp": "2026-01-01T00:00:00Z",
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-2", "controller": True}],
 }
-_RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "1.5Gi", "example.com/gpu": 2}, "limits": {"cpu": 1}}
 
-POD: Final[Document] = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {**_META, "namespace": "default"},
-    "spec": {
-        "schedulerName": "default-scheduler",
-        "priority": 10,
-        "overhead": {"cpu": "10m"},
-        "resources": _RESOURCES,
-        "nodeSelector": {"disk": "ssd"},
-        "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule"}],
-        "schedulingGates": [{"name": "example.com/wait"}],
-        "containers": [{"name": "c", "image": "nginx", "ports": [{"hostPort": 80, "protocol": "TCP"}], "resources": _RESOURCES}],
-        "initContainers": [{"name": "i", "restartPolicy": "Always", "resources": _RESOURCES}],
-        "topologySpreadConstraints": [
+
+def _full(maker: ObjectMaker[Any]) -> Document:
+    return maker.manifest | {"metadata": _META | maker.manifest["metadata"]}
+
+
+def _plain(kind: str, spec: Any, **meta: Any) -> Document:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {**_META, "name": "web", "uid": "u-1", **meta}, "spec": spec}
+
+
+POD: Final = _full(
+    pod("web")
+    .scheduler("default-scheduler").priority(10).overhead(cpu="10m").node_selector(disk="ssd").tolerates("k", "v", effect="NoSchedule")
+    .gates("example.com/wait").volume_claims("data").volumes({"awsElasticBlockStore": {"volumeID": "x"}}).phase("Pending").nominated("n")
+    .spec(
+        resources=_RESOURCES,
+        containers=[{"name": "c", "image": "nginx", "ports": [{"hostPort": 80, "protocol": "TCP"}], "resources": _RESOURCES}],
+        initContainers=[{"name": "i", "restartPolicy": "Always", "resources": _RESOURCES}],
+        topologySpreadConstraints=[
             {"maxSkew": 1, "minDomains": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": SELECTOR}
         ],
-        "affinity": {
+        affinity={
             "nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]},
                 "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": TERM}],
@@ -70,157 +82,80 @@ POD: Final[Document] = {
             "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_POD_TERM]},
             "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": _POD_TERM}]},
         },
-        "volumes": [
-            {"name": "v", "persistentVolumeClaim": {"claimName": "data"}},
-            {"name": "d", "awsElasticBlockStore": {"volumeID": "x"}},
-        ],
-    },
-    "status": {
-        "phase": "Pending",
-        "nominatedNodeName": "n",
-        "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}],
-        "containerStatuses": [{"name": "c", "resources": _RESOURCES, "allocatedResources": {"cpu": "1"}}],
-    },
-}
-NODE: Final[Document] = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {**_META, "name": "n", "labels": {"zone": "a", "cores": "16", "disk": "ssd"}},
-    "spec": {"unschedulable": False, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
-    "status": {
-        "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110", "example.com/gpu": "2"},
-        "capacity": {"cpu": "4"},
-        "images": [{"names": ["nginx:latest"], "sizeBytes": 100_000_000}],
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
-
-
-def _named(kind: str, **fields: Any) -> Document:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {**_META, "namespace": "default"}, **fields}
-
-
-_OTHERS: Final[tuple[tuple[Document, type[KubeObject]], ...]] = (
-    (POD, Pod),
-    (NODE, Node),
-    (_named("Namespace"), Namespace),
-    (_named("Service", spec={"selector": {"app": "web"}}), Service),
-    (_named("ReplicationController", spec={"selector": {"app": "web"}}), ReplicationController),
-    (_named("StatefulSet", spec={"selector": SELECTOR}), StatefulSet),
-    (
-        _named("PodDisruptionBudget", spec={"selector": SELECTOR}, status={"disruptionsAllowed": 1, "disruptedPods": {"a": "b"}}),
-        PodDisruptionBudget,
-    ),
-    (
-        _named(
-            "PersistentVolume",
-            spec={
-                "capacity": {"storage": "10Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": "u-3"},
-                "storageClassName": "fast",
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [TERM]}},
-                "csi": {"driver": "d", "volumeHandle": "h"},
-            },
-            status={"phase": "Bound"},
-        ),
-        PersistentVolume,
-    ),
-    (
-        _named(
-            "PersistentVolumeClaim",
-            spec={
-                "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "1Gi"}},
-                "storageClassName": "fast",
-                "selector": SELECTOR,
-                "volumeName": "",
-            },
-            status={"phase": "Pending"},
-        ),
-        PersistentVolumeClaim,
-    ),
-    (
-        _named(
-            "StorageClass",
-            provisioner="d",
-            volumeBindingMode="WaitForFirstConsumer",
-            allowedTopologies=[{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}],
-        ),
-        StorageClass,
-    ),
-    (_named("CSINode", spec={"drivers": [{"name": "d", "allocatable": {"count": 3}}]}), CSINode),
-    (_named("CSIDriver", spec={"storageCapacity": True}), CSIDriver),
-    (_named("CSIStorageCapacity", nodeTopology=SELECTOR, storageClassName="fast", capacity="10Gi"), CSIStorageCapacity),
-    (_named("VolumeAttachment", spec={"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}}), VolumeAttachment),
-)
-_TOPOLOGY: Final = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
+    )
+    .status(
+        conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}],
+        containerStatuses=[{"name": "c", "resources": _RESOURCES, "allocatedResources": {"cpu": "1"}}],
+    )
+)  # fmt: skip
+NODE: Final = _full(
+    node("n", cpu="4", memory="8Gi", pods="110")
+    .labels(zone="a", cores="16", disk="ssd").offers({"example.com/gpu": "2"}).taint("k", "v")
+    .image("nginx:latest", size=100_000_000).condition("Ready", "True").spec(unschedulable=False).status(capacity={"cpu": "4"})
+)  # fmt: skip
+_CLAIM: Final = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": "u-3"}
+_MAKERS: Final[tuple[ObjectMaker[Any], ...]] = (
+    namespace("web").labels(_META["labels"]),
+    service("web").selects(app="web"),
+    stateful_set("web").spec(selector=SELECTOR),
+    disruption_budget("web").spec(selector=SELECTOR).allows(1).disrupted("a"),
+    persistent_volume("web", "10Gi").access_modes("ReadWriteOnce").storage_class("fast").csi("d", "h").status(phase="Bound")
+    .spec(nodeAffinity={"required": {"nodeSelectorTerms": [TERM]}}, claimRef=_CLAIM),
+    persistent_volume_claim("web").access_modes("ReadWriteOnce").storage_class("fast").spec(selector=SELECTOR, volumeName="")
+    .status(phase="Pending"),
+    storage_class("web").provisioner("d").wait_for_first_consumer().allowed("zone", "a"),
+    csi_node("web").driver("d", count=3),
+    csi_driver("web").tells_capacity(),
+)  # fmt: skip
 _GANG: Final = {"gang": {"minCount": 4}}
+_TOPOLOGY: Final = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
+_GROUP_MAKERS: Final[tuple[ObjectMaker[Any], ...]] = (
+    coscheduling_group("web", 3).timeout(30).topology("rack", required=False).spec(minResources={"cpu": "3"})
+    .status(phase="Scheduling", running=1, scheduleStartTime="2026-01-01T00:00:00Z", occupiedBy="default/web"),
+    pod_group("web", 4).topology("rack").priority(5).annotations(_TOPOLOGY)
+    .status(conditions=[{"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}]),
+)  # fmt: skip
 GROUPS: Final[tuple[tuple[Document, type[KubeObject]], ...]] = (
-    (
-        {
-            "metadata": {**_META, "namespace": "default", "annotations": _TOPOLOGY},
-            "spec": {"minMember": 3, "scheduleTimeoutSeconds": 30, "minResources": {"cpu": "3"}},
-            "status": {"phase": "Scheduling", "running": 1, "scheduleStartTime": "2026-01-01T00:00:00Z", "occupiedBy": "default/web"},
-        },
-        CoschedulingPodGroup,
-    ),
-    (
-        {
-            "metadata": {**_META, "namespace": "default", "annotations": _TOPOLOGY},
-            "spec": {"schedulingPolicy": _GANG, "schedulingConstraints": {"topology": [{"key": "rack"}]}, "priority": 5},
-            "status": {"conditions": [{"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}]},
-        },
-        NativePodGroup,
-    ),
-    ({"metadata": {**_META, "namespace": "default"}, "spec": {"podGroups": [{"name": "workers", "policy": _GANG}]}}, Workload),
-    ({"metadata": {**_META, "namespace": "default", "annotations": _TOPOLOGY}, "spec": {"minMember": 3}}, VolcanoPodGroup),
+    *((_full(each), each.kind) for each in _GROUP_MAKERS),
+    (_plain("Workload", {"podGroups": [{"name": "workers", "policy": _GANG}]}), Workload),
+    (_plain("PodGroup", {"minMember": 3}, annotations=_TOPOLOGY), VolcanoPodGroup),
 )
 #: Pods that name the groups above, each in another way.
-MEMBERS: Final[tuple[Document, ...]] = (
-    {"metadata": {**_META, "namespace": "default", "labels": {"scheduling.x-k8s.io/pod-group": "web"}}},
-    {"metadata": {**_META, "namespace": "default"}, "spec": {"schedulingGroup": {"podGroupName": "web"}}},
-    {
-        "metadata": {**_META, "namespace": "default"},
-        "spec": {"workloadRef": {"name": "web", "podGroup": "workers", "podGroupReplicaKey": "1"}},
-    },
-    {"metadata": {**_META, "namespace": "default", "annotations": {"scheduling.k8s.io/group-name": "web"}}},
+MEMBERS: Final = (
+    pod("web").in_coscheduling_group("web").manifest,
+    pod("web").in_group("web").manifest,
+    pod("web").spec(workloadRef={"name": "web", "podGroup": "workers", "podGroupReplicaKey": "1"}).manifest,
+    pod("web").annotations({"scheduling.k8s.io/group-name": "web"}).manifest,
 )
+_ATTACHED: Final = {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
 #: A document, and the struct that it becomes.
-KINDS: Final = (*_OTHERS, *GROUPS)
+KINDS: Final[tuple[tuple[Document, type[KubeObject]], ...]] = (
+    (POD, pod("web").kind),
+    (NODE, node("n").kind),
+    *((_full(each), each.kind) for each in _MAKERS),
+    (_full(storage_capacity("web", "fast", "10Gi")) | {"nodeTopology": SELECTOR}, CSIStorageCapacity),
+    (_plain("ReplicationController", {"selector": {"app": "web"}}), ReplicationController),
+    (_plain("VolumeAttachment", _ATTACHED), VolumeAttachment),
+    *GROUPS,
+)
 DOCUMENTS: Final = tuple(document for document, _ in KINDS)
-PROFILE: Final[Document] = {
-    "apiVersion": "placewright.dev/v1alpha1",
-    "kind": "SchedulingProfile",
-    "metadata": {"name": "p", "labels": {"a": "b"}},
-    "spec": {
-        "schedulerName": "p",
-        "preset": "bin-packing",
-        "plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 3}], "disabled": [{"name": "VolumeBinding"}]}},
-        "pluginConfig": [
-            {
-                "name": "NodeResourcesFit",
-                "args": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 2}]}},
-            },
-            {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 5}},
-        ],
-        "percentageOfNodesToScore": 50,
-        "weights": {"NodeResourcesFit": 5, "TaintToleration": 0},
-        "backoff": {"initialSeconds": 1, "maxSeconds": 20},
-        "paused": False,
-        "extenders": [
-            {
-                "urlPrefix": "https://extender.example:8443/scheduler",
-                "filterVerb": "filter",
-                "prioritizeVerb": "prioritize",
-                "weight": 2,
-                "httpTimeout": "500ms",
-                "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}],
-                "tlsConfig": {"insecure": True},
-            }
-        ],
-    },
+_EXTENDER: Final = {
+    "urlPrefix": "https://extender.example:8443/scheduler",
+    "filterVerb": "filter",
+    "prioritizeVerb": "prioritize",
+    "weight": 2,
+    "httpTimeout": "500ms",
+    "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}],
+    "tlsConfig": {"insecure": True},
 }
+#: As a file has it, with nothing in its metadata that an API server adds.
+PROFILE: Final = (
+    profile("p").scheduler("p").enable("ImageLocality", weight=3, point="score").disable("VolumeBinding", point="score")
+    .args("NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 2}]})
+    .args("InterPodAffinity", hardPodAffinityWeight=5).weights(NodeResourcesFit=5, TaintToleration=0).backoff(initial=1, longest=20)
+    .spec(preset="bin-packing", percentageOfNodesToScore=50, paused=False, extenders=[_EXTENDER]).manifest
+    | {"metadata": {"name": "p", "labels": {"a": "b"}}}
+)  # fmt: skip
 CONFIGURATION: Final[Document] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
