@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.answers.comparing import control_plane_of_1_20, listed, seeds
+from e2e.answers.comparing import listed
 from e2e.answers.legacy import REJECTING
-from e2e.answers.recording import NODES, PODS, record
-from e2e.answers.scene import ByNode, Scene
+from e2e.answers.podrecording import NODES, PodRecorder
+from e2e.answers.recording import record, seeds
+from e2e.answers.scene import ByNode, Scene, message_of_1_20
 from e2e.answers.spreading import IN_1_20, IN_1_36, allowed
 from e2e.answers.table import TABLE, Line
-from e2e.answers.wording import message_of_1_20
 
 
 @pytest.fixture(scope="module", params=seeds(), ids="seed {}".format)
 def scenes(request: pytest.FixtureRequest) -> list[Scene]:
-    with control_plane_of_1_20() as plane:
-        decisions = record(plane, request.param)
-    return [Scene(decision) for decision in decisions]
+    return [Scene(decision) for decision in record(PodRecorder, request.param)]
 
 
 @pytest.fixture(scope="module")
 def scored(scenes: list[Scene]) -> list[Scene]:
     """The decisions with scores to compare: where both found the same nodes, two or more."""
-    return [scene for scene in scenes if scene.scored and scene.their_feasible == scene.our_feasible]
+    return [scene for scene in scenes if scene.scored and scene.decision.feasible == scene.our_feasible]
 
 
 def differences(scene: Scene, plugin: str, found: ByNode, expected: ByNode, words: str) -> list[str]:
@@ -69,7 +67,7 @@ def test_the_same_nodes_can_hold_the_pod_but_for_how_hard_constraints_count(scen
     problems = []
     for scene in scenes:
         basis = scene.fitting_without_hard_spreading
-        for whose, found, version in (("1.20", scene.their_feasible, IN_1_20), ("we", scene.our_feasible, IN_1_36)):
+        for whose, found, version in (("1.20", scene.decision.feasible, IN_1_20), ("we", scene.our_feasible, IN_1_36)):
             problems += [
                 f"{scene.decision.key}, {node}: {whose} {'can' if node in found else 'cannot'} place it there, against expectation"
                 for node in sorted(found ^ (basis & allowed(scene, version)))
@@ -106,9 +104,9 @@ def test_the_chosen_node_is_among_the_best_by_our_scores_with_the_changes_undone
 
 
 def test_the_pods_were_worth_comparing(scenes: list[Scene], scored: list[Scene]) -> None:
-    assert len(scenes) == PODS
+    assert len(scenes) == PodRecorder.pods
     assert len(scenes[0].nodes) == NODES
-    assert len(scored) >= 0.75 * PODS
+    assert len(scored) >= 0.75 * PodRecorder.pods
     assert all(allowed(s, IN_1_20) != allowed(s, IN_1_36) for s in scenes if s.scored and s not in scored)
     assert any(not scene.decision.node for scene in scenes)
     for line in TABLE:

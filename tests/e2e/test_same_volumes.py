@@ -10,8 +10,9 @@ from collections import Counter
 
 import pytest
 
-from e2e.answers.comparing import SEED, control_plane_of_1_20, listed, seeds
-from e2e.answers.volumerecording import PODS, record_volumes
+from e2e.answers.comparing import listed
+from e2e.answers.recording import SEED, record, seeds
+from e2e.answers.volumerecording import VolumeRecorder
 from e2e.answers.volumerules import CHANGES, LEGACY, VolumeChange, VolumeScene, fitting, message_of_1_20
 from placewright_lab.simulation.evaluation import Verdict
 
@@ -20,8 +21,7 @@ PLUGINS = {"VolumeRestrictions", "LimitsBefore", "VolumeBinding", "ZoneBefore", 
 
 @pytest.fixture(scope="module", params=seeds(), ids="seed {}".format)
 def scenes(request: pytest.FixtureRequest) -> list[VolumeScene]:
-    with control_plane_of_1_20() as plane:
-        return [VolumeScene(decision) for decision in record_volumes(plane, request.param)]
+    return [VolumeScene(decision) for decision in record(VolumeRecorder, request.param)]
 
 
 def by_node(verdict: Verdict) -> dict[str, tuple[str, ...]]:
@@ -68,11 +68,11 @@ def test_a_change_is_named_for_a_reason(change: VolumeChange, scenes: list[Volum
 
 
 def test_the_pods_were_worth_comparing(scenes: list[VolumeScene]) -> None:
-    assert len(scenes) == PODS
+    assert len(scenes) == VolumeRecorder.pods
     rejecting = Counter(each.plugin for scene in scenes for each in scene.with_old_rules.nodes if not each.fits)
     assert rejecting.keys() == PLUGINS
     assert all(count >= 3 for count in rejecting.values()), rejecting
     placed = sum(bool(scene.decision.node) for scene in scenes)
-    assert 0.25 * PODS <= placed <= 0.95 * PODS, f"{placed} pods were placed"
+    assert 0.25 * VolumeRecorder.pods <= placed <= 0.95 * VolumeRecorder.pods, f"{placed} pods were placed"
     partly = [scene for scene in scenes if 0 < len(scene.decision.feasible) < len(scene.ours.nodes)]
-    assert len(partly) >= 0.25 * PODS
+    assert len(partly) >= 0.25 * VolumeRecorder.pods

@@ -1,52 +1,84 @@
-"""What all comparisons with kube-scheduler 1.20 share: the seeds, the programs, waiting for it, and how differences are told."""
+"""What all comparisons with kube-scheduler share: pods as the API server shows them, our verdict, and how differences are told."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
-from e2e.answers.scorelog import known_in
-from placewright_lab.controlplane.assets import VARIABLE, from_environment
-from placewright_lab.controlplane.kubescheduler import KubeScheduler
-from placewright_lab.controlplane.server import ControlPlane, Options
-from programs import not_on_this_server
+from contract.client import Client
+from placewright.api.decode import convert
+from placewright.api.profile import SchedulingProfile
+from placewright.framework.interface import Plugin
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright_lab.simulation.evaluation import Verdict, evaluate_pod
 
-SEED: Final = 20
-#: The minor version whose rules are described here. 1.23 and later log other lines.
-VERSION: Final = 20
+Object = dict[str, Any]
+ALL_NODES: Final = {"percentageOfNodesToScore": 100}
+PODS: Final = "/api/v1/namespaces/{}/pods"
+AT_ONCE: Final = {"gracePeriodSeconds": 0}
 _SHOWN: Final = 20
-_START_SECONDS: Final = 60.0
-_LOOK_SECONDS: Final = 0.02
-_LAST_WORDS: Final = 1000
 
 
-def seeds() -> list[int]:
-    """The fixed one, and another that SAME_ANSWERS_SEED may name."""
-    more = os.environ.get("SAME_ANSWERS_SEED")
-    return [SEED, *([int(more)] if more else [])]
+def key_of(pod: Object) -> str:
+    """namespace/name."""
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
-@contextmanager
-def control_plane_of_1_20() -> Iterator[ControlPlane]:
-    """A control plane with its own kube-scheduler; skips the test where there is none of that version."""
-    assets = from_environment(os.environ)
-    if assets is None or assets.kube_scheduler is None:
-        not_on_this_server(f"{VARIABLE} has no kube-scheduler")
-    if assets.minor != VERSION:
-        not_on_this_server(f"the named changes are those since 1.{VERSION}, and this kube-scheduler is 1.{assets.minor}")
-    with ControlPlane(assets, Options(audit=False)) as plane:
-        yield plane
+def path_of(pod: Object) -> str:
+    """Where the API server has it."""
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
 
-async def heard_of(names: Collection[str], scheduler: KubeScheduler) -> None:
-    """Waits until kube-scheduler has started and knows of these nodes and pods; volumes and claims it has read before."""
-    async with asyncio.timeout(_START_SECONDS):
-        while not set(names).issubset(known_in(scheduler.log)):
-            assert not scheduler.ended, f"kube-scheduler ended: {scheduler.log.read_text()[-_LAST_WORDS:]}"
-            await asyncio.sleep(_LOOK_SECONDS)
+def node_of(pod: Object) -> str:
+    """Where it is; "" when nowhere."""
+    return str(pod["spec"].get("nodeName", ""))
+
+
+def message_of(pod: Object) -> str:
+    """Why it is nowhere, by its condition PodScheduled."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"), "")
+
+
+async def create(client: Client, path: str, bodies: Iterable[Object]) -> list[Object]:
+    """The objects as they are then. `{}` in the path stands for the namespace of each."""
+    posts = (client.post(path.format(body["metadata"].get("namespace", "")), body) for body in bodies)
+    return [answer.expect(201) for answer in await asyncio.gather(*posts)]
+
+
+async def post(client: Client, pod: Object) -> Object:
+    """Create a pod."""
+    (made,) = await create(client, PODS, [pod])
+    return made
+
+
+async def remove(client: Client, pod: Object) -> None:
+    """At once."""
+    (await client.delete(path_of(pod), AT_ONCE)).expect(200)
+
+
+def evaluator_of(objects: Sequence[Object], spec: Object, plugins: Iterable[type[Plugin]] = ()) -> tuple[OfflineCluster, Evaluator]:
+    """The cluster of these objects, and a profile around it, with more plugins than those of Kubernetes."""
+    world, registry = world_from(objects, "the server"), in_tree().extended(plugins)
+    profile = convert({"spec": {"schedulerName": "default-scheduler", **spec}}, SchedulingProfile)
+    return world, offline_evaluator(resolve(profile, registry), registry, world.cluster)
+
+
+def judged(objects: Sequence[Object], pod: Object, spec: Object, plugins: Iterable[type[Plugin]] = ()) -> Verdict:
+    """What `placewright evaluate` says of a pod beside these objects."""
+    world, evaluator = evaluator_of([*objects, pod], spec, plugins)
+    return evaluate_pod(evaluator, world.cluster, world.pending[key_of(pod)])
+
+
+def counted(nodes: int, reasons: Iterable[str]) -> str:
+    """Why a pod fits nowhere, in the form in which kube-scheduler puts it."""
+    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
+    return f"0/{nodes} nodes are available: {listed}."
 
 
 def listed(problems: list[str]) -> str:

@@ -9,8 +9,9 @@ from typing import Final
 
 from contract.client import Client
 from contract.cluster import client_from
-from e2e.answers.randomcluster import Dice, Object
-from e2e.answers.sequences import ALL_NODES, PodSequence, evaluator_of
+from e2e.answers.comparing import ALL_NODES, PODS, Object, create, evaluator_of, message_of, node_of, path_of, remove
+from e2e.answers.randomcluster import Dice
+from e2e.answers.sequences import PodSequence, profile_of
 from placewright.offline.world import tried_lacks
 from placewright_lab.controlplane.flags import Features, gates_flag
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
@@ -24,7 +25,6 @@ _ROOT: Final = "/apis/scheduling.k8s.io/v1alpha2"
 _NEVER: Final = {"metadata": {"name": "grouped"}, "value": 200_000, "preemptionPolicy": "Never"}
 _SETTLED_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.1
-_REFUSED: Final = "Unschedulable"
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,9 @@ async def _run(plane: ControlPlane, dice: Dice) -> list[GroupStep]:
     async with client_from(plane.kubeconfig) as client:
         sequence = PodSequence(client, dice, minor)
         await sequence.furnish()
-        (await client.post("/apis/scheduling.k8s.io/v1/priorityclasses", _NEVER)).expect(201)
-        scheduler = KubeScheduler(
-            plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, settings=ALL_NODES, flags=gates_flag(FEATURES.gates)
-        )
+        await create(client, "/apis/scheduling.k8s.io/v1/priorityclasses", [_NEVER])
+        flags = gates_flag(FEATURES.gates)
+        scheduler = KubeScheduler(plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, settings=ALL_NODES, flags=flags)
         steps = []
         with scheduler:
             await sequence.warm_up()
@@ -70,45 +69,37 @@ async def _run(plane: ControlPlane, dice: Dice) -> list[GroupStep]:
 async def _step(client: Client, dice: Dice, sequence: PodSequence, name: str) -> GroupStep:
     size, cpu = dice.randint(2, 5), dice.choice(("100m", "300m", "600m", "1"))
     group = {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": size}}}}
-    made = (await client.post(f"{_ROOT}/namespaces/default/podgroups", group)).expect(201)
+    made = await create(client, f"{_ROOT}/namespaces/default/podgroups", [group])
     before = await sequence.objects()
-    members = [
-        (await client.post("/api/v1/namespaces/default/pods", _member(f"{name}-{number}", name, cpu))).expect(201) for number in range(size)
-    ]
-    placed = await _settled(client, [each["metadata"]["name"] for each in members])
-    lacks = _lacks(before, {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", **made}, members)
+    members = await create(client, PODS, [_member(f"{name}-{number}", name, cpu) for number in range(size)])
+    placed = await _settled(client, members)
+    lacks = _lacks([*before, *made, *members])
     if placed < size:
         for each in members:
-            (await client.delete(f"/api/v1/namespaces/default/pods/{each['metadata']['name']}", {"gracePeriodSeconds": 0})).expect(200)
+            await remove(client, each)
     return GroupStep(name, placed, size, lacks)
 
 
-def _lacks(objects: Sequence[Object], group: Object, members: Sequence[Object]) -> str:
-    pods = [{"apiVersion": "v1", "kind": "Pod", **each} for each in members]
-    world, evaluator = evaluator_of([*objects, group, *pods], GROUPS)
+def _lacks(objects: Sequence[Object]) -> str:
+    world, evaluator = evaluator_of(objects, profile_of(GROUPS, ours=True))
     found = list(world.pending.values())
     ref = found[0].pod_group
     assert ref is not None, "the members name their group"
     return tried_lacks(evaluator, world.cluster, ref, [each for each in found if each.pod_group == ref])
 
 
-async def _settled(client: Client, names: Sequence[str]) -> int:
+async def _settled(client: Client, members: Sequence[Object]) -> int:
     """How many are on nodes, once all are or all were refused."""
     async with asyncio.timeout(_SETTLED_SECONDS):
         while True:
-            pods = [(await client.get(f"/api/v1/namespaces/default/pods/{name}")).expect(200) for name in names]
-            placed = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
-            if placed == len(names) or (not placed and all(_is_refused(pod) for pod in pods)):
+            pods = [(await client.get(path_of(pod))).expect(200) for pod in members]
+            placed = sum(map(bool, map(node_of, pods)))
+            if placed == len(members) or (not placed and all(map(message_of, pods))):
                 return placed
             await asyncio.sleep(_LOOK_SECONDS)
-
-
-def _is_refused(pod: Object) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or []
-    return any(each["type"] == "PodScheduled" and each.get("reason") == _REFUSED for each in conditions)
 
 
 def _member(name: str, group: str, cpu: str) -> Object:
     container = {"name": "main", "image": "registry.example/tiny:1", "resources": {"requests": {"cpu": cpu}}}
     spec = {"containers": [container], "schedulingGroup": {"podGroupName": group}, "priorityClassName": "grouped"}
-    return {"metadata": {"name": name}, "spec": spec}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}

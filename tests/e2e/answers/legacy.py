@@ -9,7 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from e2e.answers.randomcluster import ZONE, Dice, Object
+from e2e.answers.comparing import Object
+from e2e.answers.randomcluster import ZONE, Dice
 from placewright.api.avoidedpods import ANNOTATION
 
 HALL: Final = "example.com/hall"

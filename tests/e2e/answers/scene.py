@@ -6,25 +6,25 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
+from e2e.answers.comparing import Object, counted, judged
 from e2e.answers.legacy import our_profile
-from e2e.answers.randomcluster import Object
 from e2e.answers.recording import Decision
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod, PodSpec
 from placewright.api.pods import PodInfo
-from placewright.api.profile import SchedulingProfile
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
+from placewright.api.tolerations import first_untolerated
 from placewright.framework.runtime.evaluation import PluginScore
-from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
-from placewright.plugins.catalog import in_tree
 from placewright.plugins.nodeaffinity import RequiredNodeAffinity
-from placewright.profiles.resolve import resolve
-from placewright_lab.simulation.evaluation import NodeVerdict, Verdict, evaluate_pod
+from placewright_lab.simulation.evaluation import NodeVerdict, Verdict
 from placewright_legacy_plugins import NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity
 
 #: By node.
 ByNode = dict[str, int]
+_LEGACY: Final = (NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity)
+_AFFINITY: Final = "node(s) didn't match pod affinity/anti-affinity"
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,6 @@ class Scene:
     """A decision with all that the comparison asks about it."""
 
     decision: Decision
-
-    @cached_property
-    def world(self) -> OfflineCluster:
-        """The cluster at that moment, with the pod in it, pending."""
-        return world_from([*self.decision.objects, self.decision.pod], self.decision.key)
 
     @cached_property
     def pod(self) -> PodInfo:
@@ -80,13 +75,6 @@ class Scene:
         """Whether kube-scheduler scored nodes, as it does when at least two can hold the pod."""
         return bool(self.decision.scores)
 
-    @cached_property
-    def their_feasible(self) -> frozenset[str]:
-        """The nodes that kube-scheduler found; where one alone is left it is chosen unscored."""
-        for scores in self.decision.scores.values():
-            return frozenset(scores)
-        return frozenset({self.decision.node} if self.decision.node else ())
-
     def theirs(self, plugin: str, weight: int) -> ByNode:
         """A plugin's scores, without its weight."""
         weighted = self.decision.scores[plugin]
@@ -98,7 +86,7 @@ class Scene:
     @cached_property
     def verdict(self) -> Verdict:
         """What `placewright evaluate` says, with the default profile and the plugins of earlier versions."""
-        return self._evaluate(self.world)
+        return self._evaluate(self.decision.pod)
 
     @cached_property
     def ours(self) -> Mapping[str, NodeVerdict]:
@@ -118,7 +106,7 @@ class Scene:
             return self.our_feasible
         pod: Object = copy.deepcopy(self.decision.pod)
         pod["spec"]["topologySpreadConstraints"] = [c for c in constraints if c["whenUnsatisfiable"] != "DoNotSchedule"]
-        verdict = self._evaluate(world_from([*self.decision.objects, pod], self.decision.key))
+        verdict = self._evaluate(pod)
         return frozenset(each.node for each in verdict.nodes if each.fits)
 
     def scores(self, plugin: str) -> ByNode:
@@ -133,8 +121,23 @@ class Scene:
         found = ((name, self.ours[name].scores.get(plugin)) for name in sorted(self.our_feasible))
         return {name: 0 if score is None else part(score) for name, score in found}
 
-    def _evaluate(self, world: OfflineCluster) -> Verdict:
-        registry = in_tree().extended([NodeLabel, NodePreferAvoidPods, SelectorSpread, ServiceAffinity])
-        profile = convert({"spec": {"schedulerName": "default-scheduler", **our_profile()}}, SchedulingProfile)
-        evaluator = offline_evaluator(resolve(profile, registry), registry, world.cluster)
-        return evaluate_pod(evaluator, world.cluster, world.pending[self.decision.key])
+    def _evaluate(self, pod: Object) -> Verdict:
+        return judged(self.decision.objects, pod, our_profile(), _LEGACY)
+
+
+def message_of_1_20(scene: Scene) -> str:
+    """Why a pod fits nowhere: our verdict on every node as 1.20 would have put it."""
+    return counted(len(scene.nodes), (reason for verdict in scene.verdict.nodes for reason in _reasons(scene, verdict)))
+
+
+def _reasons(scene: Scene, verdict: NodeVerdict) -> tuple[str, ...]:
+    match verdict.plugin:
+        case "TaintToleration":  # since 1.35 the taint is not named
+            taint = first_untolerated(scene.nodes[verdict.node].spec.taints or (), scene.spec.tolerations or ())
+            assert taint is not None
+            return (f"node(s) had taint {{{taint.key}: {taint.value or ''}}}, that the pod didn't tolerate",)
+        case "NodeAffinity":  # later versions name the selector too
+            return ("node(s) didn't match Pod's node affinity",)
+        case "InterPodAffinity":  # later versions give one reason, not two
+            return (_AFFINITY, *verdict.reasons)
+    return verdict.reasons

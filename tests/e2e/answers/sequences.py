@@ -8,36 +8,30 @@ another and each at a time of its own, victims go, and disruption budgets say wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from contract.client import MERGE, Client, Watch
 from contract.cluster import client_from
-from e2e.answers.claimed import CLAIMS, Devices
-from e2e.answers.randomcluster import APPS, NAMESPACES, PRIORITIES, Dice, Object, services
-from placewright.api.decode import convert
-from placewright.api.profile import SchedulingProfile
-from placewright.framework.runtime.evaluation import Evaluator
-from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
-from placewright.plugins.catalog import in_tree
-from placewright.profiles.resolve import resolve
+from contract.devices import VERSION
+from e2e.answers.claimed import COLLECTIONS, Devices
+from e2e.answers.comparing import ALL_NODES, Object, create, judged, key_of, message_of, node_of, path_of, post, remove
+from e2e.answers.randomcluster import APPS, NAMESPACES, PRIORITIES, Dice, services
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.controlplane.server import ControlPlane
-from placewright_lab.simulation.evaluation import Verdict, evaluate_pod
+from placewright_lab.simulation.evaluation import Verdict
 
 NODES: Final = 12
 PODS: Final = 80
 #: The oldest minor version whose rules are all the same as ours.
 SAME_RULES: Final = 36
-ALL_NODES: Final = {"percentageOfNodesToScore": 100}
 #: Scores whose rules changed after 1.20 (`table.py`), and the default spreading: both schedulers leave them out there.
 _CHANGED_SCORES: Final = ("NodeResourcesBalancedAllocation", "ImageLocality", "InterPodAffinity", "PodTopologySpread")
 _BUDGETS: Final = {20: "/apis/policy/v1beta1"}
 _EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_AT_ONCE: Final = {"gracePeriodSeconds": 0}
 #: Less than the client's own deadline for an event.
 _VICTIM_SECONDS: Final = 10.0
 
@@ -117,19 +111,18 @@ class PodSequence:
         self._minor = minor
         self._started = 0
         self._devices = Devices(client, dice)
-        self._has_devices = minor >= CLAIMS
+        self._has_devices = minor >= VERSION
 
     # --- what is there ---
 
     async def furnish(self) -> None:
         """Nodes, classes, Services, budgets and devices."""
-        await self._create("/api/v1/namespaces", ({"metadata": {"name": name}} for name in NAMESPACES if name != "default"))
+        await create(self._client, "/api/v1/namespaces", ({"metadata": {"name": name}} for name in NAMESPACES if name != "default"))
         classes = ({"metadata": {"name": name}, "value": value} for name, value in PRIORITIES.items())
-        await self._create("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
+        await create(self._client, "/apis/scheduling.k8s.io/v1/priorityclasses", classes)
         nodes = [_small(self._dice, self._dice.node(number)) for number in range(NODES)]
-        await self._create("/api/v1/nodes", nodes)
-        for service in services():
-            await self._create(f"/api/v1/namespaces/{service['metadata']['namespace']}/services", [service])
+        await create(self._client, "/api/v1/nodes", nodes)
+        await create(self._client, "/api/v1/namespaces/{}/services", services())
         for namespace in NAMESPACES:
             await self._budget(namespace)
         if self._has_devices:
@@ -139,7 +132,7 @@ class PodSequence:
         """One that allows a few disruptions of an app's pods; nobody counts them, so it goes on allowing them."""
         path = f"{_BUDGETS.get(self._minor, '/apis/policy/v1')}/namespaces/{namespace}/poddisruptionbudgets"
         body = {"metadata": {"name": "few"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": self._dice.choice(APPS)}}}}
-        (await self._client.post(path, body)).expect(201)
+        await create(self._client, path, [body])
         status = {"disruptionsAllowed": self._dice.randint(0, 1), "currentHealthy": 3, "desiredHealthy": 1, "expectedPods": 3}
         (await self._client.patch(f"{path}/few/status", {"status": status | {"observedGeneration": 1}}, MERGE)).expect(200)
 
@@ -147,7 +140,7 @@ class PodSequence:
         """Return when kube-scheduler places pods; it has heard of all that there is then."""
         pod = {"metadata": {"name": "warm-up", "namespace": "default"}, "spec": _anywhere()}
         async with self._watching() as watch:
-            await self._remove(await _News(watch, await self._post(pod)).settled(placed=True))
+            await remove(self._client, await _News(watch, await post(self._client, pod)).settled(placed=True))
 
     async def objects(self) -> list[Object]:
         """All that placement looks at, as the server has it."""
@@ -157,7 +150,7 @@ class PodSequence:
             "/api/v1/services": ("v1", "Service"),
             "/apis/scheduling.k8s.io/v1/priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass"),
             f"{_BUDGETS.get(self._minor, '/apis/policy/v1')}/poddisruptionbudgets": ("policy/v1", "PodDisruptionBudget"),
-            **(self._devices.collections if self._has_devices else {}),
+            **(COLLECTIONS if self._has_devices else {}),
         }
         found = []
         for path, (version, kind) in collections.items():
@@ -174,22 +167,21 @@ class PodSequence:
         pod = self._pod(number)
         before = await self.objects()
         async with self._watching() as watch:
-            created = await self._post(pod)
-            asked = {"kind": "Pod", "apiVersion": "v1", **created}
-            ours = _evaluate([*before, asked], _key(created), self._minor)
+            created = await post(self._client, pod)
+            ours = judged(before, created, profile_of(self._minor, ours=True))
             news = _News(watch, created)
             seen = await news.settled()
-            node = str(seen["spec"].get("nodeName", ""))
+            node = node_of(seen)
             nominated = "" if node else str(seen["status"].get("nominatedNodeName", ""))
             landed = await self._make_room(news, ours.victims) if nominated else ""
         if node or landed:
             await self._start(seen)
         else:  # or it would be tried again beside the next ones
-            await self._remove(seen)
+            await remove(self._client, seen)
         victims = tuple(sorted(news.told_to_go))
-        left = [each for each in before if not (each["kind"] == "Pod" and _key(each) in victims)]
-        afterwards = _evaluate([*left, asked], _key(created), self._minor) if victims else None
-        return Step(_key(created), node, "" if node else _message(seen), nominated, victims, landed, ours, afterwards)
+        left = [each for each in before if not (each["kind"] == "Pod" and key_of(each) in victims)]
+        afterwards = judged(left, created, profile_of(self._minor, ours=True)) if victims else None
+        return Step(key_of(created), node, "" if node else message_of(seen), nominated, victims, landed, ours, afterwards)
 
     def _pod(self, number: int) -> Object:
         """No two pods in the same moment: who came later matters to preemption."""
@@ -211,7 +203,7 @@ class PodSequence:
             for key, victim in list(news.told_to_go.items()):
                 if key not in gone:
                     gone.add(key)
-                    await self._remove(victim)
+                    await remove(self._client, victim)
 
         await others_go()
         while not news.node and await news.hear():
@@ -222,13 +214,13 @@ class PodSequence:
         """As its kubelet would, a minute after the one before: preemption spares who runs for longer."""
         self._started += 1
         began = (_EPOCH + timedelta(minutes=self._started)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        (await self._client.patch(f"{_path(pod)}/status", {"status": {"phase": "Running", "startTime": began}}, MERGE)).expect(200)
+        (await self._client.patch(f"{path_of(pod)}/status", {"status": {"phase": "Running", "startTime": began}}, MERGE)).expect(200)
 
     async def _somebody_goes(self) -> None:
         pods = (await self._client.get("/api/v1/pods")).expect(200)["items"]
-        free = sorted((each for each in pods if not each["spec"].get("resourceClaims")), key=_key)
+        free = sorted((each for each in pods if not each["spec"].get("resourceClaims")), key=key_of)
         if free:
-            await self._remove(self._dice.choice(free))
+            await remove(self._client, self._dice.choice(free))
 
     # --- requests ---
 
@@ -237,28 +229,6 @@ class PodSequence:
         listed = (await self._client.get("/api/v1/pods", limit=1)).expect(200)
         async with self._client.watch("/api/v1/pods", resourceVersion=listed["metadata"]["resourceVersion"]) as watch:
             yield watch
-
-    async def _post(self, pod: Object) -> Object:
-        return (await self._client.post(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)).expect(201)
-
-    async def _remove(self, pod: Object) -> None:
-        (await self._client.delete(_path(pod), _AT_ONCE)).expect(200)
-
-    async def _create(self, path: str, bodies: Iterable[Object]) -> None:
-        for body in bodies:
-            (await self._client.post(path, body)).expect(201)
-
-
-def _evaluate(objects: Sequence[Object], key: str, minor: int) -> Verdict:
-    world, evaluator = evaluator_of(objects, minor)
-    return evaluate_pod(evaluator, world.cluster, world.pending[key])
-
-
-def evaluator_of(objects: Sequence[Object], minor: int) -> tuple[OfflineCluster, Evaluator]:
-    """The cluster of these objects, and our profile around it."""
-    world, registry = world_from(objects, "the server"), in_tree()
-    spec = {"schedulerName": "default-scheduler", **profile_of(minor, ours=True)}
-    return world, offline_evaluator(resolve(convert({"spec": spec}, SchedulingProfile), registry), registry, world.cluster)
 
 
 def _small(dice: Dice, node: Object) -> Object:
@@ -295,9 +265,9 @@ class _News:
             return False
         seen: Object = event["object"]
         if seen["metadata"]["uid"] == self._uid:
-            self._pod, self.node = seen, str(seen["spec"].get("nodeName", ""))
+            self._pod, self.node = seen, node_of(seen)
         elif seen["metadata"].get("deletionTimestamp") and event["type"] == "MODIFIED":
-            self.told_to_go[_key(seen)] = seen
+            self.told_to_go[key_of(seen)] = seen
         return True
 
     async def until(self, done: Callable[[], bool]) -> None:
@@ -307,19 +277,6 @@ class _News:
 
     async def settled(self, *, placed: bool = False) -> Object:
         """The pod as it is once it is on a node, or once kube-scheduler has said that it fits nowhere."""
-        await self.until(lambda: bool(self.node or (_message(self._pod) and not placed)))
-        assert self.node or _message(self._pod), "kube-scheduler said nothing of the pod"
+        await self.until(lambda: bool(self.node or (message_of(self._pod) and not placed)))
+        assert self.node or message_of(self._pod), "kube-scheduler said nothing of the pod"
         return self._pod
-
-
-def _message(pod: Object) -> str:
-    conditions: list[Any] = pod.get("status", {}).get("conditions") or []
-    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"), "")
-
-
-def _key(pod: Object) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def _path(pod: Object) -> str:
-    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

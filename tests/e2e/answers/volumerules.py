@@ -11,22 +11,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from e2e.answers.volumerecording import VolumeDecision
+from e2e.answers.comparing import counted, judged
+from e2e.answers.recording import Decision
 from e2e.answers.volumes import BETA, BETA_REGION, GA, MOST_DISKS, REGION
-from placewright.api.decode import convert
 from placewright.api.objects import Node, Volume
 from placewright.api.pods import PodInfo
-from placewright.api.profile import SchedulingProfile
 from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeSpec
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects
 from placewright.framework.interface import CycleState, PreFilterPlugin, PreFilterResult
 from placewright.framework.scalar import ScalarFilter
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from placewright.offline.world import offline_evaluator, world_from
-from placewright.plugins.catalog import in_tree
-from placewright.profiles.resolve import resolve
-from placewright_lab.simulation.evaluation import Verdict, evaluate_pod
+from placewright_lab.simulation.evaluation import Verdict
 
 _FULL: Final = unschedulable("node(s) exceed max volume count")
 _ELSEWHERE: Final = unresolvable("node(s) had no available volume zone")
@@ -203,7 +199,7 @@ WORDS_OF_1_20: Final = {
 class VolumeScene:
     """A decision, and our verdicts on it."""
 
-    decision: VolumeDecision
+    decision: Decision
 
     @cached_property
     def ours(self) -> Verdict:
@@ -225,15 +221,11 @@ class VolumeScene:
         return self._evaluate(lambda name: change.before.name if name == change.plugin else name)
 
     def _evaluate(self, stands_for: Callable[[str], str]) -> Verdict:
-        registry = in_tree().extended(rule for change in CHANGES for rule in (change.before, change.after))
         enabled = [{"name": stands_for(name)} for name in ORDER]
         plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
         arguments = [{"name": name, "args": {"maxVolumes": MOST_DISKS}} for name in LEGACY]
-        spec = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": arguments}
-        profile = convert({"spec": spec}, SchedulingProfile)
-        world = world_from([*self.decision.objects, self.decision.pod], self.decision.key)
-        evaluator = offline_evaluator(resolve(profile, registry), registry, world.cluster)
-        return evaluate_pod(evaluator, world.cluster, world.pending[self.decision.key])
+        rules = [rule for change in CHANGES for rule in (change.before, change.after)]
+        return judged(self.decision.objects, self.decision.pod, {"plugins": plugins, "pluginConfig": arguments}, rules)
 
 
 def fitting(verdict: Verdict) -> frozenset[str]:
@@ -244,6 +236,4 @@ def fitting(verdict: Verdict) -> frozenset[str]:
 
 def message_of_1_20(verdict: Verdict) -> str:
     """A verdict by which the pod fits nowhere, as 1.20 would have put it."""
-    counted = Counter(WORDS_OF_1_20.get(reason, reason) for each in verdict.nodes for reason in each.reasons)
-    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in counted.items()))
-    return f"0/{len(verdict.nodes)} nodes are available: {listed}."
+    return counted(len(verdict.nodes), (WORDS_OF_1_20.get(reason, reason) for each in verdict.nodes for reason in each.reasons))

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from e2e.answers.comparing import Object
 from e2e.answers.randomcluster import HOST, Dice
-
-Object = dict[str, Any]
 
 NODES: Final = 12
 NAMESPACE: Final = "default"
