@@ -83,6 +83,7 @@ class Client:
 
     def __init__(self, server: str, context: ssl.SSLContext, token: str = "") -> None:
         self.server = server.rstrip("/")
+        self.token = token
         self._context = context
         self._headers = {"User-Agent": "contract/1.0", **({"Authorization": f"Bearer {token}"} if token else {})}
         self._session: aiohttp.ClientSession | None = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from handlers.placement_checker import Obstacle, World
 from lab.controlplane.onceaudit import exactly_once
 from placewright.kube.writers.binder import CONCURRENCY
 from placewright_lab.controlplane.audit import denied
 
 from .installation import USER
-from .room import Room
 from .stage import Stage
 
 #: How long the audit log may lag behind the watch, seconds.
@@ -53,11 +53,25 @@ def breakdowns(log: str) -> list[str]:
     return found
 
 
+def world_of(stage: Stage) -> World:
+    """Nodes and pods, for the plain checker."""
+    nodes = {name: each.as_json() for name, each in stage.views.nodes.items()}
+    return World(nodes, [each.as_json() for each in stage.own_pods().values()], {}, {}, {}, {}, {}, ())
+
+
+def overfull(world: World) -> list[str]:
+    """A line for each pod on a node with more on it than it allocates."""
+    placed = [(pod, world.nodes[pod["spec"]["nodeName"]]) for pod in world.placed({})]
+    return [
+        f"{pod['metadata']['name']} is on {pod['spec']['nodeName']}" for pod, node in placed if Obstacle.RESOURCES in world.met(pod, node)
+    ]
+
+
 def _check_room(stage: Stage) -> None:
-    pods = [each.as_json() for each in stage.own_pods().values()]
-    room = Room((each.as_json() for each in stage.views.nodes.values()), pods)
-    assert room.overfilled() == []
-    fitting = {each["metadata"]["name"]: room.would_hold(each) for each in pods if not each["spec"].get("nodeName")}
+    world = world_of(stage)
+    assert overfull(world) == []
+    left = [pod for pod in world.pods if not pod["spec"].get("nodeName")]
+    fitting = {pod["metadata"]["name"]: [name for name, node in world.nodes.items() if not world.met(pod, node)] for pod in left}
     assert {name: nodes for name, nodes in fitting.items() if nodes} == {}, "pods were left over that fit"
 
 

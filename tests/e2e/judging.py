@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from math import inf
 from pathlib import Path
 from typing import Final
@@ -172,16 +173,16 @@ def _why_not(writes: Sequence[LeaseWrite], sent: Binding) -> str:
     return f"it came {late:.3f} s after its Lease had run out" if late > 0 else ""
 
 
-def overcommitted(sent: Iterable[Binding], asks: Mapping[str, int], room: Mapping[str, int]) -> list[str]:
+def overcommitted(sent: Iterable[Binding], asks: Mapping[str, Fraction], room: Mapping[str, Fraction]) -> list[str]:
     """A line for each Binding of ours without room. `asks`: by uid, `room`: by node, in one unit. What is not in `asks` is not counted."""
-    placed: dict[str, list[tuple[Binding, int]]] = defaultdict(list)
+    placed: dict[str, list[tuple[Binding, Fraction]]] = defaultdict(list)
     faults = []
     for each in sorted((one for one in sent if one.asked.bound and one.asked.uid in asks), key=lambda one: one.answered):
         node, wanted = each.asked.node, asks[each.asked.uid]
         known = (ask for other, ask in placed[node] if other.replica or other.answered < each.answered - GRACE)
-        used = sum(known) + wanted
-        if each.replica and used > room.get(node, 0):
-            faults.append(f"{each}: {used} are then used of {room.get(node, 0)}")
+        used = sum(known, wanted)
+        if each.replica and used > room.get(node, Fraction(0)):
+            faults.append(f"{each}: {used} are then used of {room.get(node, Fraction(0))}")
         placed[node].append((each, wanted))
     return faults
 

@@ -6,24 +6,24 @@ The API server writes that pod into the audit log beside each request. The pods 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from faults.audit import Findings
 from faults.proxy import Proxy
 from faults.replica import Replica, operator
+from handlers.placement_checker import amount, requests
 from kubesandbox.auth.credentials import make_credentials, write_private
+from lab.controlplane.onceaudit import exactly_once
 from placewright.kube.errors import RetryBackoff, until_answered
 from placewright_lab.controlplane.audit import Record
 from placewright_lab.demo.feed import background
 
 from . import judging
+from .ending import overfull, world_of
 from .installation import NAMESPACE
 from .makers import restricted_container
 from .stage import Stage
@@ -72,7 +72,7 @@ class Replicas:
         name = f"{self.stage.namespace}-replica-{len(self.members)}"
         folder = self.stage.installation.folder
         direct = self.stage.control_plane.kubeconfig_of(await self._token(name), folder / f"{name}.kubeconfig")
-        proxy = _proxy(name, direct)
+        proxy = Proxy(name, direct, seed=0)
         if can_be_cut:
             write_private(direct, await proxy.start(make_credentials()))
             self._proxies.append(proxy)
@@ -176,15 +176,32 @@ class Replicas:
         """All that live end in order; their exit codes."""
         return [await each.end() for each in self.members if each.alive]
 
+    def leaders(self) -> list[str]:
+        """Who held the Lease, one after the other."""
+        return judging.reigns(judging.lease_writes(self.records()))
+
+    async def judged(self) -> Findings:
+        """End all replicas that live, and judge all that the audit log has since the stage was set; no events and conditions."""
+        codes = await self.end()
+        assert not any(codes), codes
+        sent, placements, world = self.bindings(), self.stage.views.placements, world_of(self.stage)
+        asks = {pod["metadata"]["uid"]: requests(pod)["cpu"] for pod in world.pods}
+        room = {name: amount(node["status"]["allocatable"]["cpu"]) for name, node in world.nodes.items()}
+        known = {"", *(each.name for each in self.members)}
+        strangers = [f"{each}: a stranger" for each in sent if each.replica not in known]
+        return Findings(
+            pods=len(placements),
+            bound=sum(map(bool, placements.values())),
+            terms=len(self.leaders()),
+            doubly_bound=list(exactly_once([each.asked for each in sent], placements).faults),
+            lost=[f"{uid} has no node" for uid, node in placements.items() if not node],
+            overcommitted=[*judging.overcommitted(sent, asks, room), *overfull(world)],
+            unled=[*judging.without_the_lead(judging.lease_writes(self.records()), sent), *strangers],
+        )
+
     async def close(self) -> None:
         """Whatever happened, nothing is left running."""
         await asyncio.gather(*(each.kill() for each in self.members), return_exceptions=True)
         await asyncio.gather(*(each.close() for each in self._proxies), return_exceptions=True)
         for each in self.members:
             await self.stage.delete(f"{_PODS}/{each.name}")
-
-
-def _proxy(name: str, kubeconfig: Path) -> Proxy:
-    content = yaml.safe_load(kubeconfig.read_text())
-    cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
-    return Proxy(name, cluster["server"], base64.b64decode(cluster["certificate-authority-data"]), user["token"], seed=0)

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from programs import not_on_this_server
 
 from . import makers
-from .room import Room
+from .ending import overfull, world_of
 from .stage import Stage
 
 Object = dict[str, Any]
@@ -69,5 +70,5 @@ async def test_with_a_pool_of_its_own_each_fills_its_nodes_to_the_brim_and_no_fu
             mixed = [make(stage, f"{make.__name__.replace('_', '-')}-{n}") for n in range(NODES * ROOM) for make in (for_us, for_them)]
             pods = await placed(stage, mixed)
     assert len(pods) == 2 * NODES * ROOM
-    assert Room((each.as_json() for each in stage.views.nodes.values()), pods).overfilled() == []
+    assert overfull(replace(world_of(stage), pods=pods)) == []
     assert all(("-ours-" in each["spec"]["nodeName"]) == ("for-us" in each["metadata"]["name"]) for each in pods)

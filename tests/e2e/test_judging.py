@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +133,8 @@ def test_reigns_are_told_without_renewals_and_releases() -> None:
     ],
 )
 def test_room_that_was_not_there_is_found(log: Log, faults: int) -> None:
-    asks = dict.fromkeys(("p1", "p2", "p3"), 500)
-    assert len(overcommitted(bindings(log.records), asks, {"n": 1000})) == faults
+    asks = dict.fromkeys(("p1", "p2", "p3"), Fraction(1, 2))
+    assert len(overcommitted(bindings(log.records), asks, {"n": Fraction(1)})) == faults
 
 
 def test_recovery_is_counted_from_the_first_write_to_the_first_binding_of_a_replica() -> None:

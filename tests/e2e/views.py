@@ -40,8 +40,8 @@ class Seen(msgspec.Struct, frozen=True, rename="camel"):
         return next((each for each in self.status.get("conditions") or () if each["type"] == kind), {})
 
     def as_json(self) -> Object:
-        """As `room` reads nodes and pods."""
-        return {"metadata": {"name": self.metadata.name, "labels": self.metadata.labels}, "spec": self.spec, "status": self.status}
+        """As an API server shows it."""
+        return dict(msgspec.to_builtins(self))
 
 
 class Views:

@@ -6,27 +6,25 @@ Nothing of the scheduler is used here: what it believes must not decide what the
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import json
-import ssl
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-import yaml
+
+from contract.client import JSON, MERGE, Client
+from contract.cluster import client_from
 
 Object = dict[str, Any]
 #: (type of the change, the object, when it was heard of on the monotonic clock).
 Hear = Callable[[str, Object, float], None]
 
-MERGE: Final = "application/merge-patch+json"
 _CREATED_MEANWHILE: Final = 409
 _AGAIN_SECONDS: Final = 0.05
-#: The longest line of a watch, bytes.
-_LONGEST_LINE: Final = 2**22
 
 
 class Refused(Exception):
@@ -38,40 +36,26 @@ class Refused(Exception):
 
 
 class Api:
-    """One API server, by its kubeconfig. To be closed."""
+    """A client that asks until somebody answers."""
 
-    def __init__(self, kubeconfig: Path) -> None:
-        content = yaml.safe_load(kubeconfig.read_text())
-        cluster = content["clusters"][0]["cluster"]
-        self.server: str = cluster["server"]
-        self.ca: bytes = base64.b64decode(cluster["certificate-authority-data"])
-        self.token: str = content["users"][0]["user"]["token"]
-        connector = aiohttp.TCPConnector(limit=64, ssl=ssl.create_default_context(cadata=self.ca.decode()))
-        self._session = aiohttp.ClientSession(
-            self.server, connector=connector, headers={"Authorization": f"Bearer {self.token}"}, read_bufsize=_LONGEST_LINE
-        )
+    def __init__(self, client: Client) -> None:
+        self.client = client
 
-    async def close(self) -> None:
-        await self._session.close()
-
-    async def request(self, method: str, path: str, body: Object | None = None, content_type: str = "application/json") -> Object:
-        """Ask until somebody answers; raises `Refused` for what is not granted."""
-        data = None if body is None else json.dumps(body)
+    async def request(self, method: str, path: str, body: Object | None = None, content_type: str = JSON) -> Object:
+        """Raises `Refused` for what is not granted."""
         while True:
-            try:
-                async with self._session.request(method, path, data=data, headers={"Content-Type": content_type}) as answer:
-                    text = await answer.text()
-                    if answer.status >= 300:
-                        raise Refused(answer.status, text)
-                    return dict(json.loads(text))
-            except (aiohttp.ClientError, OSError):
-                await asyncio.sleep(_AGAIN_SECONDS)
+            with contextlib.suppress(aiohttp.ClientError, OSError):
+                answer = await self.client.request(method, path, body, content_type)
+                if answer.status >= 300:
+                    raise Refused(answer.status, str(answer.body))
+                return dict(answer.body)
+            await asyncio.sleep(_AGAIN_SECONDS)
 
     async def request_without_answer(self, path: str, body: Object) -> None:
         """POST once what may cost the connection that it came on."""
         with contextlib.suppress(aiohttp.ClientError, OSError):
-            async with self._session.post(path, data=json.dumps(body)) as answer:
-                assert answer.status < 300, answer
+            answer = await self.client.post(path, body)
+            assert answer.status < 300, answer
 
     async def get(self, path: str) -> Object:
         return await self.request("GET", path)
@@ -106,25 +90,21 @@ class Api:
             hear("ADDED", each, time.monotonic())
         version = listed["metadata"]["resourceVersion"]
         while True:
-            try:
-                version = await self._watch_from(path, version, hear)
-            except (aiohttp.ClientError, OSError):
-                await asyncio.sleep(_AGAIN_SECONDS)
-
-    async def _watch_from(self, path: str, version: str, hear: Hear) -> str:
-        query = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}
-        forever = aiohttp.ClientTimeout(total=None)
-        try:
-            async with self._session.get(path, params=query, timeout=forever) as answer:
-                if answer.status >= 300:
-                    raise Refused(answer.status, await answer.text())
-                async for line in answer.content:
-                    event = json.loads(line)
-                    if event["type"] == "ERROR":
-                        raise Refused(event["object"]["code"], event["object"]["message"])
-                    version = event["object"]["metadata"]["resourceVersion"]
-                    if event["type"] != "BOOKMARK":
-                        hear(event["type"], event["object"], time.monotonic())
-        except (aiohttp.ClientError, OSError, json.JSONDecodeError):
+            with contextlib.suppress(aiohttp.ClientError, OSError, json.JSONDecodeError):
+                async with self.client.watch(path, resourceVersion=version, allowWatchBookmarks=True) as watch:
+                    if watch.status >= 300:
+                        raise Refused(watch.status, f"a watch of {path}")
+                    while (event := await watch.next_or_end()) is not None:
+                        if event["type"] == "ERROR":
+                            raise Refused(event["object"]["code"], event["object"]["message"])
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        if event["type"] != "BOOKMARK":
+                            hear(event["type"], event["object"], time.monotonic())
             await asyncio.sleep(_AGAIN_SECONDS)
-        return version
+
+
+@asynccontextmanager
+async def api_of(kubeconfig: Path) -> AsyncIterator[Api]:
+    """The API server of a kubeconfig."""
+    async with client_from(kubeconfig) as client:
+        yield Api(client)

@@ -176,7 +176,7 @@ class Replay:
             view = change.view
             if isinstance(view, NodeView):
                 self._nodes[view.name].append((change.at, None if change.gone else view))
-            else:
+            elif isinstance(view, PodView):
                 self._pod(view, change)
         return self._faults
 
@@ -232,7 +232,7 @@ def not_accounted_for(pod: PodView, history: History, counts: Collection[int]) -
         return "has no node, and nothing says why"
     if wrong := _wrong_message(message, counts):
         return wrong
-    fits = [node.name for node in history.nodes.values() if not node.cordoned and _holds(history, node, pod)]
+    fits = [node for node, room in room_for(history, pod.asks).items() if room]
     return f"has no node, and fits {', '.join(fits[:3])}" if fits else ""
 
 
@@ -247,12 +247,18 @@ def _wrong_message(message: str, counts: Collection[int]) -> str:
     return f"tells of {told} nodes and not of all: {message!r}" if told < nodes else ""
 
 
-def _holds(history: History, node: NodeView, pod: PodView) -> bool:
-    used = pod.asks
-    for each in history.pods.values():
-        if each.node == node.name and not each.over:
-            used = used + each.asks
-    return used.within(node.room)
+def room_for(history: History, asks: Amounts) -> dict[str, int]:
+    """How many pods that ask for so much each node could take."""
+    found: dict[str, int] = {}
+    for node in history.nodes.values():
+        used = Amounts()
+        for pod in history.pods.values():
+            if pod.node == node.name and not pod.over:
+                used = used + pod.asks
+        found[node.name] = 0
+        while not node.cordoned and (used := used + asks).within(node.room):
+            found[node.name] += 1
+    return found
 
 
 def node_counts(changes: Iterable[Change]) -> set[int]:

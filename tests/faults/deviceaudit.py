@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from .audit import GRACE, OURS, not_accounted_for
-from .devicehistory import ClaimView, Device, DeviceHistory, SliceView
-from .groupaudit import room_for
-from .history import Change, History, PodView
+from .audit import GRACE, OURS, not_accounted_for, room_for
+from .history import Change, ClaimView, Device, History, PodView, SliceView
 
 
 class ClaimReplay:
@@ -119,22 +117,22 @@ class ClaimReplay:
                 yield f"its claim {name} is allocated on {claim.node}"
 
 
-def leaks(history: History, devices: DeviceHistory) -> list[str]:
+def leaks(history: History) -> list[str]:
     """Once all is settled: claims with devices, or reserved, that no pod on a node uses."""
     using = {uid for uid, pod in history.pods.items() if pod.node and not pod.over}
     return [
         f"{claim.key} has {claim.devices}, and no pod on a node uses it"
-        for claim in devices.claims.values() if claim.allocated and claim.owner not in using
+        for claim in history.claims.values() if claim.allocated and claim.owner not in using
     ]  # fmt: skip
 
 
-def unaccounted(history: History, devices: DeviceHistory, wanted: Mapping[str, int], counts: Collection[int]) -> dict[str, str]:
+def unaccounted(history: History, wanted: Mapping[str, int], counts: Collection[int]) -> dict[str, str]:
     """By uid of a pod with claims that waits, what is wrong with that, or nothing.
 
     `wanted`: by uid, how many devices all its claims ask for, which may be any of a node. `counts`: how many nodes there were at any time.
     """
-    taken = {device for claim in devices.claims.values() for device in claim.devices}
-    free = {node: len(found - taken) for node, found in devices.published().items()}
+    taken = {device for claim in history.claims.values() for device in claim.devices}
+    free = {node: len(found - taken) for node, found in history.published().items()}
     found: dict[str, str] = {}
     for pod in history.pods.values():
         if pod.scheduler == OURS and pod.wants and not (pod.node or pod.over or pod.leaving) and not pod.group:

@@ -21,8 +21,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from .audit import GRACE, OURS, SLACK, not_accounted_for
-from .history import Amounts, Change, History, PodView
+from .audit import GRACE, OURS, SLACK, not_accounted_for, room_for
+from .history import Change, History, PodView
 from .proxy import BindingRequest
 
 #: Seconds that Bindings of one decision may take with all that is tried again.
@@ -150,17 +150,3 @@ def _stands(counts: Sequence[tuple[float, int]], at: float) -> bool:
     """Whether somebody of a group had a node at that time, or so shortly before that we may have heard of it late."""
     before = [count for when, count in counts if when <= at]
     return bool(before and before[-1]) or any(count for when, count in counts if abs(when - at) < SLACK and when > at)
-
-
-def room_for(history: History, asks: Amounts) -> dict[str, int]:
-    """How many pods that ask for so much each node could take."""
-    found: dict[str, int] = {}
-    for node in history.nodes.values():
-        used = Amounts()
-        for pod in history.pods.values():
-            if pod.node == node.name and not pod.over:
-                used = used + pod.asks
-        found[node.name] = 0
-        while not node.cordoned and (used := used + asks).within(node.room):
-            found[node.name] += 1
-    return found

@@ -1,17 +1,23 @@
-"""What happened in the cluster, in the API server's own order: pods, nodes and events, from watches that go past every proxy."""
+"""What happened in the cluster, in the API server's own order, from watches that go past every proxy.
+
+Pods, nodes, claims, slices of devices, and what is said and held: every version of each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 Object = dict[str, Any]
+View = TypeVar("View")
 
 _SUFFIXES: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 LEASE: Final = "placewright"
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 _OVER: Final = ("Succeeded", "Failed")
+#: Pool and name.
+Device = tuple[str, str]
 
 
 def milli_cpu(text: str) -> int:
@@ -77,6 +83,35 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimView:
+    """What the audit wants to know of a ResourceClaim.
+
+    Attributes:
+        owner: uid of the pod that it was made for; empty for nobody's.
+        allocated: whether it says so; it may have no devices and yet do so.
+        node: where its devices are; empty for anywhere.
+        reserved: uids of whom it is reserved for.
+    """
+
+    uid: str
+    key: str
+    owner: str
+    allocated: bool
+    devices: tuple[Device, ...]
+    node: str
+    reserved: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceView:
+    """What the audit wants to know of a ResourceSlice."""
+
+    name: str
+    node: str
+    devices: tuple[Device, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One write. `gone`: it was deleted. `at`: when it was heard of, monotonic seconds."""
 
@@ -103,6 +138,9 @@ class History:
         pods: by uid, those that exist.
         first: by uid, each pod as it was first seen.
         last: by uid, each pod as it was last seen.
+        claims: by uid, those that exist.
+        slices: by name, those that exist.
+        made: how many claims there ever were.
         holders: of the Lease, when they were heard of: (monotonic seconds, identity); empty for nobody.
         peers: identities in the peering object.
         bound: how many pods got a node so far that had none at first.
@@ -114,6 +152,9 @@ class History:
         self.nodes: dict[str, NodeView] = {}
         self.first: dict[str, PodView] = {}
         self.last: dict[str, PodView] = {}
+        self.claims: dict[str, ClaimView] = {}
+        self.slices: dict[str, SliceView] = {}
+        self.made = 0
         self.said: dict[str, Said] = {}
         self.holders: list[tuple[float, str]] = []
         self.peers: set[str] = set()
@@ -122,29 +163,44 @@ class History:
 
     def pod_changed(self, kind: str, pod: Object, at: float) -> None:
         """From the watch of pods."""
-        view, gone = pod_view(pod), kind == "DELETED"
-        known = self.pods.get(view.uid)
-        if view != known or gone:
-            self._add(pod, gone, view, at)
+        view = pod_view(pod)
+        before = self._keep(self.pods, view.uid, view, Change(_version(pod), at, kind == "DELETED", view))
         self.first.setdefault(view.uid, view)
         self.last[view.uid] = view
-        self.bound += bool(view.node and known is not None and not known.node)
-        if gone:
-            self.pods.pop(view.uid, None)
-        else:
-            self.pods[view.uid] = view
-        self._news()
+        self.bound += bool(view.node and before is not None and not before.node)
 
     def node_changed(self, kind: str, node: Object, at: float) -> None:
         """From the watch of nodes."""
-        view, gone = node_view(node), kind == "DELETED"
-        if view != self.nodes.get(view.name) or gone:
-            self._add(node, gone, view, at)
-        if gone:
-            self.nodes.pop(view.name, None)
-        else:
-            self.nodes[view.name] = view
+        view = node_view(node)
+        self._keep(self.nodes, view.name, view, Change(_version(node), at, kind == "DELETED", view))
+
+    def claim_changed(self, kind: str, claim: Object, at: float) -> None:
+        """From the watch of claims."""
+        view = claim_view(claim)
+        before = self._keep(self.claims, view.uid, view, Change(_version(claim), at, kind == "DELETED", view))
+        self.made += before is None and kind != "DELETED"
+
+    def slice_changed(self, kind: str, found: Object, at: float) -> None:
+        """From the watch of slices."""
+        view = slice_view(found)
+        self._keep(self.slices, view.name, view, Change(_version(found), at, kind == "DELETED", view))
+
+    def _keep(self, known: dict[str, View], key: str, view: View, change: Change) -> View | None:
+        """What was known before."""
+        before = known.pop(key, None)
+        if view != before or change.gone:
+            self.changes.append(change)
+        if not change.gone:
+            known[key] = view
         self._news()
+        return before
+
+    def published(self) -> dict[str, set[Device]]:
+        """By node, the devices that there are now."""
+        found: dict[str, set[Device]] = {}
+        for each in self.slices.values():
+            found.setdefault(each.node, set()).update(each.devices)
+        return found
 
     def event_changed(self, kind: str, event: Object, at: float) -> None:
         """From the watch of events."""
@@ -169,8 +225,9 @@ class History:
         self.peers = set(peering.get("status") or ())
         self._news()
 
-    def _add(self, content: Object, gone: bool, view: PodView | NodeView, at: float) -> None:
-        self.changes.append(Change(int(content["metadata"]["resourceVersion"]), at, gone, view))
+
+def _version(content: Object) -> int:
+    return int(content["metadata"]["resourceVersion"])
 
 
 def pod_view(pod: Object) -> PodView:
@@ -206,3 +263,33 @@ def node_view(node: Object) -> NodeView:
     room = node["status"]["allocatable"]
     amounts = Amounts(milli_cpu(room["cpu"]), amount(room["memory"]), amount(room["pods"]))
     return NodeView(node["metadata"]["name"], amounts, bool(node["spec"].get("unschedulable")))
+
+
+def claim_view(claim: Object) -> ClaimView:
+    """A claim's JSON, seen."""
+    metadata, status = claim["metadata"], claim.get("status") or {}
+    allocation = status.get("allocation")
+    results = ((allocation or {}).get("devices") or {}).get("results") or ()
+    owners = [each["uid"] for each in metadata.get("ownerReferences") or () if each["kind"] == "Pod"]
+    return ClaimView(
+        uid=metadata["uid"],
+        key=f"{metadata['namespace']}/{metadata['name']}",
+        owner=owners[0] if owners else "",
+        allocated=allocation is not None,
+        devices=tuple((each["pool"], each["device"]) for each in results),
+        node=_node_of(allocation or {}),
+        reserved=tuple(each["uid"] for each in status.get("reservedFor") or ()),
+    )
+
+
+def _node_of(allocation: Object) -> str:
+    terms = (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()
+    names = [field["values"][0] for term in terms for field in term.get("matchFields") or () if field["key"] == "metadata.name"]
+    return names[0] if names else ""
+
+
+def slice_view(found: Object) -> SliceView:
+    """A slice's JSON, seen."""
+    spec = found["spec"]
+    devices = tuple((spec["pool"]["name"], each["name"]) for each in spec.get("devices") or ())
+    return SliceView(found["metadata"]["name"], spec.get("nodeName", ""), devices)

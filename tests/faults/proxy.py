@@ -7,6 +7,7 @@ generator. Without trouble it passes everything on, and watches as they come.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import socket
@@ -14,10 +15,12 @@ import ssl
 import struct
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import aiohttp
+import yaml
 from aiohttp import web
 
 from kubesandbox.auth.credentials import Credentials
@@ -103,7 +106,8 @@ class Resetting(asyncio.Protocol):
 class Proxy:
     """One replica's way to the API server."""
 
-    def __init__(self, replica: str, upstream: str, upstream_ca: bytes, token: str, seed: int) -> None:
+    def __init__(self, replica: str, upstream: Path, seed: int) -> None:
+        """`upstream`: kubeconfig of the API server."""
         self.replica = replica
         self.trouble = Trouble()
         self.counts = Counts()
@@ -114,7 +118,11 @@ class Proxy:
         self.last_request = 0.0
         #: The same of each write to a Lease that was granted, and answered.
         self.renewals: list[float] = []
-        self._upstream, self._upstream_ca, self._token = upstream, upstream_ca, token
+        content = yaml.safe_load(upstream.read_text())
+        cluster = content["clusters"][0]["cluster"]
+        self._upstream: str = cluster["server"]
+        self._upstream_ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._token: str = content["users"][0]["user"]["token"]
         self._random = Random(f"{seed}/{replica}")
         self._through = asyncio.Event()
         self._through.set()
@@ -132,7 +140,7 @@ class Proxy:
 
     async def start(self, credentials: Credentials) -> bytes:
         """Listen on a free port of loopback; answers the kubeconfig that leads here."""
-        tls = ssl.create_default_context(cadata=self._upstream_ca.decode())
+        tls = ssl.create_default_context(cadata=self._upstream_ca)
         connector = aiohttp.TCPConnector(limit=0, ssl=tls)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None))
         self._http = web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None)

@@ -15,10 +15,9 @@ from typing import Any, Final
 
 from kubesandbox.auth.credentials import make_credentials, write_private
 
-from .api import Api, Refused
+from .api import Api, Refused, api_of
 from .audit import OURS, Findings, audit, node_counts
 from .deviceaudit import ClaimReplay, leaks, unaccounted
-from .devicehistory import DeviceHistory
 from .groupaudit import GroupAudit, lapses
 from .history import GROUP_LABEL, History, PodView
 from .proxy import BindingRequest, Proxy
@@ -63,7 +62,8 @@ _REMEMBERED_CHANGES: Final = "20000"
 class Stage:
     """What a test may do and see. `random` is seeded: a run can be repeated."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, kubeconfig: Path, api: Api) -> None:
+        self.api = api
         self.folder = folder
         self.seed = seed
         self.random = Random(seed)
@@ -77,15 +77,14 @@ class Stage:
         self.claiming: dict[str, int] = {}
         #: Uids that the test saw somebody else bind.
         self.foreign: set[str] = set()
-        self.api: Api
         #: Where more is to be done than the machine can do, a replica may lose the lead while a Binding is on its way, and tell of none.
         self.every_event_is_due = True
         #: Seconds from a fault, or from its end, to the next first Binding.
         self.recovery: float | None = None
         self._news = asyncio.Event()
         self.history = History(self._news.set)
-        self.devices = DeviceHistory(self._news.set)
         self._credentials = make_credentials()
+        self._kubeconfig = kubeconfig
         self._names = itertools.count()
         self._counts: dict[str, int] = {}
         self._away = 0.0
@@ -250,7 +249,7 @@ class Stage:
         Its wall clock may be some seconds ahead of ours, its `machine` one of another kind, and its code that of another checkout.
         """
         name = f"replica-{len(self.replicas)}"
-        proxy = Proxy(name, self.api.server, self.api.ca, self.api.token, self.seed)
+        proxy = Proxy(name, self._kubeconfig, self.seed)
         self.proxies.append(proxy)
         kubeconfig = self.folder / f"{name}.kubeconfig"
         write_private(kubeconfig, await proxy.start(self._credentials))
@@ -375,15 +374,14 @@ class Stage:
         self._fail_if_blind()
         counts = node_counts(changes := sorted(self.history.changes, key=lambda change: change.version))
         groups = GroupAudit(self.history, self.requests(), self.groups)
-        special = unaccounted(self.history, self.devices, self.claiming, counts) | groups.unaccounted(counts)
+        special = unaccounted(self.history, self.claiming, counts) | groups.unaccounted(counts)
         found = audit(self.history, self.requests(), self.created, self.foreign, special)
         if self.groups:
             found.split = [*groups.not_together(changes, self._stopped(), self._away), *groups.split()]
             found.groups, found.halfway = len(self.groups), len(groups.halfway)
         if self.claiming:
-            both = sorted([*changes, *self.devices.changes], key=lambda change: change.version)
-            found.astray = [*ClaimReplay(self.foreign).run(both), *leaks(self.history, self.devices)]
-            found.claims = self.devices.made
+            found.astray = [*ClaimReplay(self.foreign).run(changes), *leaks(self.history)]
+            found.claims = self.history.made
         return found
 
     def _stopped(self) -> list[tuple[str, float]]:
@@ -398,8 +396,7 @@ class Stage:
 
     # --- from start to end ---
 
-    async def start(self, kubeconfig: Path) -> None:
-        self.api = Api(kubeconfig)
+    def start(self) -> None:
         heard = self.history
         for path, hear in (
             (PODS, heard.pod_changed),
@@ -407,8 +404,8 @@ class Stage:
             (EVENTS, heard.event_changed),
             (LEASES, heard.lease_changed),
             (PEERINGS, heard.peering_changed),
-            (f"{RESOURCES}/resourceclaims", self.devices.claim_changed),
-            (SLICES, self.devices.slice_changed),
+            (f"{RESOURCES}/resourceclaims", heard.claim_changed),
+            (SLICES, heard.slice_changed),
         ):
             self._watching.append(asyncio.create_task(self.api.watch(path, hear), name=f"watch of {path}"))
 
@@ -419,8 +416,6 @@ class Stage:
         for task in self._watching:
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
-        if hasattr(self, "api"):
-            await self.api.close()
 
 
 def _waits(pod: PodView) -> bool:
@@ -438,10 +433,10 @@ async def new_stage(folder: Path, seed: int, devices: int = 0) -> AsyncIterator[
     """A stage with a profile, and without nodes and replicas yet; nodes will have so many devices."""
     definitions = [word for each in CRDS for word in ("--crds", str(each))]
     arguments = ["--history", _REMEMBERED_CHANGES, "--devices", str(devices), *definitions]
-    async with api_server(folder, arguments) as kubeconfig:
-        stage = Stage(folder, seed)
+    async with api_server(folder, arguments) as kubeconfig, api_of(kubeconfig) as api:
+        stage = Stage(folder, seed, kubeconfig, api)
         try:
-            await stage.start(kubeconfig)
+            stage.start()
             await stage.profile()
             yield stage
         finally:

@@ -125,23 +125,23 @@ async def claiming_pods(stage: Stage) -> None:
 
 
 def published(stage: Stage) -> int:
-    return sum(map(len, stage.devices.published().values()))
+    return sum(map(len, stage.history.published().values()))
 
 
 def held_claims(stage: Stage) -> set[str]:
     """Keys of the claims that have devices."""
-    return {each.key for each in stage.devices.claims.values() if each.allocated}
+    return {each.key for each in stage.history.claims.values() if each.allocated}
 
 
 def allocated_and_unbound(stage: Stage) -> list[str]:
     """Claims that have devices, and whose pods have no node yet."""
     pods = stage.history.pods
-    return [each.key for each in stage.devices.claims.values() if each.allocated and each.owner in pods and not pods[each.owner].node]
+    return [each.key for each in stage.history.claims.values() if each.allocated and each.owner in pods and not pods[each.owner].node]
 
 
 async def delete_something(stage: Stage) -> list[str]:
     """A claim, used or not, or a pod: the claim's key or the pod's uid; empty where there was none."""
-    claims = [each.key for each in stage.devices.claims.values()]
+    claims = [each.key for each in stage.history.claims.values()]
     if claims and stage.random.random() < 0.6:
         held = sorted(held_claims(stage))
         key = stage.random.choice(held if held and stage.random.random() < 0.5 else claims)
@@ -204,7 +204,7 @@ async def restore(stage: Stage, names: list[str]) -> None:
 
 
 def slices_of(stage: Stage, node: str) -> list[str]:
-    return [name for name, each in stage.devices.slices.items() if each["spec"]["nodeName"] == node]
+    return [name for name, each in stage.history.slices.items() if each.node == node]
 
 
 async def until_all_is_free_again(stage: Stage) -> None:
@@ -228,4 +228,4 @@ async def until_empty(stage: Stage) -> None:
             await stage.delete_pod(uid)
 
     await asyncio.gather(*(delete(uid) for uid in stage.claiming if uid in stage.history.pods))
-    await stage.until(lambda: not stage.devices.claims, "no claim is left")
+    await stage.until(lambda: not stage.history.claims, "no claim is left")

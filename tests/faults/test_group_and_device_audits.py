@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from .deviceaudit import ClaimReplay, leaks, unaccounted
-from .devicehistory import DeviceHistory
 from .groupaudit import GroupAudit, lapses
 from .history import GROUP_LABEL, History
 from .proxy import BindingRequest
@@ -22,7 +21,6 @@ class Told:
 
     def __init__(self) -> None:
         self.history = History(lambda: None)
-        self.devices = DeviceHistory(lambda: None)
         self.requests: list[BindingRequest] = []
         self._version = 0
         room = {"cpu": "8", "memory": "16Gi", "pods": "110"}
@@ -70,7 +68,7 @@ class Told:
     def slice(self, *names: str, gone: bool = False) -> Told:
         spec = {"nodeName": "n1", "pool": {"name": "n1"}, "devices": [{"name": name} for name in names]}
         content = {"metadata": self._metadata("slice"), "spec": spec}
-        self.devices.slice_changed("DELETED" if gone else "MODIFIED", content, self._now())
+        self.history.slice_changed("DELETED" if gone else "MODIFIED", content, self._now())
         return self
 
     def claim(
@@ -85,11 +83,11 @@ class Told:
             status = {"reservedFor": [{"uid": owner}]}
         metadata = self._metadata(f"{owner}-0") | {"namespace": "default", "uid": f"claim of {owner}"}
         metadata["ownerReferences"] = [{"kind": "Pod", "uid": owner}]
-        self.devices.claim_changed("DELETED" if gone else "MODIFIED", {"metadata": metadata, "status": status}, self._now())
+        self.history.claim_changed("DELETED" if gone else "MODIFIED", {"metadata": metadata, "status": status}, self._now())
         return self
 
     def astray(self) -> list[str]:
-        changes = sorted([*self.history.changes, *self.devices.changes], key=lambda change: change.version)
+        changes = sorted(self.history.changes, key=lambda change: change.version)
         return ClaimReplay().run(changes)
 
     def _metadata(self, name: str) -> Object:
@@ -177,7 +175,7 @@ def test_the_audit_of_groups_finds_who_waits_wrongly(told: Told, words: str) -> 
 def test_devices_without_faults_have_none() -> None:
     told = bound("a", "b").claim("a", gone=True).pod("a", gone=True, group="", wants=1)
     assert bound("a", "b").astray() == []
-    assert leaks(told.history, told.devices) == []
+    assert leaks(told.history) == []
 
 
 @pytest.mark.parametrize(
@@ -208,11 +206,11 @@ def test_the_audit_of_devices_finds(told: Told, words: str) -> None:
 
 def test_a_claim_with_devices_that_nobody_uses_is_a_leak() -> None:
     told = Told().slice("gpu-0").pod("a", group="", wants=1).claim("a", "gpu-0")
-    assert leaks(told.history, told.devices) == ["default/a-0 has (('n1', 'gpu-0'),), and no pod on a node uses it"]
+    assert leaks(told.history) == ["default/a-0 has (('n1', 'gpu-0'),), and no pod on a node uses it"]
 
 
 def test_a_pod_that_waits_although_devices_are_free_is_found_and_one_without_is_not() -> None:
     told = Told().slice("gpu-0").pod("a", group="", wants=1, says="0/1 nodes are available: 1 cannot allocate all claims.")
-    fits = unaccounted(told.history, told.devices, {"a": 1}, {1})
+    fits = unaccounted(told.history, {"a": 1}, {1})
     assert fits == {"a": "has no node, and fits n1"}
-    assert unaccounted(told.history, told.devices, {"a": 2}, {1}) == {"a": ""}
+    assert unaccounted(told.history, {"a": 2}, {1}) == {"a": ""}

@@ -14,7 +14,7 @@ import pytest
 from hostilepods import KINDS, Dice, hostile_pod
 from limited import GIBI, MEBI, LimitedOperator, limited_operator
 
-from .api import Api
+from .api import Api, api_of
 from .audit import OURS
 from .churn import Churn, Memory, slope
 from .stage import CRDS, OWN_PODS, PROFILES, Stage, now
@@ -61,25 +61,21 @@ async def test_an_operator_with_a_gibibyte_at_5000_nodes_outlives_whatever_pods_
 ) -> None:
     seconds: float = request.config.getoption("soak_seconds", 4.0)
     definitions = [word for each in CRDS for word in ("--crds", str(each))]
-    async with api_server(tmp_path, ["--nodes", str(NODES), *definitions]) as kubeconfig:
-        api = Api(kubeconfig)
-        try:
-            content = {"schedulerName": OURS, "backoff": {"maxSeconds": 1}}
-            kind = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile"}
-            await api.create(PROFILES, kind | {"metadata": {"name": "default"}, "spec": content})
-            async with limited_operator(kubeconfig, tmp_path, GIBI) as operator:
-                await _placed(api, operator, "first")
-                before = operator.resident
-                made = await _come_and_go(api, operator, Dice(1), seconds)
-                await _placed(api, operator, "last")
-                sizes = {"before": before, "after": operator.resident, "most": operator.peak, "against the limit": operator.data}
-                figures = {"nodes": NODES, "pods": made, "MiB": {name: round(size / MEBI) for name, size in sizes.items()}}
-                print(json.dumps(figures))  # noqa: T201 - the figures are what `make soak` is for
-                assert operator.said("MemoryError") == []
-                assert operator.peak < GIBI * 3 / 4
-                assert operator.resident < before + GIBI / 4, "what was kept of them is bounded, and they are gone"
-        finally:
-            await api.close()
+    async with api_server(tmp_path, ["--nodes", str(NODES), *definitions]) as kubeconfig, api_of(kubeconfig) as api:
+        content = {"schedulerName": OURS, "backoff": {"maxSeconds": 1}}
+        kind = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile"}
+        await api.create(PROFILES, kind | {"metadata": {"name": "default"}, "spec": content})
+        async with limited_operator(kubeconfig, tmp_path, GIBI) as operator:
+            await _placed(api, operator, "first")
+            before = operator.resident
+            made = await _come_and_go(api, operator, Dice(1), seconds)
+            await _placed(api, operator, "last")
+            sizes = {"before": before, "after": operator.resident, "most": operator.peak, "against the limit": operator.data}
+            figures = {"nodes": NODES, "pods": made, "MiB": {name: round(size / MEBI) for name, size in sizes.items()}}
+            print(json.dumps(figures))  # noqa: T201 - the figures are what `make soak` is for
+            assert operator.said("MemoryError") == []
+            assert operator.peak < GIBI * 3 / 4
+            assert operator.resident < before + GIBI / 4, "what was kept of them is bounded, and they are gone"
 
 
 async def _come_and_go(api: Api, operator: LimitedOperator, dice: Dice, seconds: float) -> int:

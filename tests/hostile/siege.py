@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from faults.api import Api, Refused
+from faults.api import Api, Refused, api_of
 from kubesandbox.process import SandboxProcess, end_process
 from ports import reserved_port
 from serving.desk import trusting
@@ -135,7 +135,7 @@ class Siege:
 
     async def scraped(self) -> str:
         """Its metrics. Scraped as Prometheus does, with a token and ten seconds of patience, which waits for no answer about another."""
-        request = f"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {self.api.token}\r\n\r\n"
+        request = f"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {self.api.client.token}\r\n\r\n"
         async with asyncio.timeout(10.0):
             reader, writer = await asyncio.open_connection("127.0.0.1", self.secure_port, ssl=trusting())
             try:
@@ -290,18 +290,15 @@ async def besieged(folder: Path, nodes: int, devices: int = 0) -> AsyncIterator[
     """A cluster with a profile, and an operator at work on it that has placed pods already."""
     crds = (_DEFINITIONS, _DEFINITIONS / "groups")
     async with SandboxProcess(nodes=nodes, crds=crds, arguments=("--devices", str(devices))) as server:
-        api = Api(server.kubeconfig)
-        try:
+        log = folder / "operator.log"
+        async with api_of(server.kubeconfig) as api:
             await _furnish(api)
-            log = folder / "operator.log"
             async with _operator(server.kubeconfig, log) as operator:
                 siege = Siege(api, operator, log)
                 async with siege.tenant.at_work():
                     await siege.tenant.until_placed(2)
                     siege.tenant.begin_anew()
                     yield siege
-        finally:
-            await api.close()
 
 
 async def _furnish(api: Api) -> None:
