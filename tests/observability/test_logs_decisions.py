@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from framework.scripts import Script
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, Plugin, PreScorePlugin, Rows
@@ -15,7 +16,7 @@ from placewright.framework.status import SUCCESS, Status
 from placewright.observability import decisionlog
 from placewright.observability.decisionlog import BETWEEN, DecisionLog
 from scheduler.makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
-from scheduler.scripted import Script, late_plugin, narrowing_plugin
+from scheduler.scripted import late
 
 TIMES = {"queue_ms", "decision_ms", "attempt_ms"}
 
@@ -66,7 +67,7 @@ async def test_a_pod_that_is_placed_is_one_line_at_info_with_what_decided(said: 
 
 
 async def test_what_was_not_scored_has_no_score(said: Said) -> None:
-    world = logged(World(narrowing_plugin("a"))).nodes(node("a"), node("b")).pods(pod("web"))
+    world = logged(World(Script("Narrowing").pre_filters(nodes="a").kind)).nodes(node("a"), node("b")).pods(pod("web"))
     await world.attempt()
     [record] = said()
     assert (fields(record)["score"], fields(record)["runner_up"], fields(record)["feasible"]) == (None, None, 1)
@@ -156,18 +157,18 @@ async def test_time_between_the_steps_is_named_as_such(said: Said) -> None:
 async def test_a_slow_binding_is_a_warning_but_not_for_what_the_pod_waits_for_itself(said: Said) -> None:
     world: World
 
-    def wait(seconds: float) -> Callable[[PodInfo], Any]:
-        def act(_pod: PodInfo) -> Status:
+    def wait(seconds: float) -> Callable[..., Status]:
+        def act(*_: object) -> Status:
             world.now += seconds
             return SUCCESS
 
         return act
 
-    world = logged(World(late_plugin("Late", Script(pre_bind=wait(60.0), post_bind=wait(0.5))))).nodes(node("a")).pods(pod("web"))
+    world = logged(World(late("Late", pre_bind=wait(60.0), post_bind=wait(0.5)).kind)).nodes(node("a")).pods(pod("web"))
     await world.attempt()
     assert [record.getMessage() for record in said()] == ["pod placed"]
 
-    world = logged(World(late_plugin("Late", Script(pre_bind=wait(60.0), post_bind=wait(1.5))))).nodes(node("a")).pods(pod("db"))
+    world = logged(World(late("Late", pre_bind=wait(60.0), post_bind=wait(1.5)).kind)).nodes(node("a")).pods(pod("db"))
     await world.attempt()
     slow = said()[-1]
     found = fields(slow)

@@ -35,7 +35,7 @@ async def attempts() -> list[Attempt]:
     for _ in range(3):
         await world.attempt()
     victim = pod("victim").on("a").build()
-    pushing = World(room_maker("a", victim)).nodes(node("a")).pods(pod("vip").requests(cpu="900"))
+    pushing = World(room_maker("a", victim).kind).nodes(node("a")).pods(pod("vip").requests(cpu="900"))
     await pushing.attempt()
     slow = World().nodes(node("a"), node("b")).pods(pod("slow"))
     await slow.attempt()

@@ -18,7 +18,7 @@ from placewright.observability.metrics.series import Histograms
 from placewright.scheduler.attempts import PLUGINS_SAMPLED
 from placewright_console.pages.timeline import PlacementTally
 from scheduler.makers import REFUSED, World, node, pod
-from scheduler.scripted import Script, late_plugin
+from scheduler.scripted import late
 
 ATTEMPTS = "scheduler_schedule_attempts_total"
 POINT = "scheduler_framework_extension_point_duration_seconds_count"
@@ -117,7 +117,7 @@ async def test_preemption_is_counted_with_its_victims() -> None:
 
 
 async def test_waiting_for_permission_is_counted_by_its_verdict() -> None:
-    world = counted(late_plugin("Slow", Script(permit=lambda _pod: PermitResult(Status(Code.WAIT), 0.0)))).nodes(node("a")).pods(pod("web"))
+    world = counted(late("Slow", permit=PermitResult(Status(Code.WAIT), 0.0)).kind).nodes(node("a")).pods(pod("web"))
     assert await world.attempt() is False
     seen = world.seen()
     assert seen.value("scheduler_permit_wait_duration_seconds_count", result="Unschedulable") == 1
@@ -137,8 +137,8 @@ async def test_plugins_times_are_taken_in_one_attempt_of_ten() -> None:
 
 
 async def test_a_plugins_refusal_is_timed_under_its_status() -> None:
-    refusing = Script(permit=lambda _pod: PermitResult(unschedulable("no quota")))
-    world = counted(late_plugin("Quota", refusing)).nodes(node("a")).pods(*(pod(f"web-{n}") for n in range(PLUGINS_SAMPLED)))
+    refusing = late("Quota", permit=PermitResult(unschedulable("no quota")))
+    world = counted(refusing.kind).nodes(node("a")).pods(*(pod(f"web-{n}") for n in range(PLUGINS_SAMPLED)))
     for _ in range(PLUGINS_SAMPLED):
         await world.attempt()
     seen = world.seen()

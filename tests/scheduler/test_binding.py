@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
 
+from framework.scripts import Call
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, PermitPlugin, PermitResult, PreBindPlugin
@@ -18,7 +21,7 @@ from placewright.scheduler.binding import decision_annotations
 from placewright.scheduler.ports import EventType
 
 from .makers import CONFLICT, DEADLINE, REFUSED, UNKNOWN, World, node, pod
-from .scripted import Script, late_plugin, raising
+from .scripted import late
 
 WAIT = Status(Code.WAIT)
 
@@ -33,10 +36,10 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def one_pod(*scripts: Script, shared: list[str] | None = None) -> World:
-    """A node, a pod that fits on it, and a late plugin a script, all noting into one list."""
-    plugins = [late_plugin(f"P{number}", script, shared) for number, script in enumerate(scripts)]
-    return World(*plugins).nodes(node("a")).pods(pod("web").requests(cpu="1"))
+def one_pod(*told: Mapping[str, Any], calls: list[Call] | None = None) -> World:
+    """A node, a pod that fits on it, and late plugins that do as they are told, all noting into one list."""
+    plugins = [late(f"P{number}", calls, **each) for number, each in enumerate(told)]
+    return World(*(each.kind for each in plugins)).nodes(node("a")).pods(pod("web").requests(cpu="1"))
 
 
 # --- bound -----------------------------------------------------------------------------------------------------------------------
@@ -99,10 +102,10 @@ def test_devices_that_a_pod_brought_do_not_survive_its_binding() -> None:
 
 
 async def test_the_late_steps_run_in_order() -> None:
-    asked: list[str] = []
-    await one_pod(Script(), Script(), shared=asked).attempt()
-    steps = ["reserve", "permit", "pre-bind", "post-bind"]
-    assert asked == [f"{step} P{number}" for step in steps for number in (0, 1)]
+    calls: list[Call] = []
+    await one_pod({}, {}, calls=calls).attempt()
+    steps = ["reserve", "permit", "pre_bind", "post_bind"]
+    assert calls == [(f"P{number}", step, ("a",)) for step in steps for number in (0, 1)]
 
 
 async def test_pods_that_a_plugin_wants_activated_are_tried_once_the_pod_is_placed_and_bound() -> None:
@@ -119,7 +122,7 @@ async def test_pods_that_a_plugin_wants_activated_are_tried_once_the_pod_is_plac
 
 
 async def test_a_postbind_that_breaks_does_not_unbind_the_pod(caplog: pytest.LogCaptureFixture) -> None:
-    world = one_pod(Script(post_bind=raising("oh")))
+    world = one_pod({"post_bind": RuntimeError("oh")})
     assert await world.attempt() is True
     assert world.node_of("web") == "a"
     assert world.place("web") is None
@@ -137,7 +140,7 @@ def taken_back(world: World) -> bool:
 
 @pytest.mark.parametrize("answer", [REFUSED, CONFLICT])
 async def test_a_refused_binding_is_taken_back_and_the_pod_backs_off(answer: Exception) -> None:
-    world = one_pod(Script())
+    world = one_pod({})
     world.binder.answers["uid-web"] = answer
     assert await world.attempt() is False
     assert taken_back(world)
@@ -148,15 +151,15 @@ async def test_a_refused_binding_is_taken_back_and_the_pod_backs_off(answer: Exc
 
 
 async def test_everything_is_unreserved_in_reverse_order() -> None:
-    asked: list[str] = []
-    world = one_pod(Script(), Script(), Script(), shared=asked)
+    calls: list[Call] = []
+    world = one_pod({}, {}, {}, calls=calls)
     world.binder.answers["uid-web"] = REFUSED
     await world.attempt()
-    assert asked[-3:] == ["unreserve P2", "unreserve P1", "unreserve P0"]
+    assert calls[-3:] == [(name, "unreserve", ("a",)) for name in ("P2", "P1", "P0")]
 
 
 async def test_an_unreserve_that_breaks_does_not_lose_the_pod() -> None:
-    world = one_pod(Script(unreserve=raising("oh")))
+    world = one_pod({"unreserve": RuntimeError("oh")})
     world.binder.answers["uid-web"] = REFUSED
     assert await world.attempt() is False
     assert taken_back(world)
@@ -164,10 +167,10 @@ async def test_an_unreserve_that_breaks_does_not_lose_the_pod() -> None:
 
 
 async def test_a_plugin_without_anything_to_do_before_the_binding_is_not_called() -> None:
-    asked: list[str] = []
-    world = one_pod(Script(pre_flight=lambda _pod: SKIP), Script(), shared=asked)
+    calls: list[Call] = []
+    world = one_pod({"pre_flight": SKIP}, {}, calls=calls)
     assert await world.attempt() is True
-    assert [each for each in asked if each.startswith("pre-bind")] == ["pre-bind P1"]
+    assert [name for name, step, _ in calls if step == "pre_bind"] == ["P1"]
 
 
 @pytest.mark.parametrize(("answers", "stood_aside"), [((SKIP, SKIP), 0), ((SKIP, SUCCESS), 1), ((), 0)])
@@ -177,20 +180,20 @@ async def test_a_pod_that_waits_for_nothing_keeps_its_place_in_the_room(
     stepped: list[RoomPlace] = []
     stand_aside = RoomPlace.stand_aside
     monkeypatch.setattr(RoomPlace, "stand_aside", lambda place: (stepped.append(place), stand_aside(place))[1])
-    world = one_pod(*(Script(pre_flight=lambda _pod, told=told: told) for told in answers))
+    world = one_pod(*({"pre_flight": told} for told in answers))
     assert await world.attempt() is True
     assert len(stepped) == stood_aside
 
 
 async def test_a_pre_flight_that_answers_neither_way_is_an_error() -> None:
-    world = one_pod(Script(pre_flight=lambda _pod: unschedulable("perhaps")))
+    world = one_pod({"pre_flight": unschedulable("perhaps")})
     assert await world.attempt() is False
     assert taken_back(world)
     assert 'running PreBind plugin "P0": ' in world.status.written[0][2]
 
 
 async def test_a_prebind_that_breaks_is_an_error() -> None:
-    world = one_pod(Script(pre_bind=raising("no volume")))
+    world = one_pod({"pre_bind": RuntimeError("no volume")})
     assert await world.attempt() is False
     assert taken_back(world)
     assert world.binder.bound == []
@@ -198,14 +201,14 @@ async def test_a_prebind_that_breaks_is_an_error() -> None:
 
 
 async def test_a_prebind_that_fails_is_an_error() -> None:
-    world = one_pod(Script(pre_bind=lambda _pod: error("no volume")))
+    world = one_pod({"pre_bind": error("no volume")})
     await world.attempt()
     assert taken_back(world)
     assert world.status.written == [("web", "SchedulerError", 'running PreBind plugin "P0": no volume', "")]
 
 
 async def test_a_prebind_that_rejects_is_unschedulable_and_waits_for_that_plugin() -> None:
-    world = one_pod(Script(pre_bind=lambda _pod: unschedulable("volume is elsewhere")))
+    world = one_pod({"pre_bind": unschedulable("volume is elsewhere")})
     await world.attempt()
     assert taken_back(world)
     assert world.place("web") is SubQueue.UNSCHEDULABLE
@@ -215,7 +218,7 @@ async def test_a_prebind_that_rejects_is_unschedulable_and_waits_for_that_plugin
 
 async def test_a_rejected_pod_is_not_woken_by_its_own_leaving_but_others_are() -> None:
     """The plugin waits for pods to leave nodes; this pod's leaving is no news to itself."""
-    world = one_pod(Script(pre_bind=lambda _pod: unschedulable("no")))
+    world = one_pod({"pre_bind": unschedulable("no")})
     await world.attempt()
     assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.now += 100
@@ -225,30 +228,30 @@ async def test_a_rejected_pod_is_not_woken_by_its_own_leaving_but_others_are() -
 
 
 @pytest.mark.parametrize(
-    ("script", "reason"),
+    ("step", "answer", "reason"),
     [
-        (Script(reserve=lambda _pod: unschedulable("no quota")), "Unschedulable"),
-        (Script(reserve=lambda _pod: error("no quota")), "SchedulerError"),
-        (Script(reserve=raising("no quota")), "SchedulerError"),
-        (Script(permit=lambda _pod: PermitResult(unschedulable("no quota"))), "Unschedulable"),
-        (Script(permit=lambda _pod: PermitResult(error("no quota"))), "SchedulerError"),
-        (Script(permit=raising("no quota")), "SchedulerError"),
+        ("reserve", unschedulable("no quota"), "Unschedulable"),
+        ("reserve", error("no quota"), "SchedulerError"),
+        ("reserve", RuntimeError("no quota"), "SchedulerError"),
+        ("permit", PermitResult(unschedulable("no quota")), "Unschedulable"),
+        ("permit", PermitResult(error("no quota")), "SchedulerError"),
+        ("permit", RuntimeError("no quota"), "SchedulerError"),
     ],
 )
-def test_a_failed_reserve_or_permit_is_taken_back_before_anything_is_bound(script: Script, reason: str) -> None:
-    asked: list[str] = []
-    world = one_pod(Script(), script, shared=asked)
+def test_a_failed_reserve_or_permit_is_taken_back_before_anything_is_bound(step: str, answer: Any, reason: str) -> None:
+    calls: list[Call] = []
+    world = one_pod({}, {step: answer}, calls=calls)
     assert world.decide() is None
     assert taken_back(world)
-    assert asked[-2:] == ["unreserve P1", "unreserve P0"]
-    assert asked.count("unreserve P0") == 1
+    assert calls[-2:] == [("P1", "unreserve", ("a",)), ("P0", "unreserve", ("a",))]
+    assert calls.count(("P0", "unreserve", ("a",))) == 1
     ((_, told, message, _),) = world.status.written
     assert told == reason
     assert "no quota" in message
 
 
 def test_a_pending_plugins_event_brings_the_pod_back_at_once() -> None:
-    world = one_pod(Script(permit=lambda _pod: PermitResult(Status(Code.PENDING, ("claim is being made",)))))
+    world = one_pod({"permit": PermitResult(Status(Code.PENDING, ("claim is being made",)))})
     world.decide()
     queued = world.queue.get("uid-web")
     assert queued is not None
@@ -260,7 +263,7 @@ def test_a_pending_plugins_event_brings_the_pod_back_at_once() -> None:
 
 async def test_a_pod_can_be_allowed_before_its_binding_has_begun() -> None:
     """The next pod of a gang is decided in the same slice, and must find those that wait for it."""
-    world = one_pod(Script(permit=lambda _pod: waiting(60)))
+    world = one_pod({"permit": waiting(60)})
     binding = world.decide()
     assert binding is not None
     (found,) = world.scheduler.waiting
@@ -288,7 +291,7 @@ async def test_a_plugin_finds_the_pods_that_wait_and_lets_them_go_together() -> 
 
 
 async def test_every_plugin_that_waits_must_allow() -> None:
-    world = one_pod(Script(permit=lambda _pod: waiting(60)), Script(permit=lambda _pod: waiting(30)))
+    world = one_pod({"permit": waiting(60)}, {"permit": waiting(30)})
     task = asyncio.ensure_future(world.attempt())
     await settled()
     held = world.scheduler.waiting.get("uid-web")
@@ -303,7 +306,7 @@ async def test_every_plugin_that_waits_must_allow() -> None:
 
 
 async def test_a_rejected_waiting_pod_is_rolled_back_in_the_plugins_name() -> None:
-    world = one_pod(Script(permit=lambda _pod: waiting(60)))
+    world = one_pod({"permit": waiting(60)})
     task = asyncio.ensure_future(world.attempt())
     await settled()
     held = world.scheduler.waiting.get("uid-web")
@@ -317,7 +320,7 @@ async def test_a_rejected_waiting_pod_is_rolled_back_in_the_plugins_name() -> No
 
 
 async def test_a_pod_that_waited_too_long_is_rejected_by_the_most_impatient_plugin() -> None:
-    world = one_pod(Script(permit=lambda _pod: waiting(90)), Script(permit=lambda _pod: waiting(120)))
+    world = one_pod({"permit": waiting(90)}, {"permit": waiting(120)})
     binding = world.decide()
     assert binding is not None
     world.now += 90
@@ -327,7 +330,7 @@ async def test_a_pod_that_waited_too_long_is_rejected_by_the_most_impatient_plug
 
 
 async def test_a_deleted_waiting_pod_lets_go_of_everything() -> None:
-    world = one_pod(Script(permit=lambda _pod: waiting(60)))
+    world = one_pod({"permit": waiting(60)})
     task = asyncio.ensure_future(world.attempt())
     await settled()
     world.event_handlers.unscheduled_pod_gone(pod("web").build())
@@ -365,7 +368,7 @@ async def test_a_pod_deleted_while_it_is_prepared_lets_go_of_everything() -> Non
 
 
 async def unknown_outcome() -> World:
-    world = one_pod(Script())
+    world = one_pod({})
     world.binder.answers["uid-web"] = UNKNOWN
     assert await world.attempt() is False
     return world
@@ -425,7 +428,7 @@ async def test_a_pod_deleted_while_nobody_knows_lets_go_of_everything() -> None:
 
 
 async def test_a_watch_that_was_faster_than_the_lost_answer_counts() -> None:
-    world = one_pod(Script())
+    world = one_pod({})
     world.binder.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(world.attempt())
     await settled()
@@ -438,7 +441,7 @@ async def test_a_watch_that_was_faster_than_the_lost_answer_counts() -> None:
 
 
 async def test_a_pod_that_came_and_went_on_a_node_while_its_answer_got_lost_is_in_doubt_for_nobody() -> None:
-    world = one_pod(Script())
+    world = one_pod({})
     world.binder.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(world.attempt())
     await settled()
@@ -454,8 +457,8 @@ async def test_a_pod_that_came_and_went_on_a_node_while_its_answer_got_lost_is_i
 @pytest.mark.parametrize("answer", [CONFLICT, UNKNOWN])
 async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(answer: Exception, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    script = Script()
-    world = one_pod(script).nodes(node("b").cordoned())
+    calls: list[Call] = []
+    world = one_pod({}, calls=calls).nodes(node("b").cordoned())
     world.binder.answers["uid-web"] = lost = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(world.attempt())
     await settled()
@@ -465,6 +468,6 @@ async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(answer: Ex
     assert (world.requested("a"), world.requested("b")) == (0, 1000)
     assert len(world.queue) == 0
     assert world.events.recorded == []
-    assert "unreserve P0" in script.asked
+    assert ("P0", "unreserve", ("a",)) in calls
     assert "bound by another scheduler" in caplog.text
     check_invariants(world.queue)

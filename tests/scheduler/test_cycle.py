@@ -6,13 +6,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from framework.scripts import Script
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.framework.runtime.nodesample import Sampler, nodes_to_find
+from placewright.framework.status import unschedulable
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.cycle import FitError, ScheduleResult, choose
 
 from .makers import World, node, pod
-from .scripted import narrowing_plugin, refusing_plugin, scoring_plugin
 
 #: Of the default plugins, none that scores.
 NO_SCORES = {"weights": {"NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 0, "ImageLocality": 0, "TaintToleration": 0,
@@ -21,7 +22,7 @@ NO_SCORES = {"weights": {"NodeResourcesFit": 0, "NodeResourcesBalancedAllocation
 
 def tasting(scores: dict[str, int], **spec: object) -> World:
     """A world whose profile scores by taste alone."""
-    return World(scoring_plugin(scores), **NO_SCORES, **spec)
+    return World(Script("Taste").scores(scores).kind, **NO_SCORES, **spec)
 
 
 def place(world: World, name: str = "web") -> ScheduleResult:
@@ -37,7 +38,7 @@ def test_the_node_with_the_highest_total_is_chosen_and_compared_with_the_next_be
 
 
 def test_each_plugins_weighted_part_adds_up_to_the_score() -> None:
-    world = World(scoring_plugin({"a": 10, "b": 70}), weights={"Taste": 3}).nodes(node("a"), node("b").offers(cpu="8"))
+    world = World(Script("Taste").scores({"a": 10, "b": 70}).kind, weights={"Taste": 3}).nodes(node("a"), node("b").offers(cpu="8"))
     result = place(world)
     assert result.plugins["Taste"] == 210
     assert {"NodeResourcesFit", "NodeResourcesBalancedAllocation"} <= result.plugins.keys()
@@ -66,7 +67,8 @@ def test_the_same_seed_breaks_ties_the_same_way() -> None:
 
 
 def test_a_single_feasible_node_is_taken_without_scoring() -> None:
-    world = World(scoring_plugin({}, broken="must not be asked")).nodes(node("a"), node("b").offers(cpu="500m"))
+    taste = Script("Taste").pre_scores(RuntimeError("must not be asked")).scores()
+    world = World(taste.kind).nodes(node("a"), node("b").offers(cpu="500m"))
     result = place(world)
     assert (result.node, result.feasible, result.score, result.runner_up) == ("a", 1, 0, None)
     assert result.plugins == {}
@@ -127,7 +129,7 @@ def test_room_kept_for_a_nominated_pod_is_not_given_to_a_lesser_one() -> None:
 
 
 def test_a_plugin_that_raises_is_an_internal_failure_and_the_pod_backs_off() -> None:
-    world = World(scoring_plugin({}, broken="out of cheese")).nodes(node("a"), node("b")).pods(pod("web"))
+    world = World(Script("Taste").pre_scores(RuntimeError("out of cheese")).scores().kind).nodes(node("a"), node("b")).pods(pod("web"))
     assert world.decide() is None
     assert world.place("web") is SubQueue.BACKOFF
     assert world.status.written == [("web", "SchedulerError", 'running PreScore plugin "Taste": RuntimeError: out of cheese', "")]
@@ -150,7 +152,7 @@ def test_a_pod_that_fits_nowhere_blames_the_plugins_that_said_no() -> None:
 
 def test_a_refusal_before_any_node_is_the_whole_message() -> None:
     with pytest.raises(FitError, match=r"^0/1 nodes are available: not today\. ") as failure:
-        place(World(refusing_plugin("not today")).nodes(node("a")))
+        place(World(Script("Refusing").pre_filters(unschedulable("not today")).kind).nodes(node("a")))
     assert failure.value.unschedulable_plugins >= {"Refusing"}
 
 
@@ -197,8 +199,9 @@ def test_the_best_of_the_sample_is_chosen_and_the_sample_is_what_counts_as_feasi
 
 def test_the_sample_is_of_the_nodes_that_a_prefilter_left() -> None:
     """Of 150 candidates all are found; 20 % of all 1000 nodes would be more than there are, 100 of the candidates are enough."""
-    left = [f"n{number}" for number in range(150)]
-    world = World(narrowing_plugin(*left), percentageOfNodesToScore=20).nodes(*(node(f"n{number}") for number in range(1000)))
+    left = " ".join(f"n{number}" for number in range(150))
+    narrowing = Script("Narrowing").pre_filters(nodes=left)
+    world = World(narrowing.kind, percentageOfNodesToScore=20).nodes(*(node(f"n{number}") for number in range(1000)))
     assert place(world).feasible == 100
 
 

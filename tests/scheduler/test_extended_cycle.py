@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from framework.scripts import Script
 from placewright.api.extenders import ExtenderError, ManagedResource, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -14,7 +15,6 @@ from placewright.queue.queued import SubQueue
 from placewright.testing import FakeExtender
 
 from .makers import World, node, pod
-from .scripted import scoring_plugin
 from .test_cycle import NO_SCORES as NO_WEIGHTS
 
 NO_SCORES: dict[str, Any] = {**NO_WEIGHTS}
@@ -129,7 +129,7 @@ async def test_it_is_not_asked_about_pods_that_want_nothing_it_manages() -> None
 
 
 async def test_its_scores_count_ten_times_its_weight_and_add_to_the_plugins() -> None:
-    world = World(scoring_plugin({"a": 70, "b": 40}), **NO_SCORES).nodes(*map(node, "ab"))
+    world = World(Script("Taste").scores({"a": 70, "b": 40}).kind, **NO_SCORES).nodes(*map(node, "ab"))
     likes_b = FakeExtender(weight=2)
     likes_b.scores = {"a": 3, "b": 5}
     world.use_profile(asking=[likes_b], **NO_SCORES)

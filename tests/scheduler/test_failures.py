@@ -69,7 +69,7 @@ def test_an_empty_nomination_withdraws_an_earlier_one_and_none_leaves_it() -> No
 
 async def test_victims_are_evicted_in_the_preemptors_name() -> None:
     low = pod("low").requests(cpu="4").on("a")
-    world = World(room_maker("a", low.build())).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
+    world = World(room_maker("a", low.build()).kind).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
     assert world.decide() is None
     await world.scheduler.drain()
     assert world.evictor.evicted == [("low", "vip", "a")]
@@ -78,7 +78,7 @@ async def test_victims_are_evicted_in_the_preemptors_name() -> None:
 
 async def test_a_victim_that_was_not_evicted_is_logged_and_the_pod_is_tried_after_its_backoff(caplog: pytest.LogCaptureFixture) -> None:
     low = pod("low").requests(cpu="4").on("a")
-    world = World(room_maker("a", low.build())).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
+    world = World(room_maker("a", low.build()).kind).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
 
     async def refuse(*_: object) -> None:
         raise RuntimeError("the budget forbids it")
@@ -111,7 +111,7 @@ async def test_victims_count_as_leaving_until_it_is_known_that_they_stay() -> No
 
 async def test_nobody_is_evicted_for_a_pod_that_is_gone() -> None:
     low = pod("low").requests(cpu="4").on("a")
-    world = World(room_maker("a", low.build())).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
+    world = World(room_maker("a", low.build()).kind).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
     queued = world.pop()
     world.event_handlers.unscheduled_pod_gone(pod("vip").build())
     assert world.schedule(queued) is None

@@ -23,7 +23,7 @@ from placewright.scheduler.turns import TURN_SECONDS
 
 from .makers import DEADLINE, REFUSED, PodMaker, World, node, pod
 from .podgroups.makers import group, members
-from .scripted import Script, late_plugin
+from .scripted import late
 
 
 class Switch:
@@ -90,11 +90,11 @@ async def test_a_lost_lead_stops_decisions_between_two_pods() -> None:
     lead = Switch()
     lead.give()
 
-    def permit(_pod: object) -> PermitResult:
+    def permit(*_: object) -> PermitResult:
         lead.active = False
         return PermitResult(SUCCESS)
 
-    world = World(late_plugin("P", Script(permit=permit)), lead=lead).nodes(node("a")).pods(pod("one"), pod("two"))
+    world = World(late("P", permit=permit).kind, lead=lead).nodes(node("a")).pods(pod("one"), pod("two"))
     async with running(world):
         await until(lambda: world.scheduler.counts.bound == 1)
         await turns()
@@ -135,8 +135,8 @@ async def test_no_more_bindings_are_begun_than_the_api_server_can_take() -> None
 
 async def test_pods_that_wait_for_permission_do_not_keep_others_from_being_placed() -> None:
     """A gang larger than the number of bindings under way must still come together."""
-    script = Script(permit=lambda _pod: PermitResult(Status(Code.WAIT), 900))
-    world = World(late_plugin("Gang", script), sizes=RoomSizes(4, 4)).nodes(node("a")).pods(*(pod(f"web-{number}") for number in range(6)))
+    gang = late("Gang", permit=PermitResult(Status(Code.WAIT), 900)).kind
+    world = World(gang, sizes=RoomSizes(4, 4)).nodes(node("a")).pods(*(pod(f"web-{number}") for number in range(6)))
     async with running(world):
         await until(lambda: len(world.scheduler.waiting) == 6)
         for waiting in world.scheduler.waiting:
@@ -167,7 +167,7 @@ async def test_pods_that_wait_for_their_volumes_do_not_keep_others_from_being_pl
 
 async def test_others_get_their_turn_between_slices() -> None:
     """Every decision takes as long as a slice."""
-    world = World(late_plugin("Slow", Script(reserve=lambda _pod: _takes_a_slice(world)))).nodes(node("a"))
+    world = World(late("Slow", reserve=lambda *_: _takes_a_slice(world)).kind).nodes(node("a"))
     world.pods(*(pod(f"web-{number}") for number in range(20)))
     seen: list[int] = []
     async with running(world):
@@ -246,8 +246,8 @@ async def test_draining_gives_up_what_takes_too_long() -> None:
 
 
 async def test_draining_does_not_wait_for_permissions_that_nobody_can_give_any_more() -> None:
-    script = Script(permit=lambda _pod: PermitResult(Status(Code.WAIT), 900))
-    world = World(late_plugin("Gang", script)).nodes(node("a")).pods(pod("web"))
+    gang = late("Gang", permit=PermitResult(Status(Code.WAIT), 900)).kind
+    world = World(gang).nodes(node("a")).pods(pod("web"))
     async with running(world) as loop:
         await until(lambda: len(world.scheduler.waiting) == 1)
         loop.cancel()

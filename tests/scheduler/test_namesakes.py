@@ -10,11 +10,12 @@ import logging
 
 import pytest
 
+from framework.scripts import Script
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
 
 from .makers import CONFLICT, UNKNOWN, PodMaker, World, node, pod
-from .scripted import Script, late_plugin
+from .scripted import late
 
 EARLIER, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 
@@ -69,8 +70,8 @@ class Scene:
 
 @pytest.fixture
 async def scene() -> Scene:
-    script = Script()
-    made = Scene(World(late_plugin("Late", script)).nodes(node("a")), script)
+    script = late("Late")
+    made = Scene(World(script.kind).nodes(node("a")), script)
     await made.begin()
     return made
 
@@ -80,7 +81,7 @@ async def test_the_watch_shows_the_new_pod_before_the_binding_is_answered(scene:
     with caplog.at_level(logging.WARNING):
         assert await scene.answered() is False
     assert scene.is_right()
-    assert scene.script.asked[-1] == "unreserve Late"
+    assert scene.script.calls[-1] == ("Late", "unreserve", ("a",))
     assert scene.world.events.reasons("web") == [], "the old pod was not scheduled"
 
 

@@ -22,7 +22,7 @@ from placewright.queue.queued import SubQueue
 from randomcases import cases
 
 from .makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
-from .scripted import Script, late_plugin
+from .scripted import late
 
 PODS = st.sampled_from(["p0", "p1", "p2", "p3"])
 NODES = st.sampled_from(["n0", "n1"])
@@ -76,7 +76,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         #: True once something happened that only the reconciler can mend.
         self.gap = False
         self.verdict = PermitResult(SUCCESS)
-        self.world = World(late_plugin("Door", Script(permit=lambda _pod: self.verdict)))
+        self.world = World(late("Door", permit=lambda *_: self.verdict).kind)
 
     @initialize()
     def start(self) -> None:

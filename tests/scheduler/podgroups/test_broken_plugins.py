@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from placewright.api.pods import PodInfo
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
 from scheduler.makers import World, node
-from scheduler.scripted import Script, late_plugin, raising
+from scheduler.scripted import late
 
 from .makers import bound, group, members
 
 
-def only_of(name: str, act: Callable[[PodInfo], Any], otherwise: Callable[[PodInfo], Any]) -> Callable[[PodInfo], Any]:
-    return lambda pod: (act if pod.name == name else otherwise)(pod)
+def oh(*_: object) -> None:
+    raise RuntimeError("oh")
 
 
 def broken_at(step: str) -> World:
     """A plugin that raises at this step for the last of three members."""
-    script = Script()
-    setattr(script, step, only_of("job-2", raising("oh"), getattr(script, step)))
-    world = World(late_plugin("Late", script)).nodes(node("a"))
+    script = late("Late")
+    usual = script.told[step]
+    script.told[step] = lambda _state, pod, _node: oh() if pod.name == "job-2" else usual
+    world = World(script.kind).nodes(node("a"))
     world.event_handlers.cluster_object(group("job", 3))
     return world.pods(*members("job", 3))
 
@@ -44,7 +41,7 @@ async def test_a_postfilter_that_breaks_leaves_nobody_in_flight(monkeypatch: pyt
     world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     [preemption] = [plugin for plugin in world.evaluator.runtime.post_filter if plugin.name == "DefaultPreemption"]
-    monkeypatch.setattr(preemption, "post_filter", lambda *_args: raising("oh")(members("job", 1)[0].build()))
+    monkeypatch.setattr(preemption, "post_filter", oh)
     assert world.decide() is None
     assert world.requested("a") == 0
     assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.BACKOFF] * 3
@@ -55,7 +52,7 @@ async def test_planning_that_breaks_keeps_nothing_and_the_group_waits(monkeypatc
     world = World(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0}}]).nodes(node("a").offers(cpu="1"))
     world.event_handlers.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
-    monkeypatch.setattr(world.evaluator.checker, "check_row", lambda *_args: raising("oh")(members("job", 1)[0].build()))
+    monkeypatch.setattr(world.evaluator.checker, "check_row", oh)
     assert world.decide() is None
     assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.UNSCHEDULABLE] * 3
     assert len(world.scheduler.pod_groups.reservations) == 0
