@@ -169,7 +169,7 @@ def _others_in_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_others_in_the_room")
 @pytest.mark.parametrize("row", some(ROWS), ids=str)
 def test_the_same_events_wake_rejected_pods(row: Row) -> None:
-    room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
+    room = WaitingRoom(row.of)
     room.reject(row.rejected, f"{ACME}{row.plugin}")
     room.happens(row)
     assert room.tried_again(row.rejected) is row.wakes

@@ -2,196 +2,138 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from hints.rows import (
-    NODE_ADDED,
-    NODE_CONDITION,
-    NODE_DELETED,
-    NODE_FEATURED,
-    NODE_LABELLED,
-    NODE_RESIZED,
-    NODE_TAINTED,
-    POD_ADDED,
-    POD_CHANGED,
-    POD_DELETED,
-    POD_LABELLED,
-    POD_SHRUNK,
-    WAITING_CHANGED,
-    WAITING_DELETED,
-    WAITING_LABELLED,
-    WAITING_SHRUNK,
-    WAITING_TOLERATES,
-    WAITING_UNGATED,
-    Rejected,
-    Row,
-)
-from placewright.api.decode import convert
-from placewright.api.objects import Node
-from placewright.api.pods import PodInfo
+from hints.rows import Rejected, Row
 from placewright.testing import node, pod
-from placewright.testing.nodes import NodeMaker
 
 PLAIN: Final = pod("me").build()
-GATES: Final = {"schedulingGates": [{"name": "quota"}]}
-GATED: Final = pod("me", **GATES).build()
-LARGE, SMALL = pod("else", on="n", cpu="2").build(), pod("else", on="n", cpu="1").build()
-TAINT: Final = {"key": "k", "value": "v", "effect": "NoSchedule"}
-SOFT_TAINT: Final = {"key": "k", "effect": "PreferNoSchedule"}
-TOLERATES_K: Final = {"tolerations": [{"key": "k", "operator": "Exists"}]}
-TOLERATES_ABOVE: Final = {"tolerations": [{"key": "k", "operator": "Gt", "value": "5"}]}
-TOLERATES_CORDON: Final = {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}
-ON_SSD: Final = pod("me", nodeSelector={"disk": "ssd"}).build()
+GATED: Final = pod("me").gates("quota").build()
+ELSE, ON_NODE = pod("else"), pod("else", on="n")
+LARGE, SMALL = ON_NODE.requests(cpu="2"), ON_NODE.requests(cpu="1")
+NODE: Final = node("n")
+TAINTED: Final = NODE.taint("k", "v")
+CORDON: Final = "node.kubernetes.io/unschedulable"
+ON_SSD: Final = pod("me").node_selector(disk="ssd").build()
 SSD: Final = {"disk": "ssd"}
 SSD_IN_A: Final = SSD | {"pool": "a"}
 GPU: Final = {"vendor.com/gpu": "1"}
 IN_POOL_A: Final = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]}]}
 USERS: Final = "UserNamespacesHostNetworkSupport"
+DECLARES, DECLARES_OTHER = NODE.features(USERS), NODE.features("Other")
 NEEDS_USERS: Final = {"hostNetwork": True, "hostUsers": False}
-
-
-def with_taint(taint: dict[str, str]) -> NodeMaker:
-    return node("n", spec={"taints": [taint]})
-
-
-def tainted(value: str) -> dict[str, str]:
-    return TAINT | {"value": value}
-
-
-def ports(*numbers: int, address: str = "", protocol: str = "TCP") -> dict[str, Any]:
-    found = [{"hostPort": number, "hostIP": address, "protocol": protocol} for number in numbers]
-    return {"containers": [{"name": "main", "ports": found}]}
-
-
-def asks(**amounts: str) -> PodInfo:
-    return pod("me", containers=[{"name": "main", "resources": {"requests": amounts}}]).build()
-
-
-def nominated(one: PodInfo) -> PodInfo:
-    return PodInfo(msgspec.structs.replace(one.pod, status=msgspec.structs.replace(one.pod.status, nominated_node_name="n")))
-
-
-def declaring(*features: str) -> Node:
-    return convert({"metadata": {"name": "n"}, "status": {"declaredFeatures": list(features)}}, Node)
-
 
 _gates = Rejected("SchedulingGates", GATED)
 _cordon = Rejected("NodeUnschedulable", PLAIN)
 _named = Rejected("NodeName", pod("me"))
 _taints = Rejected("TaintToleration", PLAIN)
+_tolerant = Rejected("TaintToleration", pod("me").tolerates("k"))
+_above = Rejected("TaintToleration", pod("me", tolerations=[{"key": "k", "operator": "Gt", "value": "5"}]))
 _affinity = Rejected("NodeAffinity", ON_SSD)
 _enforced = Rejected("NodeAffinity", ON_SSD, {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": IN_POOL_A}})
-_ports = Rejected("NodePorts", pod("me", **ports(80)))
-_local_port = Rejected("NodePorts", pod("me", **ports(80, address="10.0.0.1")))
-_fit = Rejected("NodeResourcesFit", asks(cpu="3"))
-_gpu = Rejected("NodeResourcesFit", asks(**GPU))
-_ignored_gpu = Rejected("NodeResourcesFit", asks(**GPU), {"ignoredResources": ["vendor.com/gpu"]})
+_ports = Rejected("NodePorts", pod("me").host_port(80))
+_local_port = Rejected("NodePorts", pod("me").host_port(80, ip="10.0.0.1"))
+_fit = Rejected("NodeResourcesFit", pod("me", cpu="3"))
+_gpu = Rejected("NodeResourcesFit", pod("me").requests(GPU))
+_ignored_gpu = Rejected("NodeResourcesFit", pod("me").requests(GPU), {"ignoredResources": ["vendor.com/gpu"]})
 _modest = Rejected("NodeResourcesFit", PLAIN)
 _features = Rejected("NodeDeclaredFeatures", pod("me", **NEEDS_USERS))
 _preemption = Rejected("DefaultPreemption", PLAIN)
 
 WITHOUT_NODES: Final[tuple[Row, ...]] = (
-    _gates.wakes("the removal of its gates", WAITING_UNGATED, old=GATED, new=PLAIN),
-    _gates.rests("the removal of another pod's gates", WAITING_UNGATED, old=pod("else"), new=pod("else")),
-    _gates.rests("a label of its own", WAITING_LABELLED, old=GATED, new=pod("me", labels=SSD, **GATES)),
-    _gates.rests("a new node", NODE_ADDED, new=node("n")),
-    _gates.rests("a pod that leaves a node", POD_DELETED, old=pod("else", on="n")),
-    _preemption.rests("a pod that leaves a node", POD_DELETED, old=pod("else", on="n")),
-    _preemption.rests("a nominated pod that is deleted", WAITING_DELETED, old=nominated(pod("else").build())),
-    _preemption.rests("a new node", NODE_ADDED, new=node("n")),
+    _gates.wakes("the removal of its gates", "pod_gates_eliminated", old=GATED, new=PLAIN),
+    _gates.rests("the removal of another pod's gates", "pod_gates_eliminated", old=ELSE, new=ELSE),
+    _gates.rests("a label of its own", "pod_label", old=GATED, new=pod("me", labels=SSD).gates("quota")),
+    _gates.rests("a new node", new=NODE),
+    _gates.rests("a pod that leaves a node", old=ON_NODE),
+    _preemption.rests("a pod that leaves a node", old=ON_NODE),
+    _preemption.rests("a nominated pod that is deleted", old=ELSE.nominated("n")),
+    _preemption.rests("a new node", new=NODE),
 )  # fmt: skip
 
 NODES: Final[tuple[Row, ...]] = (
-    _cordon.wakes("a new node", NODE_ADDED, new=node("n")),
-    _cordon.rests("a new node that is cordoned", NODE_ADDED, new=node("n").cordoned()),
-    _cordon.wakes("a node that is uncordoned", NODE_TAINTED, old=node("n").cordoned(), new=node("n")),
-    _cordon.rests("a node that is cordoned", NODE_TAINTED, old=node("n"), new=node("n").cordoned()),
-    _cordon.rests("a taint that an open node loses", NODE_TAINTED, old=with_taint(TAINT), new=node("n")),
-    _cordon.rests("a node that grows", NODE_RESIZED, old=node("n"), new=node("n", cpu="9")),
-    _cordon.wakes("a toleration of cordons", WAITING_TOLERATES, old=PLAIN, new=pod("me", **TOLERATES_CORDON)),
-    _cordon.rests("another toleration", WAITING_TOLERATES, old=PLAIN, new=pod("me", **TOLERATES_K)),
-    _cordon.rests("another pod's toleration", WAITING_TOLERATES, old=pod("else"), new=pod("else", **TOLERATES_CORDON)),
-    _cordon.rests("a pod that leaves a node", POD_DELETED, old=pod("else", on="n")),
-    _named.wakes("a new node", NODE_ADDED, new=node("n")),
-    _named.rests("a node that gets another label", NODE_LABELLED, old=node("n"), new=node("n", labels=SSD)),
-    _named.rests("a node that goes", NODE_DELETED, old=node("n")),
-    _named.rests("a pod that leaves a node", POD_DELETED, old=pod("else", on="n")),
-    _taints.wakes("a new node without taints", NODE_ADDED, new=node("n")),
-    _taints.wakes("a new node that only prefers others", NODE_ADDED, new=with_taint(SOFT_TAINT)),
-    _taints.rests("a new node with a taint", NODE_ADDED, new=with_taint(TAINT)),
-    Rejected("TaintToleration", pod("me", **TOLERATES_K)).wakes(
-        "a new node with a tolerated taint", NODE_ADDED, new=with_taint(TAINT)
-    ),
-    Rejected("TaintToleration", pod("me", **TOLERATES_ABOVE)).wakes(
-        "a taint that becomes large enough", NODE_TAINTED, old=with_taint(tainted("5")), new=with_taint(tainted("6"))
-    ),
-    Rejected("TaintToleration", pod("me", **TOLERATES_ABOVE)).rests(
-        "a taint that becomes no number", NODE_TAINTED, old=with_taint(tainted("5")), new=with_taint(tainted("six"))
-    ),
-    _taints.wakes("a node that loses its taint", NODE_TAINTED, old=with_taint(TAINT), new=node("n")),
-    _taints.rests("a node that was free before", NODE_TAINTED, old=node("n"), new=with_taint(SOFT_TAINT)),
-    _taints.rests("a node that gets a taint", NODE_TAINTED, old=node("n"), new=with_taint(TAINT)),
-    _taints.rests("a node that grows", NODE_RESIZED, old=node("n"), new=node("n", cpu="9")),
-    _taints.wakes("a toleration of its own", WAITING_TOLERATES, old=PLAIN, new=pod("me", **TOLERATES_K)),
-    _taints.rests("another pod's toleration", WAITING_TOLERATES, old=pod("else"), new=pod("else", **TOLERATES_K)),
-    _affinity.wakes("a new node that matches", NODE_ADDED, new=node("n", labels=SSD)),
-    _affinity.rests("a new node that does not match", NODE_ADDED, new=node("n")),
-    _affinity.wakes("a node that comes to match", NODE_LABELLED, old=node("n"), new=node("n", labels=SSD)),
-    _affinity.rests("a node that matched before", NODE_LABELLED, old=node("n", labels=SSD), new=node("n", labels=SSD | {"x": ""})),
-    _affinity.rests("a node that ceases to match", NODE_LABELLED, old=node("n", labels=SSD), new=node("n")),
-    _affinity.rests("a node that goes", NODE_DELETED, old=node("n", labels=SSD)),
-    _affinity.rests("a condition of a node", NODE_CONDITION, old=node("n"), new=node("n", labels=SSD)),
-    _enforced.wakes("a new node that also matches the profile's affinity", NODE_ADDED, new=node("n", labels=SSD_IN_A)),
-    _enforced.rests("a new node that matches only the pod's affinity", NODE_ADDED, new=node("n", labels=SSD)),
-    _enforced.rests("a new node that matches only the profile's affinity", NODE_ADDED, new=node("n", labels={"pool": "a"})),
-    _enforced.wakes("a node that comes to match the profile's", NODE_LABELLED, old=node("n", labels=SSD), new=node("n", labels=SSD_IN_A)),
-    _features.wakes("a new node that declares the feature", NODE_ADDED, new=declaring(USERS)),
-    _features.rests("a new node that declares another feature", NODE_ADDED, new=declaring("Other")),
-    _features.wakes("a node that comes to declare the feature", NODE_FEATURED, old=declaring(), new=declaring(USERS)),
-    _features.rests("a node that declared the feature before", NODE_FEATURED, old=declaring(USERS), new=declaring(USERS, "Other")),
-    _features.rests("a node that comes to declare another feature", NODE_FEATURED, old=declaring(), new=declaring("Other")),
-    _features.rests("a label of a node that declares the feature", NODE_LABELLED, old=declaring(), new=declaring(USERS)),
-    _features.wakes("a need of its own that went", WAITING_CHANGED, old=pod("me", **NEEDS_USERS), new=PLAIN),
-    _features.rests("a label of its own", WAITING_LABELLED, old=pod("me", **NEEDS_USERS), new=pod("me", labels=SSD, **NEEDS_USERS)),
-    _features.rests("a need of another pod that went", POD_CHANGED, old=pod("else", on="n", **NEEDS_USERS), new=pod("else", on="n")),
-    _features.rests("a pod that leaves a node", POD_DELETED, old=pod("else", on="n")),
+    _cordon.wakes("a new node", new=NODE),
+    _cordon.rests("a new node that is cordoned", new=NODE.cordoned()),
+    _cordon.wakes("a node that is uncordoned", "node_taint", old=NODE.cordoned(), new=NODE),
+    _cordon.rests("a node that is cordoned", "node_taint", old=NODE, new=NODE.cordoned()),
+    _cordon.rests("a taint that an open node loses", "node_taint", old=TAINTED, new=NODE),
+    _cordon.rests("a node that grows", "node_allocatable", old=NODE, new=NODE.offers(cpu="9")),
+    _cordon.wakes("a toleration of cordons", "pod_toleration", old=PLAIN, new=pod("me").tolerates(CORDON)),
+    _cordon.rests("another toleration", "pod_toleration", old=PLAIN, new=pod("me").tolerates("k")),
+    _cordon.rests("another pod's toleration", "pod_toleration", old=ELSE, new=ELSE.tolerates(CORDON)),
+    _cordon.rests("a pod that leaves a node", old=ON_NODE),
+    _named.wakes("a new node", new=NODE),
+    _named.rests("a node that gets another label", "node_label", old=NODE, new=NODE.labels(SSD)),
+    _named.rests("a node that goes", old=NODE),
+    _named.rests("a pod that leaves a node", old=ON_NODE),
+    _taints.wakes("a new node without taints", new=NODE),
+    _taints.wakes("a new node that only prefers others", new=NODE.taint("k", effect="PreferNoSchedule")),
+    _taints.rests("a new node with a taint", new=TAINTED),
+    _tolerant.wakes("a new node with a tolerated taint", new=TAINTED),
+    _above.wakes("a taint that becomes large enough", "node_taint", old=NODE.taint("k", "5"), new=NODE.taint("k", "6")),
+    _above.rests("a taint that becomes no number", "node_taint", old=NODE.taint("k", "5"), new=NODE.taint("k", "six")),
+    _taints.wakes("a node that loses its taint", "node_taint", old=TAINTED, new=NODE),
+    _taints.rests("a node that was free before", "node_taint", old=NODE, new=NODE.taint("k", effect="PreferNoSchedule")),
+    _taints.rests("a node that gets a taint", "node_taint", old=NODE, new=TAINTED),
+    _taints.rests("a node that grows", "node_allocatable", old=NODE, new=NODE.offers(cpu="9")),
+    _taints.wakes("a toleration of its own", "pod_toleration", old=PLAIN, new=pod("me").tolerates("k")),
+    _taints.rests("another pod's toleration", "pod_toleration", old=ELSE, new=ELSE.tolerates("k")),
+    _affinity.wakes("a new node that matches", new=NODE.labels(SSD)),
+    _affinity.rests("a new node that does not match", new=NODE),
+    _affinity.wakes("a node that comes to match", "node_label", old=NODE, new=NODE.labels(SSD)),
+    _affinity.rests("a node that matched before", "node_label", old=NODE.labels(SSD), new=NODE.labels(SSD | {"x": ""})),
+    _affinity.rests("a node that ceases to match", "node_label", old=NODE.labels(SSD), new=NODE),
+    _affinity.rests("a node that goes", old=NODE.labels(SSD)),
+    _affinity.rests("a condition of a node", "node_condition", old=NODE, new=NODE.labels(SSD)),
+    _enforced.wakes("a new node that also matches the profile's affinity", new=NODE.labels(SSD_IN_A)),
+    _enforced.rests("a new node that matches only the pod's affinity", new=NODE.labels(SSD)),
+    _enforced.rests("a new node that matches only the profile's affinity", new=NODE.labels({"pool": "a"})),
+    _enforced.wakes("a node that comes to match the profile's", "node_label", old=NODE.labels(SSD), new=NODE.labels(SSD_IN_A)),
+    _features.wakes("a new node that declares the feature", new=DECLARES),
+    _features.rests("a new node that declares another feature", new=DECLARES_OTHER),
+    _features.wakes("a node that comes to declare the feature", "node_declared_feature", old=NODE, new=DECLARES),
+    _features.rests("a node that declared the feature before", "node_declared_feature", old=DECLARES, new=NODE.features(USERS, "Other")),
+    _features.rests("a node that comes to declare another feature", "node_declared_feature", old=NODE, new=DECLARES_OTHER),
+    _features.rests("a label of a node that declares the feature", "node_label", old=NODE, new=DECLARES),
+    _features.wakes("a need of its own that went", "other", old=pod("me", **NEEDS_USERS), new=PLAIN),
+    _features.rests("a label of its own", "pod_label", old=pod("me", **NEEDS_USERS), new=pod("me", labels=SSD, **NEEDS_USERS)),
+    _features.rests("a need of another pod that went", "other", old=ON_NODE.spec(**NEEDS_USERS), new=ON_NODE),
+    _features.rests("a pod that leaves a node", old=ON_NODE),
 )  # fmt: skip
 
 ROOM_ON_NODES: Final[tuple[Row, ...]] = (
-    _ports.wakes("a pod that leaves the port", POD_DELETED, old=pod("else", on="n", **ports(80))),
-    _ports.wakes("a pod nominated to the port that is deleted", POD_DELETED, old=nominated(pod("else", **ports(80)).build())),
-    _ports.rests("a pod that had no node yet", POD_DELETED, old=pod("else", **ports(80))),
-    _ports.rests("a pod that leaves another port", POD_DELETED, old=pod("else", on="n", **ports(81))),
-    _ports.rests("a pod that leaves the port of another protocol", POD_DELETED, old=pod("else", on="n", **ports(80, protocol="UDP"))),
-    _ports.rests("a pod without ports that leaves", POD_DELETED, old=pod("else", on="n")),
-    _local_port.wakes("a pod that leaves the port on all addresses", POD_DELETED, old=pod("else", on="n", **ports(80))),
-    _local_port.rests("a pod that leaves another address", POD_DELETED, old=pod("else", on="n", **ports(80, address="10.0.0.2"))),
-    _ports.rests("a pod that appears on a node", POD_ADDED, new=pod("else", on="n", **ports(80))),
-    _ports.wakes("a new node", NODE_ADDED, new=node("n")),
-    _ports.rests("a node that grows", NODE_RESIZED, old=node("n"), new=node("n", cpu="9")),
-    _fit.wakes("a pod that leaves a node", POD_DELETED, old=pod("else", on="n")),
-    _fit.wakes("a nominated pod that is deleted", POD_DELETED, old=nominated(pod("else").build())),
-    _fit.rests("a pod that had no node yet", POD_DELETED, old=pod("else")),
-    _fit.rests("a pod that appears on a node", POD_ADDED, new=pod("else", on="n")),
-    _fit.wakes("a request of its own that shrinks", WAITING_SHRUNK, old=asks(cpu="3"), new=asks(cpu="1")),
-    _fit.wakes("a pod on a node that shrinks", POD_SHRUNK, old=LARGE, new=SMALL),
-    _fit.rests("a pod without a node that shrinks", WAITING_SHRUNK, old=pod("else", cpu="2"), new=pod("else", cpu="1")),
-    _gpu.rests("a pod that gives up what it does not ask for", POD_SHRUNK, old=LARGE, new=SMALL),
-    _fit.rests("another pod's label", POD_LABELLED, old=pod("else", on="n"), new=pod("else", on="n", labels=SSD)),
-    _fit.wakes("a new node that is large enough", NODE_ADDED, new=node("n")),
-    _fit.rests("a new node that is too small", NODE_ADDED, new=node("n", cpu="2")),
-    _modest.rests("a new node that takes no pods", NODE_ADDED, new=node("n", pods="0")),
-    _fit.wakes("a node that becomes large enough", NODE_RESIZED, old=node("n", cpu="2"), new=node("n")),
-    _fit.rests("a node that grows and is still too small", NODE_RESIZED, old=node("n", cpu="1"), new=node("n", cpu="2")),
-    _fit.rests("a node that gets more of something else", NODE_RESIZED, old=node("n"), new=node("n", memory="32Gi")),
-    _fit.rests("a large node that shrinks", NODE_RESIZED, old=node("n", cpu="8"), new=node("n")),
-    _fit.wakes("a node that takes more pods", NODE_RESIZED, old=node("n"), new=node("n", pods="111")),
-    _gpu.wakes("a node that gets a device", NODE_RESIZED, old=node("n"), new=node("n", **GPU)),
-    _gpu.rests("a new node without the device", NODE_ADDED, new=node("n")),
-    _ignored_gpu.wakes("a new node without a device that the profile ignores", NODE_ADDED, new=node("n")),
-    _fit.rests("a node that gets another label", NODE_LABELLED, old=node("n"), new=node("n", labels=SSD)),
+    _ports.wakes("a pod that leaves the port", old=ON_NODE.host_port(80)),
+    _ports.wakes("a pod nominated to the port that is deleted", old=ELSE.host_port(80).nominated("n")),
+    _ports.rests("a pod that had no node yet", old=ELSE.host_port(80)),
+    _ports.rests("a pod that leaves another port", old=ON_NODE.host_port(81)),
+    _ports.rests("a pod that leaves the port of another protocol", old=ON_NODE.host_port(80, protocol="UDP")),
+    _ports.rests("a pod without ports that leaves", old=ON_NODE),
+    _local_port.wakes("a pod that leaves the port on all addresses", old=ON_NODE.host_port(80)),
+    _local_port.rests("a pod that leaves another address", old=ON_NODE.host_port(80, ip="10.0.0.2")),
+    _ports.rests("a pod that appears on a node", new=ON_NODE.host_port(80)),
+    _ports.wakes("a new node", new=NODE),
+    _ports.rests("a node that grows", "node_allocatable", old=NODE, new=NODE.offers(cpu="9")),
+    _fit.wakes("a pod that leaves a node", old=ON_NODE),
+    _fit.wakes("a nominated pod that is deleted", old=ELSE.nominated("n")),
+    _fit.rests("a pod that had no node yet", old=ELSE),
+    _fit.rests("a pod that appears on a node", new=ON_NODE),
+    _fit.wakes("a request of its own that shrinks", "pod_scale_down", old=pod("me", cpu="3"), new=pod("me", cpu="1")),
+    _fit.wakes("a pod on a node that shrinks", "pod_scale_down", old=LARGE, new=SMALL),
+    _fit.rests("a pod without a node that shrinks", "pod_scale_down", old=ELSE.requests(cpu="2"), new=ELSE.requests(cpu="1")),
+    _gpu.rests("a pod that gives up what it does not ask for", "pod_scale_down", old=LARGE, new=SMALL),
+    _fit.rests("another pod's label", "pod_label", old=ON_NODE, new=ON_NODE.labels(SSD)),
+    _fit.wakes("a new node that is large enough", new=NODE),
+    _fit.rests("a new node that is too small", new=NODE.offers(cpu="2")),
+    _modest.rests("a new node that takes no pods", new=NODE.offers(pods="0")),
+    _fit.wakes("a node that becomes large enough", "node_allocatable", old=NODE.offers(cpu="2"), new=NODE),
+    _fit.rests("a node that grows and is still too small", "node_allocatable", old=NODE.offers(cpu="1"), new=NODE.offers(cpu="2")),
+    _fit.rests("a node that gets more of something else", "node_allocatable", old=NODE, new=NODE.offers(memory="32Gi")),
+    _fit.rests("a large node that shrinks", "node_allocatable", old=NODE.offers(cpu="8"), new=NODE),
+    _fit.wakes("a node that takes more pods", "node_allocatable", old=NODE, new=NODE.offers(pods="111")),
+    _gpu.wakes("a node that gets a device", "node_allocatable", old=NODE, new=NODE.offers(GPU)),
+    _gpu.rests("a new node without the device", new=NODE),
+    _ignored_gpu.wakes("a new node without a device that the profile ignores", new=NODE),
+    _fit.rests("a node that gets another label", "node_label", old=NODE, new=NODE.labels(SSD)),
 )  # fmt: skip
 
 ROWS: Final = (*WITHOUT_NODES, *NODES, *ROOM_ON_NODES)

@@ -9,10 +9,18 @@ from typing import Any, Final
 import pytest
 
 from framework.makers import Scene
-from hints.rows import NODE_ADDED, NODE_LABELLED, POD_DELETED, POD_LABELLED
 from hints.waiting_room import WaitingRoom
 from placewright.api.pods import PodInfo
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
+from placewright.framework.events import (
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    event_with_hint,
+)
 from placewright.plugins.catalog import in_tree
 from placewright.testing import node, pod
 
@@ -36,7 +44,7 @@ def test_a_hint_that_raises_has_the_pod_tried_again_and_is_told_of(
     room.reject(pod("me").build(), "NodeName")
     room.reject(pod("other").build(), "NodePorts")
     with caplog.at_level(logging.WARNING):
-        room.move(NODE_ADDED, None, node("n", pods="0").build())
+        room.move(NODE_ADD, None, node("n", pods="0").build())
     assert room.tried_again(pod("me").build())
     assert "hint of NodeName failed for pod default/me" in caplog.text
 
@@ -50,7 +58,7 @@ def test_a_hint_that_raises_keeps_no_other_pod_waiting(monkeypatch: pytest.Monke
     room = room_where(monkeypatch, "NodeName", lambda: [event_with_hint(EventResource.NODE, Action.ADD, broken)])
     for name in ("first", "second", "third"):
         room.reject(pod(name).build(), "NodeName")
-    room.move(NODE_ADDED, None, node("n").build())
+    room.move(NODE_ADD, None, node("n").build())
     assert [room.tried_again(pod(name).build()) for name in ("first", "second", "third")] == [True, False, True]
 
 
@@ -67,13 +75,13 @@ def test_a_plugin_is_asked_once_about_each_pod_that_it_rejected_and_about_no_oth
     mine = [f"mine-{number}" for number in range(3)]
     for name in mine:
         room.reject(pod(name).build(), "NodeResourcesFit")
-    room.move(POD_DELETED, pod("gone", on="n").build())
+    room.move(ASSIGNED_POD_DELETE, pod("gone", on="n").build())
     assert sorted(asked) == mine
 
 
 def test_a_plugin_without_a_table_of_events_is_helped_by_any() -> None:
     assert WaitingRoom().runtime.interests["ImageLocality"] is None
-    for event in (NODE_LABELLED, POD_DELETED, NODE_ADDED):
+    for event in (ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_LABEL), ASSIGNED_POD_DELETE, NODE_ADD):
         room = WaitingRoom()
         room.reject(pod("me").build(), "ImageLocality")
         room.move(event, pod("gone", on="n").build(), None)
@@ -88,7 +96,8 @@ def test_a_label_of_a_pod_on_a_node_is_shown_to_pods_that_keep_away_from_others_
     room = WaitingRoom()
     room.reject(pod("wary", **wary).build(), "InterPodAffinity")
     room.reject(pod("plain").build(), "InterPodAffinity")
-    room.move(POD_LABELLED, pod("db", on="n", labels={"app": "db"}).build(), pod("db", on="n").build())
+    labelled = ClusterEvent(EventResource.ASSIGNED_POD, Action.UPDATE_POD_LABEL)
+    room.move(labelled, pod("db", on="n", labels={"app": "db"}).build(), pod("db", on="n").build())
     assert (room.tried_again(pod("wary").build()), room.tried_again(pod("plain").build())) == (True, False)
 
 
@@ -111,7 +120,7 @@ def test_what_one_pod_kept_away_from_is_not_taken_for_what_another_did() -> None
     room = WaitingRoom()
     for rejected in (web, db):
         room.reject(rejected, "InterPodAffinity")
-    room.move(POD_DELETED, wary("of-web", "web"))
+    room.move(ASSIGNED_POD_DELETE, wary("of-web", "web"))
     assert (room.tried_again(web), room.tried_again(db)) == (True, False)
-    room.move(POD_DELETED, wary("of-db", "db"))
+    room.move(ASSIGNED_POD_DELETE, wary("of-db", "db"))
     assert room.tried_again(db)

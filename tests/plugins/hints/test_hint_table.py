@@ -9,7 +9,7 @@ import pytest
 
 from framework.makers import Scene
 from hints import device_rows, gang_rows, node_rows, pairwise_rows, volume_rows
-from hints.rows import NODE_TAINTED, Rejected, Row
+from hints.rows import Rejected, Row
 from hints.waiting_room import WaitingRoom
 from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, always
 from placewright.framework.runtime.profileruntime import ALLOWED_NAMESPACES
@@ -23,7 +23,7 @@ HEAR_OF_TAINTS: Final = (
     "InterPodAffinity", "NodeDeclaredFeatures", "DynamicResources", "NodeVolumeLimits",
 )  # fmt: skip
 TAINT_ROWS: Final = tuple(
-    Rejected(plugin, pod("me")).wakes("any change of a node's taints", NODE_TAINTED, old=node("n"), new=node("n"))
+    Rejected(plugin, pod("me")).wakes("any change of a node's taints", "node_taint", old=node("n"), new=node("n"))
     for plugin in HEAR_OF_TAINTS
 )
 ROWS: Final[tuple[Row, ...]] = (*node_rows.ROWS, *pairwise_rows.ROWS, *volume_rows.ROWS, *device_rows.ROWS, *gang_rows.ROWS, *TAINT_ROWS)
@@ -105,16 +105,16 @@ INTERESTS: Final = {plugin: events for plugin, events in WaitingRoom().runtime.i
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_waiting_pod_is_tried_again_only_after_what_could_help_it(row: Row) -> None:
-    room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
+    room = WaitingRoom(row.of)
     room.reject(row.rejected, row.plugin)
     assert not room.tried_again(row.rejected)
     room.happens(row)
     assert room.tried_again(row.rejected) is row.wakes
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.plugin != "SchedulingGates" and not row.gated], ids=str)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.plugin != "SchedulingGates" and not row.of.gated], ids=str)
 def test_the_same_holds_for_what_happens_while_the_pod_is_being_tried(row: Row) -> None:
-    room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
+    room = WaitingRoom(row.of)
     room.queue.add(row.rejected)
     attempt = room.queue.pop()
     assert attempt is not None
@@ -123,10 +123,10 @@ def test_the_same_holds_for_what_happens_while_the_pod_is_being_tried(row: Row) 
     assert room.tried_again(row.rejected) is row.wakes
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.wakes and not row.own and not row.gated], ids=str)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.wakes and not row.own and not row.of.gated], ids=str)
 def test_a_pod_that_another_plugin_rejected_is_left_alone(row: Row) -> None:
     """DefaultPreemption stands for a plugin whose pods no event helps."""
-    room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
+    room = WaitingRoom(row.of)
     room.reject(row.rejected, "DefaultPreemption")
     room.happens(row)
     assert not room.tried_again(row.rejected)

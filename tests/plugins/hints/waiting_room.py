@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from framework.makers import Scene
-from hints.rows import Row
+from hints.rows import Rejected, Row
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.framework.events import ClusterEvent
@@ -16,7 +15,7 @@ from placewright.queue.check import check_invariants
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.testing import node
+from placewright.testing import built, node, pod
 
 TRIED_AGAIN = (SubQueue.ACTIVE, SubQueue.BACKOFF)
 
@@ -29,21 +28,17 @@ class Quiet(Scene):
 
 
 class WaitingRoom:
-    """A queue whose profile is the default one, with arguments for one plugin.
+    """A queue whose profile is the default one, with arguments for one plugin; its cluster has one node, n."""
 
-    `placed` are pods on the one node, n, `known` other objects that are there.
-    """
-
-    def __init__(
-        self, plugin: str = "", args: Mapping[str, Any] | None = None, placed: tuple[PodInfo, ...] = (), known: tuple[Any, ...] = ()
-    ) -> None:
-        scene = Quiet(spec={"pluginConfig": [{"name": plugin, "args": dict(args)}]} if args else {})
+    def __init__(self, of: Rejected | None = None) -> None:
+        of = of or Rejected("", pod("nobody"))
+        scene = Quiet(spec={"pluginConfig": [{"name": of.plugin, "args": dict(of.args)}]} if of.args else {})
         scene.with_nodes(node("n", labels={"zone": "1"}))
-        for pod in placed:
-            scene.cluster.set_pod(pod)
-        for item in known:
-            scene.cluster.objects.put(item)
+        for standing in of.placed:
+            scene.cluster.set_pod(built(standing))
         self.objects = scene.cluster.objects
+        for item in of.known:
+            self.objects.put(built(item))
         self.runtime = scene.evaluator().runtime
         policy = ProfilePolicy(self.runtime)
         self.queue = SchedulingQueue(lambda _name: policy, lambda: 100.0)
