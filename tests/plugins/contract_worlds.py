@@ -1,9 +1,14 @@
-"""Pods, nodes and objects at random for plugins that the general ones of `placewright.testing` do not reach."""
+"""Pods, nodes and objects at random for plugins that the general ones of `placewright.testing` do not reach.
+
+Most are drawn from a few that are written down, so that what one object says concerns another. What is twice as likely stands there twice.
+"""
 
 from __future__ import annotations
 
 import json
-import random
+from collections.abc import Callable
+from itertools import combinations, product
+from random import Random
 from typing import Any
 
 import volume_worlds
@@ -15,124 +20,93 @@ from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.offline.world import read_object
-from placewright.testing import random_pod
 from placewright.testing.nodes import NodeMaker
-from placewright.testing.objectmaker import PlainMaker
-from placewright.testing.randomobjects import NODE_NAMES
+from placewright.testing.objectmaker import HOSTNAME, ZONE, ObjectMaker
+from placewright.testing.pods import PodMaker
+from placewright.testing.randomobjects import NODE_NAMES, drawn
 
 Body = dict[str, Any]
+APPS, LABELS = ("web", "db"), {"app": ("web", "db"), "tier": ("front", "back")}
+POD, NODE = kit.pod("p"), NodeMaker("n").offers(pods="9")
 AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 SHARES = "openb/gpu-milli"
 #: A mix of pods that DeviceFragmentation is to expect.
 TYPICAL = [{"requests": {SHARES: units, "cpu": "2"}, "popularity": often} for units, often in (("250", 3), ("500", 4), ("1000", 5))]
 
 
-def as_pod(manifest: Body) -> PodInfo:
-    pod = read_object({"kind": "Pod", **manifest}, "test")
-    assert isinstance(pod, PodInfo)
-    return pod
+def one_of(*choices: ObjectMaker[Any]) -> Callable[[Random], Any]:
+    return lambda dice: dice.choice(choices).build()
 
 
-def as_node(manifest: Body) -> Node:
-    node = read_object({"kind": "Node", **manifest}, "test")
-    assert isinstance(node, Node)
-    return node
+def pods(*choices: PodMaker) -> Callable[[Random], PodInfo]:
+    """One of these, with some label."""
+    return lambda dice: dice.choice(choices).labels(app=dice.choice("ab")).build()
 
 
-def as_object(manifest: Body) -> ClusterObject:
-    item = read_object(manifest, "test")
-    assert item is not None
-    assert not isinstance(item, Node | PodInfo)
-    return item
-
-
-def plain_pod(dice: random.Random, spec: Body, **metadata: Any) -> PodInfo:
-    """A pod with some label and this spec."""
-    return kit.pod("p", labels={"app": dice.choice("ab")}, **spec).metadata(**metadata).build()
+def as_read(manifest: Body) -> Any:
+    return read_object(manifest, "test")
 
 
 # --- fields that few pods and nodes have -------------------------------------------------------------------------------------
 
-
-def pod_that_names_a_node(dice: random.Random) -> PodInfo:
-    return plain_pod(dice, {"nodeName": dice.choice(NODE_NAMES)} if dice.random() < 0.6 else {})
-
-
-def pod_with_ports(dice: random.Random) -> PodInfo:
-    def port() -> Body:
-        address = dice.choice(("", "10.0.0.1", "10.0.0.2"))
-        return {"hostPort": dice.choice((80, 443)), "hostIP": address, "protocol": dice.choice(("TCP", "UDP"))}
-
-    return plain_pod(dice, {"containers": [{"name": "main", "ports": [port() for _ in range(dice.choice((0, 1, 1, 2)))]}]})
-
-
-def gated_pod(dice: random.Random) -> PodInfo:
-    return plain_pod(dice, {"schedulingGates": [{"name": dice.choice("gh")} for _ in range(dice.choice((0, 1, 2)))]})
-
-
-def pod_that_asks_the_kubelet(dice: random.Random) -> PodInfo:
-    rules = [{"action": "RestartAllContainers"}] if dice.random() < 0.5 else []
-    spec: Body = {"containers": [{"name": "main", "restartPolicyRules": rules}]}
-    if dice.random() < 0.4:
-        spec |= {"hostNetwork": True, "hostUsers": False}
-    return plain_pod(dice, spec)
-
-
-def node_with_features(dice: random.Random) -> Node:
-    features = [name for name in ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport") if dice.random() < 0.5]
-    return NodeMaker("n").offers(pods="9").features(*features).build()
-
-
-def node_that_avoids(dice: random.Random) -> Node:
-    """As any, and it would rather not have the pods of some ReplicaSets."""
-    who = [{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": uid}}} for uid in ("web", "db") if dice.random() < 0.4]
-    quoted = str({"preferAvoidPods": who}).replace("'", '"')
-    return NodeMaker("n").offers(pods="9").annotations({AVOID: quoted}).build()
-
-
-def owned_pod(dice: random.Random) -> PodInfo:
-    """Of one of two apps, which its ReplicaSet and Service select."""
-    app = dice.choice(("web", "db"))
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": app, "controller": True}
-    spec: Body = {"nodeSelector": {"disk": "ssd"}} if dice.random() < 0.2 else {}
-    return plain_pod(dice, spec, labels={"app": app}, ownerReferences=[owner] if dice.random() < 0.8 else [])
+pod_that_names_a_node = pods(*(POD.on(name) for name in NODE_NAMES), POD, POD, POD, POD)
+_PORTS = tuple(product((80, 443), ("", "10.0.0.1", "10.0.0.2"), ("TCP", "UDP")))
+_ONE_PORT = [POD.host_port(port, ip=address, protocol=protocol) for port, address, protocol in _PORTS]
+pod_with_ports = pods(*_ONE_PORT, *_ONE_PORT, *(made.host_port(port) for made in _ONE_PORT for port in (80, 443)), *[POD] * 12)
+gated_pod = pods(*(POD.gates(*names) for names in ("", "g", "h", "gh")))
+pod_that_asks_the_kubelet = pods(
+    *(
+        POD.spec(containers=[{"name": "main", "restartPolicyRules": rules}], **more)
+        for rules in ([], [{"action": "RestartAllContainers"}])
+        for more in ({}, {}, {}, {"hostNetwork": True, "hostUsers": False}, {"hostNetwork": True, "hostUsers": False})
+    )
+)
+_FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
+node_with_features = one_of(*(NODE.features(*names) for count in range(3) for names in combinations(_FEATURES, count)))
+_SIGNATURES = [{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": app}}} for app in APPS]
+#: Nodes that would rather not have the pods of some ReplicaSets.
+node_that_avoids = one_of(
+    *(
+        NODE.annotations({AVOID: json.dumps({"preferAvoidPods": avoided})})
+        for avoided in ([], [], *combinations(_SIGNATURES, 1), _SIGNATURES)
+    )
+)
+#: Of one of two apps, which its ReplicaSet and Service select.
+_OWNED = [POD.owned_by("ReplicaSet", app, uid=app).labels(app=app) for app in APPS]
+owned_pod = one_of(*_OWNED * 3, *(made.node_selector(disk="ssd") for made in _OWNED), *(POD.labels(app=app) for app in APPS))
+#: Of the default scheduler or another, and half of them Ready where they stand on a node.
+pod_that_may_be_ready = pods(
+    *(
+        POD.scheduler(name).status(conditions=conditions)
+        for name in ("default-scheduler", "default-scheduler", "other")
+        for conditions in ([], [{"type": "Ready", "status": "True"}])
+    )
+)
+big_pod = pods(*(POD.requests(cpu=cpu, memory="1Gi").priority(priority) for cpu in "124" for priority in (0, 5, 10)))
+small_node = one_of(*(NODE.offers(cpu=cpu, memory="8Gi") for cpu in "24"))
 
 
-def pod_that_may_be_ready(dice: random.Random) -> PodInfo:
-    """Of the default scheduler or another, and half of them Ready where they stand on a node."""
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]} if dice.random() < 0.5 else {}
-    made = kit.pod("p").scheduler(dice.choice(("default-scheduler", "default-scheduler", "other")))
-    return made.labels(app=dice.choice("ab")).status(**ready).build()
+def spread_pod(dice: Random) -> PodInfo:
+    """With a constraint that may say which nodes are counted."""
+    hard = dice.random() < 0.67
+    policies: list[Body] = [{}, {}, {"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}, {"matchLabelKeys": ["tier"]}]
+    more = dice.choice([*policies, {"minDomains": 2}] if hard else policies)
+    made = POD.labels(drawn(dice, LABELS, 0.7))
+    key, skew = dice.choice((ZONE, HOSTNAME, "rack")), dice.choice((1, 1, 2))
+    return made.spread(key, app=dice.choice(APPS), max_skew=skew, hard=hard, **more).build()
 
 
-def spread_pod(dice: random.Random) -> PodInfo:
-    """With a constraint or two, and node affinity and tolerations that decide which nodes are counted."""
-    pod = random_pod(dice).pod
-    spec = {
-        "maxSkew": dice.choice((1, 1, 2)),
-        "topologyKey": dice.choice(("topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack")),
-        "whenUnsatisfiable": dice.choice(("DoNotSchedule", "DoNotSchedule", "ScheduleAnyway")),
-        "labelSelector": {"matchLabels": {"app": dice.choice(("web", "db"))}},
-    }
-    policies: list[Body] = [{"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}, {"matchLabelKeys": ["tier"]}]
-    more = dice.choice([{}, {}, {"minDomains": 2}, *policies])
-    if spec["whenUnsatisfiable"] == "ScheduleAnyway":
-        more = {key: value for key, value in more.items() if key != "minDomains"}
-    labels = dict(pod.metadata.labels or {})
-    return plain_pod(dice, {"topologySpreadConstraints": [spec | more]}, labels=labels)
-
-
-def limited_pod(dice: random.Random) -> PodInfo:
+def limited_pod(dice: Random) -> PodInfo:
     """With limits of its own, short or in JSON, right or wrong, or none; the profile's may pick it besides."""
-    key = dice.choice(("topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack"))
+    key = dice.choice((ZONE, HOSTNAME, "rack"))
     mode = dice.choice(("Required", "Required", "Preferred"))
-    labels = {"app": dice.choice(("web", "db"))} | ({"tier": dice.choice(("front", "back"))} if dice.random() < 0.6 else {})
+    labels = {"app": dice.choice(APPS), **drawn(dice, {"tier": ("front", "back")}, 0.6)}
     selector = {"matchLabels": {"app": labels["app"]}} if dice.random() < 0.9 else {}
     limit = {"selector": selector, "topologyKey": key, "max": dice.choice((1, 2)), "mode": mode}
     most = f"{dice.choice('12')} per {key} of {dice.choice(('app', 'app', 'tier'))}{' preferred' if mode == 'Preferred' else ''}"
     text = dice.choice(("", most, most, json.dumps([limit]), json.dumps([limit | {"matchLabelKeys": ["tier"]}])))
     text = "no limit" if dice.random() < 0.05 else text
-    return plain_pod(dice, {}, labels=labels, annotations={DOMAIN_LIMITS: text} if text else {})
+    return POD.labels(labels).annotations({DOMAIN_LIMITS: text} if text else {}).build()
 
 
 #: Limits of a profile: each app by itself, and one app of two namespaces together.
@@ -140,140 +114,123 @@ LIMITS: list[Body] = [
     {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, "matchLabelKeys": ["app"], "topologyKey": "rack", "max": 2},
     {
         "selector": {"matchLabels": {"app": "web"}}, "namespaces": ["default", "other"],
-        "topologyKey": "topology.kubernetes.io/zone", "max": 1, "mode": "Preferred",
+        "topologyKey": ZONE, "max": 1, "mode": "Preferred",
     },
 ]  # fmt: skip
 
 
-def loving_pod(dice: random.Random) -> PodInfo:
+def loving_pod(dice: Random) -> PodInfo:
     """With required affinity or anti-affinity to pods of an app."""
-
-    def term() -> Body:
-        labels = {"matchLabels": {"app": dice.choice(("web", "db"))}}
-        return {"labelSelector": labels, "topologyKey": dice.choice(("topology.kubernetes.io/zone", "kubernetes.io/hostname"))}
-
-    sides: Body = {}
-    for side, chance in (("podAffinity", 0.5), ("podAntiAffinity", 0.4)):
-        if dice.random() < chance:
-            sides[side] = {"requiredDuringSchedulingIgnoredDuringExecution": [term()]}
-    labels = {"app": dice.choice(("web", "db"))} | ({"tier": "front"} if dice.random() < 0.3 else {})
-    return plain_pod(dice, {"affinity": sides}, labels=labels)
-
-
-def big_pod(dice: random.Random) -> PodInfo:
-    """Of some priority, and rarely two to a node."""
-    requests = {"cpu": dice.choice(("1", "2", "4")), "memory": "1Gi"}
-    return plain_pod(dice, {"containers": [{"name": "main", "resources": {"requests": requests}}], "priority": dice.choice((0, 5, 10))})
-
-
-def small_node(dice: random.Random) -> Node:
-    return NodeMaker("n").offers(cpu=dice.choice("24"), memory="8Gi", pods="9").build()
+    made = POD.labels({"app": dice.choice(APPS), **drawn(dice, {"tier": ("front",)}, 0.3)})
+    if dice.random() < 0.5:
+        made = made.pod_affinity(dice.choice((ZONE, HOSTNAME)), app=dice.choice(APPS))
+    if dice.random() < 0.4:
+        made = made.pod_anti_affinity(dice.choice((ZONE, HOSTNAME)), app=dice.choice(APPS))
+    return made.build()
 
 
 # --- groups ------------------------------------------------------------------------------------------------------------------
 
-
-def pod_of_a_group(dice: random.Random) -> PodInfo:
-    return plain_pod(dice, {}, labels={"scheduling.x-k8s.io/pod-group": dice.choice("gh")} if dice.random() < 0.8 else {})
-
-
-def pod_group(dice: random.Random) -> ClusterObject:
-    return kit.coscheduling_group(dice.choice("gh"), dice.choice((1, 2, 3))).build()
+pod_of_a_group = one_of(*(POD.in_coscheduling_group(name) for name in "ghgh"), POD)
+pod_group = one_of(*(kit.coscheduling_group(name, members) for name in "gh" for members in (1, 2, 3)))
 
 
 # --- volumes -----------------------------------------------------------------------------------------------------------------
 
 
-def pod_with_disks(dice: random.Random) -> PodInfo:
+def pod_with_disks(dice: Random) -> PodInfo:
     """With disks of its own and behind claims, or with none."""
-    pod = StorageDice(dice.random()).pod_with_volumes(dice.choice("12"))
-    return as_pod(pod) if dice.random() < 0.9 else plain_pod(dice, {})
+    made: PodInfo = as_read({"kind": "Pod", **StorageDice(dice.random()).pod_with_volumes(dice.choice("12"))})
+    return made if dice.random() < 0.9 else POD.build()
 
 
-def storage(dice: random.Random) -> ClusterObject:
+def storage(dice: Random) -> ClusterObject:
     kind, body = StorageDice(dice.random()).storage()
-    return as_object({"kind": kind, **body})
+    found: ClusterObject = as_read({"kind": kind, **body})
+    return found
 
 
-def zoned_storage(dice: random.Random) -> ClusterObject:
-    """A claim that is bound to one of two volumes, or one of these, of a zone."""
-    if dice.random() < 0.5:
-        return kit.persistent_volume_claim(dice.choice(("c0", "c1"))).bound_to(dice.choice(("v0", "v1"))).build()
-    labels = {"topology.kubernetes.io/zone": dice.choice(("z1", "z2", "z1__z2"))} if dice.random() < 0.9 else {}
-    return kit.persistent_volume(dice.choice(("v0", "v1"))).labels(labels).build()
+#: A claim that is bound to one of two volumes, or one of these, of a zone.
+zoned_storage = one_of(
+    *(kit.persistent_volume_claim(f"c{claim}").bound_to(f"v{volume}") for claim, volume in product("01", "01011")),
+    *(kit.persistent_volume(f"v{number}").labels({ZONE: zone}) for number in "01" for zone in ("z1", "z2", "z1__z2", "z1__z2")),
+    *(kit.persistent_volume(f"v{number}") for number in "01"),
+)
+_CLAIMS = [[POD.volume_claims(*names) for names in combinations(("c0", "c1", "c2", "c3"), count)] for count in range(3)]
+pod_with_bound_claims = pods(*_CLAIMS[0] * 3, *_CLAIMS[1] * 2, *_CLAIMS[2])
+#: A claim bound to a volume of the same number, a volume of a CSI driver, or how many of these a node takes.
+limited_storage = one_of(
+    *[kit.persistent_volume_claim(f"c{number}").bound_to(f"v{number}") for number in range(4)] * 3,
+    *[kit.persistent_volume(f"v{number}").csi("a", f"h{number}") for number in range(4)] * 3,
+    *(kit.csi_node(name).driver("a", count=count) for name in NODE_NAMES[:4] for count in range(3)),
+)
 
 
-def pod_with_bound_claims(dice: random.Random) -> PodInfo:
-    names = dice.sample(["c0", "c1", "c2", "c3"], dice.choice((0, 1, 1, 2)))
-    return plain_pod(dice, {"volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]})
+def zoned_node(dice: Random) -> Node:
+    clouds = {f"attachable-volumes-{cloud}": "012" for cloud in ("aws-ebs", "gce-pd", "azure-disk", "cinder")}
+    labels = StorageDice(dice.random()).zoned_node("n")["metadata"]["labels"]
+    return NODE.labels(labels).offers(drawn(dice, clouds, 0.6)).build()
 
 
-def limited_storage(dice: random.Random) -> ClusterObject:
-    """A claim bound to a volume of the same number, a volume of a CSI driver, or how many of these a node takes."""
-    number = dice.choice("0123")
-    most = dice.choice((0, 1, 2))
-    made: ClusterObject = dice.choice([
-        kit.persistent_volume_claim(f"c{number}").bound_to(f"v{number}"),
-        kit.persistent_volume(f"v{number}").csi("a", f"h{number}"),
-        kit.csi_node(dice.choice(NODE_NAMES[:4])).driver("a", count=most),
-    ]).build()  # fmt: skip
-    return made
+#: Disks of the four kinds that the limits of the time before CSI count.
+_DISKS: list[Body] = [
+    *({"awsElasticBlockStore": {"volumeID": name}} for name in ("vol-1", "vol-2", "vol-3")),
+    *({"gcePersistentDisk": {"pdName": name}} for name in "def"),
+    *({"azureDisk": {"diskName": name}} for name in "def"),
+    *({"cinder": {"volumeID": name}} for name in "def"),
+]
 
 
-def zoned_node(dice: random.Random) -> Node:
-    node = StorageDice(dice.random()).zoned_node("n")
-    clouds = [cloud for cloud in ("aws-ebs", "gce-pd", "azure-disk", "cinder") if dice.random() < 0.6]
-    offers = {f"attachable-volumes-{cloud}": dice.choice("012") for cloud in clouds}
-    return as_node({**node, "status": {"allocatable": {"pods": "9", **offers}}})
+def pod_with_any_disk(dice: Random) -> PodInfo:
+    return POD.volumes(*dice.choices(_DISKS, k=dice.choice((1, 2, 3)))).build()
 
 
-def pod_with_any_disk(dice: random.Random) -> PodInfo:
-    """With disks of the four kinds that the limits of the time before CSI count."""
-    kinds: list[Body] = [
-        {"awsElasticBlockStore": {"volumeID": dice.choice(("vol-1", "vol-2", "vol-3"))}},
-        {"gcePersistentDisk": {"pdName": dice.choice("def")}},
-        {"azureDisk": {"diskName": dice.choice("def")}},
-        {"cinder": {"volumeID": dice.choice("def")}},
-    ]
-    volumes = [{"name": f"v{at}", **dice.choice(kinds)} for at in range(dice.choice((1, 2, 3)))]
-    return plain_pod(dice, {"volumes": volumes})
+#: Pods with claims of `volume_worlds`, bound and unbound.
+pod_with_claims = pods(*(POD.volume_claims(*names) for names in (*[("c0",), ("c1",)] * 3, ("c0", "c1"), ("c1", "c0"))))
 
 
-def pod_with_claims(dice: random.Random) -> PodInfo:
-    """With claims of `volume_worlds`, bound and unbound."""
-    names = dice.sample(["c0", "c1"], dice.choice((1, 1, 1, 2)))
-    return plain_pod(dice, {"volumes": [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(names)]})
-
-
-def provisioning(dice: random.Random) -> ClusterObject:
+def provisioning(dice: Random) -> ClusterObject:
     """A claim, a volume, a class, a driver or a capacity."""
     world = [each for each in volume_worlds.world(dice) if each["metadata"]["name"] not in {"c2", "c3", "zonal"}]
     kinds = {"PersistentVolumeClaim": 4, "PersistentVolume": 4, "StorageClass": 4, "CSIStorageCapacity": 1, "CSIDriver": 1}
     kind = dice.choices(list(kinds), list(kinds.values()))[0]
-    return as_object(dice.choice([each for each in world if each["kind"] == kind] or [each for each in world if each["kind"] in kinds]))
+    found = [each for each in world if each["kind"] == kind] or [each for each in world if each["kind"] in kinds]
+    made: ClusterObject = as_read(dice.choice(found))
+    return made
 
 
-def node_of_a_zone(dice: random.Random) -> Node:
-    made = kit.node("n", pods="9")
-    return (made.zone(dice.choice("ab")) if dice.random() < 0.8 else made).build()
+node_of_a_zone = one_of(*(kit.node("n", pods="9").zone(zone) for zone in "abab"), kit.node("n", pods="9"))
 
 
 # --- devices -----------------------------------------------------------------------------------------------------------------
 
+pod_with_device_claims = pods(
+    *[POD.resource_claims(name) for name in ("d0", "d1", "d2", "d2")] * 3,
+    *[POD] * 3, *(POD.resource_claims(*names) for names in combinations(("d0", "d1", "d2"), 2)),
+)  # fmt: skip
+_ANY, _SOME = "device.driver == 'gpu.example.com'", "device.attributes['gpu.example.com'].model == 'a'"
+_CLASSES = [kit.device_class(name).selects(expression) for name, expression in (("any", _ANY), ("some", _SOME), ("some", _ANY))]
+#: The API server lets nobody change the spec of a claim, so that is always the same.
+_DEVICE_CLAIMS = [
+    kit.resource_claim("d0").request("any", name="r"), kit.resource_claim("d1").request("any", count=2, name="r"),
+    kit.resource_claim("d2").request_first_of("some", "any", name="r"),
+]  # fmt: skip
+_RULES = [
+    kit.device_taint_rule("rule", "broken", effect=effect).devices(pool=pool)
+    for effect, pool in product(("NoSchedule", "NoExecute"), NODE_NAMES[:3])
+]
 
-def pod_with_device_claims(dice: random.Random) -> PodInfo:
-    names = [dice.choice(("d0", "d1", "d2", "d2"))] if dice.random() < 0.7 else dice.sample(["d0", "d1", "d2"], dice.choice((0, 2)))
-    return plain_pod(dice, {"resourceClaims": [{"name": name, "resourceClaimName": name} for name in names]})
 
-
-def device_object(dice: random.Random) -> ClusterObject:
+def device_object(dice: Random) -> ClusterObject:
     """A slice of one node, a class, or a claim that has devices or not."""
-    kinds = {_slice: 8, _device_claim: 5, _class: 4, _rule: 1}
+    kinds: dict[Callable[[Random], ObjectMaker[Any]], int] = {
+        _slice: 8, _device_claim: 5, lambda dice: dice.choice(_CLASSES): 4, lambda dice: dice.choice(_RULES): 1
+    }  # fmt: skip
     made: ClusterObject = dice.choices(list(kinds), list(kinds.values()))[0](dice).build()
     return made
 
 
-def _slice(dice: random.Random) -> PlainMaker[Any]:
+def _slice(dice: Random) -> ObjectMaker[Any]:
     node = dice.choice(NODE_NAMES[:4])
     made = kit.resource_slice(f"slice-{node}").on(node)
     for number in range(dice.choice((1, 2, 3))):
@@ -281,36 +238,18 @@ def _slice(dice: random.Random) -> PlainMaker[Any]:
     return made
 
 
-def _class(dice: random.Random) -> PlainMaker[Any]:
-    any_device, some_devices = "device.driver == 'gpu.example.com'", "device.attributes['gpu.example.com'].model == 'a'"
-    name, expression = dice.choice((("any", any_device), ("some", some_devices), ("some", any_device)))
-    return kit.device_class(name).selects(expression)
-
-
-def _device_claim(dice: random.Random) -> PlainMaker[Any]:
-    """One of three claims. The API server lets nobody change the spec of one, so that is always the same."""
-    name, count, kind, plain = dice.choice((("d0", 1, "any", True), ("d1", 2, "any", True), ("d2", 1, "some", False)))
-    made = kit.resource_claim(name)
-    made = made.request(kind, count=count, name="r") if plain else made.request_first_of("some", "any", name="r")
+def _device_claim(dice: Random) -> ObjectMaker[Any]:
+    made = dice.choice(_DEVICE_CLAIMS)
     if dice.random() < 0.25:
-        result = {"request": "r", "driver": "gpu.example.com", "pool": dice.choice(NODE_NAMES[:3]), "device": "g0"}
-        selector = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [result["pool"]]}]}]}
+        pool = dice.choice(NODE_NAMES[:3])
+        selector = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [pool]}]}]}
+        result = {"request": "r", "driver": "gpu.example.com", "pool": pool, "device": "g0"}
         users = [{"resource": "pods", "name": "s0", "uid": "s0"}] if dice.random() < 0.8 else []
         made = made.status(allocation={"devices": {"results": [result]}, "nodeSelector": selector}, reservedFor=users)
     return made
 
 
-def _rule(dice: random.Random) -> PlainMaker[Any]:
-    rule = kit.device_taint_rule("rule", "broken", effect=dice.choice(("NoSchedule", "NoExecute")))
-    return rule.devices(pool=dice.choice(NODE_NAMES[:3]))
-
-
-def pod_with_a_share(dice: random.Random) -> PodInfo:
-    amount = dice.choice(("", "250", "500", "1000", "2000", "1500"))
-    requests = {"cpu": "1"} | ({SHARES: amount} if amount else {})
-    return plain_pod(dice, {"containers": [{"name": "main", "resources": {"requests": requests, "limits": requests}}]})
-
-
-def node_with_shares(dice: random.Random) -> Node:
-    made = NodeMaker("n").offers(cpu="16", memory="16Gi", pods="9")
-    return (made.offers({SHARES: dice.choice(("1000", "2000", "4000"))}) if dice.random() < 0.8 else made).build()
+_AMOUNTS = ({}, {SHARES: "250"}, {SHARES: "500"}, {SHARES: "1000"}, {SHARES: "2000"}, {SHARES: "1500"})
+pod_with_a_share = pods(*(POD.requests(amount, cpu="1").limits(amount, cpu="1") for amount in _AMOUNTS))
+_SHARING = NODE.offers(cpu="16", memory="16Gi")
+node_with_shares = one_of(_SHARING, *(_SHARING.offers({SHARES: amount}) for amount in ("1000", "2000", "4000")))

@@ -30,14 +30,3 @@ def zone_of(world: World, name: str) -> tuple[str, str] | None:
     region = labels[OLD_REGION] if OLD_REGION in labels else labels.get(REGION, "")
     zone = labels[OLD_ZONE] if OLD_ZONE in labels else labels.get(ZONE, "")
     return (region, zone) if region or zone else None
-
-
-def service_selectors(world: World, pod: Body) -> list[Body]:
-    """Selectors of the Services of the pod, by name."""
-    meta = pod["metadata"]
-    found = []
-    for _, body in sorted(world.services.items()):
-        wanted = body["spec"]["selector"]
-        if body["metadata"]["namespace"] == meta["namespace"] and wanted and wanted.items() <= meta["labels"].items():
-            found.append(wanted)
-    return found

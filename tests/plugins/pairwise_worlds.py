@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,9 +12,9 @@ import pytest
 
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
-from placewright.api.workloads import Namespace, ReplicaSet, Service
 from placewright.cluster import pairwisegroups, selectorindex, tallies, tally
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import KINDS
 from placewright.plugins.interpodaffinity import matchers
 from placewright.testing.pods import PodMaker
 
@@ -37,6 +37,7 @@ SELECTORS: tuple[Body | None, ...] = (
     {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]},
     {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["a"]}]},
 )
+_KIND = {kind.__name__: kind for kind in KINDS}
 TERMINATING = "2026-01-01T00:00:00Z"
 
 
@@ -101,22 +102,23 @@ def happen(world: World, dice: Dice, spec: Spec) -> None:
         case 7:
             world.remove_node(dice.choice(NODES))
         case 8:
-            world.set_namespace(dice.choice(NAMESPACES), dice.choice([{}, {"env": "prod"}, {"env": "dev"}]))
+            labels = dice.choice([{}, {"env": "prod"}, {"env": "dev"}])
+            world.put("Namespace", {"metadata": {"name": dice.choice(NAMESPACES), "labels": labels}})
         case 9 if dice.maybe(0.5):
-            world.set_service(dice.choice(NAMESPACES), dice.choice("st"), dice.choice([None, {"app": "a"}, dice.labels()]))
+            meta = {"namespace": dice.choice(NAMESPACES), "name": dice.choice("st")}
+            world.put("Service", {"metadata": meta, "spec": {"selector": dice.choice([None, {"app": "a"}, dice.labels()])}})
         case _:
-            world.set_replica_set(dice.choice(NAMESPACES), "rs", dice.selector())
+            meta = {"namespace": dice.choice(NAMESPACES), "name": "rs"}
+            world.put("ReplicaSet", {"metadata": meta, "spec": {"selector": dice.selector()}})
 
 
 class World:
-    """The same cluster twice."""
+    """The same cluster twice: nodes, pods, and by kind and name all other objects."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Body] = {}
         self.placed: dict[str, tuple[str, Body]] = {}
-        self.namespaces: dict[str, Body] = {}
-        self.services: dict[str, Body] = {}
-        self.replica_sets: dict[str, Body] = {}
+        self.objects: dict[str, dict[str, Body]] = {}
         self.cluster = Cluster()
 
     def set_node(self, node: Body) -> None:
@@ -140,36 +142,41 @@ class World:
         self.placed.pop(uid, None)
         self.cluster.remove_pod(uid)
 
-    def set_namespace(self, name: str, labels: Body) -> None:
-        """Label a namespace."""
-        self.namespaces[name] = labels
-        self.cluster.objects.put(msgspec.convert({"metadata": {"name": name, "labels": labels}}, Namespace))
+    def put(self, kind: str, body: Body) -> None:
+        """Add or replace an object."""
+        self.objects.setdefault(kind, {})[_key(body["metadata"])] = body
+        self.cluster.objects.put(msgspec.convert(body, _KIND[kind]))
 
-    def set_service(self, namespace: str, name: str, selector: Body | None) -> None:
-        """Add or change a Service."""
-        body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}
-        self.services[f"{namespace}/{name}"] = body
-        self.cluster.objects.put(msgspec.convert(body, Service))
+    def drop(self, kind: str, body: Body) -> None:
+        """Remove an object, if it is there."""
+        if self.objects.get(kind, {}).pop(_key(body["metadata"]), None):
+            self.cluster.objects.remove(msgspec.convert(body, _KIND[kind]))
 
-    def set_replica_set(self, namespace: str, name: str, selector: Body | None) -> None:
-        """Add or change a ReplicaSet."""
-        body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}
-        self.replica_sets[f"{namespace}/{name}"] = body
-        self.cluster.objects.put(msgspec.convert(body, ReplicaSet))
+    def find(self, kind: str, name: str, namespace: str = "") -> Body | None:
+        """An object by name."""
+        return self.objects.get(kind, {}).get(f"{namespace}/{name}")
+
+    def every(self, kind: str) -> list[Body]:
+        """All objects of a kind."""
+        return list(self.objects.get(kind, {}).values())
 
     def pods_by_node(self) -> dict[str, list[Body]]:
         """Pods of every node that is there."""
         return {name: [pod for on, pod in self.placed.values() if on == name] for name in self.nodes}
 
     @contextmanager
-    def without_pods_of(self, node: str) -> Iterator[None]:
-        """As preemption tries it: the node's pods taken away, in the columns only hypothetically."""
-        row = self.cluster.row(node)
-        kept = dict(self.placed)
-        with self.cluster.dry_run_on_row(remove=list(self.cluster.pods_on(node)), row=row):
-            self.placed = {uid: where for uid, where in kept.items() if where[0] != node}
+    def without(self, node: str, uids: Collection[str] = UIDS) -> Iterator[None]:
+        """As preemption tries it: some pods of a node taken away, in the columns only hypothetically."""
+        row, kept = self.cluster.row(node), dict(self.placed)
+        gone = [pod for pod in self.cluster.pods_on(node) if pod.uid in uids]
+        with self.cluster.dry_run_on_row(remove=gone, row=row):
+            self.placed = {uid: where for uid, where in kept.items() if uid not in uids or where[0] != node}
             yield
         self.placed = kept
+
+
+def _key(meta: Body) -> str:
+    return f"{meta.get('namespace', '')}/{meta['name']}"
 
 
 @contextmanager
@@ -208,6 +215,13 @@ def _expression(expression: Body, labels: Body) -> bool:
         return key not in labels
     inside = key in labels and labels[key] in expression["values"]
     return inside if expression["operator"] == "In" else not inside
+
+
+def service_selectors(world: World, pod: Body) -> list[Body]:
+    """Selectors of the Services of the pod, by name."""
+    meta, services = pod["metadata"], sorted(world.objects.get("Service", {}).items())
+    wanted = [body["spec"]["selector"] for _, body in services if body["metadata"]["namespace"] == meta["namespace"]]
+    return [each for each in wanted if each and each.items() <= meta["labels"].items()]
 
 
 def empty(selector: Body) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -10,19 +10,18 @@ from typing import Any
 
 import msgspec
 
+import framework.makers
 from placewright import testing as kit
 from placewright.api.objects import NodeName
-from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.preemption import PreemptionSpec
 from placewright.api.profile import PluginConfig, default_profile
 from placewright.api.workloads import PodDisruptionBudget
-from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Diagnosis, Plugin, PostFilterResult
 from placewright.framework.ports import NominationChanges
 from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
-from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -58,13 +57,10 @@ def resolved(args: bytes, plugins: tuple[type[Plugin], ...], rules: bytes = b"nu
 
 
 @dataclass
-class Scene:
+class Scene(framework.makers.Scene):
     """A cluster under the default profile; it is its own source of nominations."""
 
-    cluster: Cluster = field(default_factory=Cluster)
-    nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
     args: dict[str, Any] = field(default_factory=dict)
-    extra: tuple[type[Plugin], ...] = ()
     #: `spec.preemption`; None for a profile without.
     rules: dict[str, Any] | None = None
     #: The time of day, a day of January 2026 as seconds since 1970, and seconds of the scheduler's clock.
@@ -72,23 +68,10 @@ class Scene:
     now: float = 0.0
     #: When pods could first be tried, by uid, in seconds of the scheduler's clock.
     tried: dict[str, float] = field(default_factory=dict)
-    _evictions: Evictions | None = None
-    #: Nobody logs what becomes of `nominated`, so nothing may be kept.
-    with_terms: int = 1
-    together: frozenset[GroupRef] = frozenset()
     changes: NominationChanges = field(default_factory=NominationChanges)
 
-    def node_of(self, uid: str) -> NodeName | None:
-        return next((node for node, pods in self.nominated.items() if uid in [pod.uid for pod in pods]), None)
-
-    def nodes(self) -> Collection[NodeName]:
-        return self.nominated.keys()
-
-    def pods_on(self, node: NodeName) -> list[PodInfo]:
-        return self.nominated.get(node, [])
-
-    def claimants(self) -> list[tuple[PodInfo, NodeName]]:
-        return [(pod, node) for node, pods in self.nominated.items() for pod in pods]
+    def __post_init__(self) -> None:
+        self.evictions = Evictions(self.cluster, lambda: self.now, lambda: self.today, self.tried.get)
 
     def node(
         self, name: str, *running: PodInfo, cpu: str = "2", unschedulable: bool = False, labels: Mapping[str, str] | None = None
@@ -104,18 +87,11 @@ class Scene:
         self.cluster.objects.put(budget(*args, **kwargs))
         return self
 
-    @property
-    def evictions(self) -> Evictions:
-        """The record of evictions, by the scene's clocks."""
-        if self._evictions is None:
-            self._evictions = Evictions(self.cluster, lambda: self.now, lambda: self.today, self.tried.get)
-        return self._evictions
-
     def evaluator(self) -> Evaluator:
         """The default profile around this cluster."""
         registry = in_tree().extended(self.extra)
         profile = resolved(msgspec.json.encode(self.args), self.extra, msgspec.json.encode(self.rules))
-        handle = ProfileHandle(self.cluster, NoBinder(), self, (), NoVolumeWriter(), evictions=self.evictions)
+        handle = ProfileHandle(self.cluster, nominations=self, evictions=self.evictions)
         return handle.evaluator(profile, registry)
 
     def diagnosed(self, preemptor: PodInfo) -> tuple[Evaluator, Evaluation, Diagnosis]:

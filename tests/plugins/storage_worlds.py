@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import msgspec
 import numpy as np
 from pairwise import build, rejections
 from pairwise_worlds import Body, Dice, World, info
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.objects import KINDS
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
 
@@ -42,7 +39,6 @@ SOURCES: tuple[Body, ...] = (
     {"azureFile": {"shareName": "s", "secretName": "k"}},
     {"hostPath": {"path": "/tmp"}},
 )
-_KIND = {kind.__name__: kind for kind in KINDS}
 
 
 class StorageDice(Dice):
@@ -119,43 +115,7 @@ class StorageDice(Dice):
         return {"metadata": {"name": name, "labels": labels}}
 
 
-class StorageWorld(World):
-    """Nodes, pods and storage objects, the latter by kind and name."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.storage: dict[str, dict[str, Body]] = {}
-
-    def put(self, kind: str, body: Body) -> None:
-        """Add or replace a storage object."""
-        self.storage.setdefault(kind, {})[_key(body)] = body
-        self.cluster.objects.put(msgspec.convert(body, _KIND[kind]))
-
-    def drop(self, kind: str, body: Body) -> None:
-        """Remove one, if it is there."""
-        if self.storage.get(kind, {}).pop(_key(body), None):
-            self.cluster.objects.remove(msgspec.convert(body, _KIND[kind]))
-
-    def find(self, kind: str, name: str, namespace: str = "") -> Body | None:
-        """A storage object by name."""
-        return self.storage.get(kind, {}).get(f"{namespace}/{name}")
-
-    @contextmanager
-    def without(self, uids: list[str], node: str) -> Iterator[None]:
-        """Some pods of a node are taken away, in the columns only hypothetically."""
-        kept, row = dict(self.placed), self.cluster.row(node)
-        gone = [pod for pod in self.cluster.pods_on(node) if pod.uid in uids]
-        with self.cluster.dry_run_on_row(remove=gone, row=row):
-            self.placed = {uid: where for uid, where in kept.items() if uid not in uids or where[0] != node}
-            yield
-        self.placed = kept
-
-
-def _key(body: Body) -> str:
-    return f"{body['metadata'].get('namespace', '')}/{body['metadata']['name']}"
-
-
-def populate(world: StorageWorld, dice: StorageDice) -> None:
+def populate(world: World, dice: StorageDice) -> None:
     """Everything, in any order."""
     for _ in range(dice.randint(5, 30)):
         world.put(*dice.storage())
@@ -165,7 +125,7 @@ def populate(world: StorageWorld, dice: StorageDice) -> None:
         world.place(dice.pod_with_volumes(uid), dice.choice(NODES))
 
 
-def happen(world: StorageWorld, dice: StorageDice) -> None:
+def happen(world: World, dice: StorageDice) -> None:
     """Change one thing."""
     match dice.randrange(8):
         case 0 | 1 | 2:
@@ -200,7 +160,7 @@ def said(plugin: Any, cluster: Cluster, pod: PodInfo) -> Said:
 
 
 #: Why the pod is refused as a whole (or ""), and by node; None where the plugin has nothing to say.
-Reading = Callable[[StorageWorld, Body], tuple[str, dict[str, str]] | None]
+Reading = Callable[[World, Body], tuple[str, dict[str, str]] | None]
 
 
 def differences(
@@ -212,7 +172,7 @@ def differences(
     args: Body | None = None,
 ) -> list[str]:
     """Let things happen to a world; where the plugin does not say what the scalar reading says, or breaks what its fingerprint promises."""
-    dice, world = chance(seed), StorageWorld()
+    dice, world = chance(seed), World()
     plugin = build(kind, world.cluster, args)
     columns: dict[Hashable, list[bool]] = {}
     found: list[str] = []
@@ -228,13 +188,13 @@ def differences(
         compare(pod)
         node = dice.choice(NODES)
         if node in world.nodes:
-            with world.without(dice.sample(UIDS, dice.randint(1, 4)), node):
+            with world.without(node, dice.sample(UIDS, dice.randint(1, 4))):
                 compare(pod)
             compare(pod)
     return found
 
 
-def _differences(plugin: Any, reading: Reading, world: StorageWorld, pod: Body) -> Iterator[str]:
+def _differences(plugin: Any, reading: Reading, world: World, pod: Body) -> Iterator[str]:
     expected = reading(world, pod)
     status, by_node = said(plugin, world.cluster, info(pod))
     answer = status.message, {name: verdict.message for name, verdict in by_node.items()}

@@ -142,7 +142,7 @@ def test_it_agrees_with_a_scalar_reading_after_each_change(seed: int) -> None:
                 assert _said(world, plugin, one) == _by_the_rules(world, one, args)
             name = dice.choice(NODES)
             if name in world.nodes:
-                with world.without_pods_of(name):
+                with world.without(name):
                     assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args)
             happen(world, dice, lambda _: {})
 

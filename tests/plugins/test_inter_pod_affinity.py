@@ -59,7 +59,7 @@ class Scalar:
         """Does this term of `owner`, which is coming, mean `other`?"""
         reach = set(self._named(owner, term))
         selector = term.get("namespaceSelector")
-        reach |= {name for name, labels in self.world.namespaces.items() if matches(selector, labels)}
+        reach |= {each["metadata"]["name"] for each in self.world.every("Namespace") if matches(selector, each["metadata"]["labels"])}
         everywhere = matches(selector, {})  # kube-scheduler asks the selector about no labels, too
         meta = other["metadata"]
         return (everywhere or meta["namespace"] in reach) and matches(term.get("labelSelector"), meta["labels"])
@@ -67,8 +67,8 @@ class Scalar:
     def faces(self, owner: Body, term: Body) -> bool:
         """Does this term of `owner`, which is placed, mean the pod?"""
         meta = self.pod["metadata"]
-        own = self.world.namespaces.get(meta["namespace"], {})
-        inside = meta["namespace"] in self._named(owner, term) or matches(term.get("namespaceSelector"), own)
+        own = self.world.find("Namespace", meta["namespace"]) or {"metadata": {"labels": {}}}
+        inside = meta["namespace"] in self._named(owner, term) or matches(term.get("namespaceSelector"), own["metadata"]["labels"])
         return inside and matches(term.get("labelSelector"), meta["labels"])
 
     @staticmethod
@@ -180,7 +180,7 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
                 assert _said(world, plugin, one) == _by_the_rules(world, one, args)
             name = dice.choice(NODES)
             if name in world.nodes:
-                with world.without_pods_of(name):
+                with world.without(name):
                     assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args)
             happen(world, dice, any_spec)
 

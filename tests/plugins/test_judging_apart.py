@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import build, verdicts
 from pairwise_worlds import Body, Dice, World, happen, info, populate
-from storage_worlds import StorageDice, StorageWorld
+from storage_worlds import StorageDice
 from storage_worlds import happen as happen_to_storage
 from storage_worlds import populate as populate_storage
 
@@ -133,7 +133,7 @@ def test_limits_judge_a_row_as_if_it_alone_had_changed(seed: int) -> None:
 @settings(max_examples=cases(100))
 @given(seed=SEEDS)
 def test_volume_plugins_judge_a_row_as_if_it_alone_had_changed(kind: type[Any], seed: int) -> None:
-    dice, world = StorageDice(seed), StorageWorld()
+    dice, world = StorageDice(seed), World()
     plugin = build(kind, world.cluster)
     populate_storage(world, dice)
     for _ in range(8):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import build, load
-from pairwise_worlds import Body, info
-from storage_worlds import StorageDice, StorageWorld, differences, happen, populate, said
+from pairwise_worlds import Body, World, info
+from storage_worlds import StorageDice, differences, happen, populate, said
 from test_judging_apart import judged
 
 from placewright.api.storage import CSINode
@@ -60,7 +60,7 @@ class CloudDice(StorageDice):
         return kind, body | {"metadata": body["metadata"] | {"annotations": {MIGRATED: named}}}
 
 
-def disk_behind(plugin: type[Any], world: StorageWorld, owner: Body, volume: Body) -> str | None:
+def disk_behind(plugin: type[Any], world: World, owner: Body, volume: Body) -> str | None:
     """The disk's name, or one made up for a claim without a volume; `LookupError` and `ValueError` as for the CSI limits."""
     source, field, provisioner, *_ = FACTS[plugin]
     meta = owner["metadata"]
@@ -82,7 +82,7 @@ def disk_behind(plugin: type[Any], world: StorageWorld, owner: Body, volume: Bod
     return f"to be made for {meta['namespace']}/{name}" if made_by == provisioner else None
 
 
-def limit(plugin: type[Any], world: StorageWorld, node: str, otherwise: int) -> int | None:
+def limit(plugin: type[Any], world: World, node: str, otherwise: int) -> int | None:
     *_, provisioner, resource, _ = FACTS[plugin]
     csi_node = world.find("CSINode", node) or {"metadata": {"annotations": {MIGRATED: ""}}}
     if provisioner in csi_node["metadata"]["annotations"][MIGRATED].split(","):
@@ -91,7 +91,7 @@ def limit(plugin: type[Any], world: StorageWorld, node: str, otherwise: int) -> 
     return otherwise if stated is None else int(stated)
 
 
-def scalar(plugin: type[Any], most: int, world: StorageWorld, mine: Body) -> tuple[str, dict[str, str]] | None:
+def scalar(plugin: type[Any], most: int, world: World, mine: Body) -> tuple[str, dict[str, str]] | None:
     wanted, meta = set(), mine["metadata"]
     for volume in mine["spec"]["volumes"]:
         try:
@@ -122,7 +122,7 @@ def scalar(plugin: type[Any], most: int, world: StorageWorld, mine: Body) -> tup
     return "", rejected
 
 
-def reading(plugin: type[Any], most: int) -> Callable[[StorageWorld, Body], tuple[str, dict[str, str]] | None]:
+def reading(plugin: type[Any], most: int) -> Callable[[World, Body], tuple[str, dict[str, str]] | None]:
     return lambda world, mine: scalar(plugin, most, world, mine)
 
 
@@ -136,7 +136,7 @@ def test_whatever_happens_it_says_what_the_rules_say(plugin: type[Any], seed: in
 @settings(max_examples=cases(50))
 @given(seed=st.integers(0, 2**32))
 def test_in_preemptions_trials_a_row_is_judged_as_if_it_alone_had_changed(seed: int) -> None:
-    dice, world = CloudDice(seed), StorageWorld()
+    dice, world = CloudDice(seed), World()
     plugin = build(EBSLimits, world.cluster, {"maxVolumes": 2})
     populate(world, dice)
     for _ in range(8):

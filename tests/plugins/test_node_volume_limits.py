@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pairwise_worlds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import build, load
 from pairwise_worlds import Body
-from storage_worlds import BETA, EBS, GA, GCE, StorageWorld, differences, said
+from storage_worlds import BETA, EBS, GA, GCE, differences, said
 
 from placewright.api.decode import convert
 from placewright.api.storage import VolumeAttachment
@@ -49,7 +50,7 @@ def translated(source: Body, labels: Body) -> tuple[str, str] | None:
     return None
 
 
-def attachable(world: StorageWorld, owner: Body, volume: Body) -> tuple[str, str] | None:
+def attachable(world: pairwise_worlds.World, owner: Body, volume: Body) -> tuple[str, str] | None:
     """Driver and handle; `LookupError` for a missing claim, `ValueError` for one that is another's."""
     meta = owner["metadata"]
     if "ephemeral" in volume:
@@ -72,7 +73,7 @@ def attachable(world: StorageWorld, owner: Body, volume: Body) -> tuple[str, str
     return (driver, f"to be made for {meta['namespace']}/{name}") if driver else None
 
 
-def used_on(world: StorageWorld, there: list[Body]) -> set[tuple[str, str]]:
+def used_on(world: pairwise_worlds.World, there: list[Body]) -> set[tuple[str, str]]:
     used = set()
     for other in there:
         for volume in other["spec"]["volumes"]:
@@ -85,9 +86,9 @@ def used_on(world: StorageWorld, there: list[Body]) -> set[tuple[str, str]]:
     return used
 
 
-def attached_to(world: StorageWorld, node: str) -> set[tuple[str, str]]:
+def attached_to(world: pairwise_worlds.World, node: str) -> set[tuple[str, str]]:
     found = set()
-    for attachment in world.storage.get("VolumeAttachment", {}).values():
+    for attachment in world.every("VolumeAttachment"):
         spec = attachment["spec"]
         volume = world.find("PersistentVolume", spec["source"].get("persistentVolumeName", ""))
         if spec["nodeName"] == node and volume and "csi" in volume["spec"]:
@@ -95,7 +96,7 @@ def attached_to(world: StorageWorld, node: str) -> set[tuple[str, str]]:
     return found
 
 
-def scalar(world: StorageWorld, mine: Body) -> tuple[str, dict[str, str]] | None:
+def scalar(world: pairwise_worlds.World, mine: Body) -> tuple[str, dict[str, str]] | None:
     wanted = set()
     for volume in mine["spec"]["volumes"]:
         try:
@@ -113,7 +114,7 @@ def scalar(world: StorageWorld, mine: Body) -> tuple[str, dict[str, str]] | None
     return "", {node: FULL for node, there in world.pods_by_node().items() if crowded(world, node, there, wanted)}
 
 
-def crowded(world: StorageWorld, node: str, there: list[Body], wanted: set[tuple[str, str]]) -> bool:
+def crowded(world: pairwise_worlds.World, node: str, there: list[Body], wanted: set[tuple[str, str]]) -> bool:
     drivers = (world.find("CSINode", node) or {"spec": {"drivers": []}})["spec"]["drivers"]
     used = used_on(world, there)
     counts = Counter(driver for driver, _ in used | attached_to(world, node))
@@ -125,7 +126,7 @@ def crowded(world: StorageWorld, node: str, there: list[Body], wanted: set[tuple
     return False
 
 
-def reading(world: StorageWorld, mine: Body) -> tuple[str, dict[str, str]] | None:
+def reading(world: pairwise_worlds.World, mine: Body) -> tuple[str, dict[str, str]] | None:
     kinds = ("persistentVolumeClaim", "ephemeral", *MIGRATABLE)
     return scalar(world, mine) if any(kind in v for v in mine["spec"]["volumes"] for kind in kinds) else None
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from hints.rows import Row
 from hints.test_hint_table import ROWS
-from hints.waiting_room import Quiet, WaitingRoom
+from hints.waiting_room import WaitingRoom
 
 import framework.makers
 import placewright_lab.readers.goldencases
@@ -178,7 +178,7 @@ def test_the_same_events_wake_rejected_pods(row: Row) -> None:
 @pytest.mark.usefixtures("_others_in_the_room")
 def test_groups_are_decided_as_one_under_a_plugin_of_another_name() -> None:
     plugins = {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}
-    runtime = Quiet(spec={"plugins": plugins}).evaluator().runtime
+    runtime = framework.makers.Scene(spec={"plugins": plugins}).evaluator().runtime
     assert runtime.pod_groups is not None
     assert runtime.pod_groups.name == f"{ACME}GangScheduling"
     assert runtime.run_pre_enqueue(pod_maker("p").build()).ok

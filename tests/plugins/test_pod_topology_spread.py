@@ -23,6 +23,7 @@ from pairwise_worlds import (
     info,
     matches,
     populate,
+    service_selectors,
 )
 
 from placewright.cluster.cluster import Cluster
@@ -76,12 +77,10 @@ class Scalar:
     def _default_selector(self) -> Body:
         namespace = self.pod["metadata"]["namespace"]
         pairs: Body = {}
-        for body in self.world.services.values():
-            wanted = body["spec"]["selector"]
-            if body["metadata"]["namespace"] == namespace and wanted and wanted.items() <= self.labels.items():
-                pairs |= wanted
+        for wanted in service_selectors(self.world, self.pod):
+            pairs |= wanted
         selector: Body = {"matchLabels": pairs, "matchExpressions": []}
-        owned = self.world.replica_sets.get(f"{namespace}/rs")
+        owned = self.world.find("ReplicaSet", "rs", namespace)
         if self.pod["metadata"].get("ownerReferences") and owned and owned["spec"]["selector"]:
             more = owned["spec"]["selector"]
             as_expressions = [{"key": k, "operator": "In", "values": [v]} for k, v in more.get("matchLabels", {}).items()]
@@ -218,7 +217,7 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
                 assert _said(world, plugin, one) == _by_the_rules(world, one, args)
             name = dice.choice(NODES)
             if name in world.nodes:
-                with world.without_pods_of(name):
+                with world.without(name):
                     assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args)
             happen(world, dice, lambda _: {})
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from legacy_worlds import OLD_ZONE, REGION, OldDice, service_selectors, zone_of
+from legacy_worlds import OLD_ZONE, REGION, OldDice, zone_of
 from pairwise import a_node, a_pod, build, load, scores
-from pairwise_worlds import ZONE, Body, Dice, World, happen, info, matches, populate
+from pairwise_worlds import ZONE, Body, Dice, World, happen, info, matches, populate, service_selectors
 
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
@@ -45,7 +45,7 @@ def like_it(world: World, pod: Body, name: str) -> int:
     for selector in service_selectors(world, pod):
         wanted |= selector
     selectors: list[Body] = [{"matchLabels": wanted}] if wanted else []
-    owned = world.replica_sets.get(f"{namespace}/rs")
+    owned = world.find("ReplicaSet", "rs", namespace)
     if pod["metadata"].get("ownerReferences") and owned and owned["spec"]["selector"]:
         selectors.append(owned["spec"]["selector"])
     return sum(
@@ -72,7 +72,7 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     dice, world = OldDice(seed), World()
     plugin = build(SelectorSpread, world.cluster)
     populate(world, dice, lambda _: {})
-    world.set_service("home", "s", {"app": "a"})
+    world.put("Service", {"metadata": {"namespace": "home", "name": "s"}, "spec": {"selector": {"app": "a"}}})
     incoming = [newcomer(dice) for _ in range(3)]
     for _ in range(6):
         for new in incoming:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from legacy_worlds import OldDice, labels_of, service_selectors, zone_of
+from legacy_worlds import OldDice, labels_of, zone_of
 from pairwise import a_node, a_pod, build, load, scores, verdicts
-from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, populate
+from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, populate, service_selectors
 
 from framework.makers import Scene
 from placewright import testing as kit
@@ -91,7 +91,7 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     apart = dice.sample(["hall", "rack", "disk"], dice.randint(0, 3))
     plugin = build(ServiceAffinity, world.cluster, {"affinityLabels": together, "antiAffinityLabelsPreference": apart})
     populate(world, dice, lambda _: {})
-    world.set_service("home", "s", {"app": "a"})
+    world.put("Service", {"metadata": {"namespace": "home", "name": "s"}, "spec": {"selector": {"app": "a"}}})
     incoming = [newcomer(dice) for _ in range(3)]
     for _ in range(6):
         for new in incoming:
@@ -100,7 +100,7 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
             assert scores(plugin, world.cluster, info(new), feasible) == spread(world, new, apart, feasible)
         name = dice.choice(NODES)
         if name in world.nodes:
-            with world.without_pods_of(name):
+            with world.without(name):
                 _compare(world, plugin, incoming[0], together)
         happen(world, dice, lambda _: {})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise_worlds import Body
-from storage_worlds import StorageWorld, differences, said
+from pairwise_worlds import Body, World
+from storage_worlds import differences, said
 
 from placewright.framework.status import Code
 from placewright.plugins.volumerestrictions import VolumeRestrictions
@@ -41,7 +41,7 @@ def claims_of(pod: Body) -> list[tuple[str, str]]:
     return [(pod["metadata"]["namespace"], name) for name in named]
 
 
-def scalar(world: StorageWorld, pod: Body) -> tuple[str, dict[str, str]] | None:
+def scalar(world: World, pod: Body) -> tuple[str, dict[str, str]] | None:
     in_use = False
     for namespace, name in claims_of(pod):
         claim = world.find("PersistentVolumeClaim", name, namespace)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise_worlds import Body
-from storage_worlds import BETA, BETA_REGION, GA, REGION, StorageWorld, differences, said
+from pairwise_worlds import Body, World
+from storage_worlds import BETA, BETA_REGION, GA, REGION, differences, said
 from test_volume_restrictions import claims_of
 
 from placewright.framework.status import Code
@@ -19,7 +19,7 @@ KEYS = (BETA, BETA_REGION, GA, REGION)
 STABLE = {BETA: GA, BETA_REGION: REGION, GA: GA, REGION: REGION}
 
 
-def scalar(world: StorageWorld, pod: Body) -> tuple[str, dict[str, str]] | None:
+def scalar(world: World, pod: Body) -> tuple[str, dict[str, str]] | None:
     wanted: list[tuple[str, list[str]]] = []
     for namespace, name in claims_of(pod):
         found = world.find("PersistentVolumeClaim", name, namespace)
@@ -39,7 +39,7 @@ def scalar(world: StorageWorld, pod: Body) -> tuple[str, dict[str, str]] | None:
     return ("", {name: NO_ZONE for name, node in world.nodes.items() if outside(wanted, node["metadata"]["labels"])}) if wanted else None
 
 
-def unbound(world: StorageWorld, name: str) -> str:
+def unbound(world: World, name: str) -> str:
     if not name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
     found = world.find("StorageClass", name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from framework.makers import Scene
@@ -20,19 +19,12 @@ from placewright.testing import built, node, pod
 TRIED_AGAIN = (SubQueue.ACTIVE, SubQueue.BACKOFF)
 
 
-@dataclass
-class Quiet(Scene):
-    """A cluster where nobody is being evicted."""
-
-    making_room_for: frozenset[str] = frozenset()
-
-
 class WaitingRoom:
     """A queue whose profile is the default one, with arguments for one plugin; its cluster has one node, n."""
 
     def __init__(self, of: Rejected | None = None) -> None:
         of = of or Rejected("", pod("nobody"))
-        scene = Quiet(spec={"pluginConfig": [{"name": of.plugin, "args": dict(of.args)}]} if of.args else {})
+        scene = Scene(spec={"pluginConfig": [{"name": of.plugin, "args": dict(of.args)}]} if of.args else {})
         scene.with_nodes(node("n", labels={"zone": "1"}))
         for standing in of.placed:
             scene.cluster.set_pod(built(standing))
