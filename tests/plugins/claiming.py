@@ -3,103 +3,63 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
 
 from placewright import testing as kit
 from placewright.api.decode import convert
-from placewright.api.devices import (
-    AllocationResult,
-    ConsumerReference,
-    DeviceStatus,
-    ResourceClaim,
-    ResourceClaimStatus,
-)
-from placewright.api.errors import ClaimError
-from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
+from placewright.api.devices import DeviceStatus, ResourceClaim, ResourceClaimStatus
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.evaluation import Evaluation
-from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
-from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.status import Status
-from placewright.offline.world import NoBinder
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
+from placewright.testing.claimport import FakeClaimWriter
+from placewright.testing.objectmaker import next_version
 
 Body = dict[str, Any]
 PROFILE = resolve(default_profile(), in_tree())
 
 
-class Server:
-    """Implements `ClaimWriter`. What it was told is in `claims`, and is shown to the cluster only by `show`."""
+class Server(FakeClaimWriter):
+    """Keeps claims in `claims`, and shows the cluster none of them. Work beside everything else waits for `catch_up`.
 
-    def __init__(self) -> None:
+    Attributes:
+        says: by claim, what its driver says of its devices.
+        before_looking: called before each look at what a pod waits for.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, lambda: 0.0, hides=lambda claim: self.claims.pop(claim.metadata.name))
         self.claims: dict[str, ResourceClaim] = {}
-        self.writes: list[str] = []
-        self.told: list[PodExtendedResourceClaimStatus] = []
-        self.fails: set[str] = set()
-        #: By claim, what its driver says of its devices.
         self.says: dict[str, tuple[DeviceStatus, ...] | None] = {}
-        self.waits: list[tuple[str, tuple[str, ...], str, float]] = []
         self.before_looking: Callable[[], None] = lambda: None
         self.late: list[Coroutine[Any, Any, None]] = []
-        self.version = 100
 
     def keep(self, claim: ResourceClaim) -> ResourceClaim:
-        self.version += 1
-        kept = replace(claim, metadata=replace(claim.metadata, resource_version=str(self.version)))
-        kept = replace(kept, status=replace(kept.status, devices=self.says.get(kept.metadata.name)))
-        self.claims[kept.metadata.name] = kept
-        return kept
+        """Write a claim, whoever does it."""
+        kept = replace(claim, metadata=replace(claim.metadata, resource_version=next_version()))
+        self.claims[kept.metadata.name] = replace(kept, status=replace(kept.status, devices=self.says.get(kept.metadata.name)))
+        return self.claims[kept.metadata.name]
 
-    def _note(self, what: str, claim: ResourceClaim) -> ResourceClaim:
-        self.writes.append(f"{what} {claim.metadata.name}")
-        if what in self.fails:
-            raise ClaimError(f"{what} does not work")
-        if claim.metadata.name not in self.claims:
-            raise ClaimError("gone")
-        return self.claims[claim.metadata.name]
+    def _shown(self, claim: ResourceClaim) -> ResourceClaim | None:
+        return self.claims.get(claim.metadata.name)
 
-    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        status = self._note("reserve", claim).status
-        if status.allocation is None:
-            status = replace(status, allocation=allocation)
-        users = (*(status.reserved_for or ()), ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
-        return self.keep(replace(self.claims[claim.metadata.name], status=replace(status, reserved_for=users)))
-
-    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        status = self._note("release", claim).status
-        left = tuple(user for user in status.reserved_for or () if user.uid != pod.uid) or None
-        allocation = None if deallocate and left is None else status.allocation
-        self.keep(replace(self.claims[claim.metadata.name], status=replace(status, reserved_for=left, allocation=allocation)))
-
-    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        self.writes.append(f"create {generate_name}")
-        return self.keep(replace(claim, metadata=replace(claim.metadata, name=f"{generate_name}x", uid="made")))
-
-    async def delete(self, claim: ResourceClaim) -> None:
-        self._note("delete", claim)
-        del self.claims[claim.metadata.name]
-
-    async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        self.told.append(status)
+    def _show(self, claim: ResourceClaim) -> ResourceClaim:
+        return self.keep(claim)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
         self.before_looking()
         return done()
 
-    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        self.waits.append((profile, tuple(drivers), status, seconds))
-
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         self.late.append(work)
-
-    def now(self) -> float:
-        return 1_800_000_000.0
 
     def catch_up(self) -> None:
         """What was begun beside everything else is done now."""
@@ -113,12 +73,12 @@ class Claiming:
 
     def __init__(self, *devices: int, resource: str = "") -> None:
         self.cluster = Cluster()
-        self.server = Server()
+        self.server = Server(self.cluster)
         for number, count in enumerate(devices):
             self._node(f"n{number}", count)
         gpu = kit.device_class("gpu")
         self.cluster.objects.put((gpu.serves(resource) if resource else gpu).build())
-        handle = ProfileHandle(self.cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), self.server)
+        handle = ProfileHandle(self.cluster, claims=self.server)
         self.evaluator = handle.evaluator(PROFILE, in_tree())
         self.table = self.cluster.objects.devices.claims
 

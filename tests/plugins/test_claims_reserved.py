@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from placewright.api.devices import ConsumerReference, ResourceClaim
+from placewright.api.errors import ClaimError
 from placewright.api.objects import NodeName
 from placewright.plugins.dynamicresources.plugin import DEALLOCATED, DELETED, IN_USE, NOT_AVAILABLE, STILL_NOT
 from plugins.claiming import Claiming
@@ -145,21 +146,21 @@ def test_what_was_written_is_freed_beside_and_nobody_counts_on_the_claim_meanwhi
 def test_a_write_that_fails_is_looked_after_because_it_may_have_been_done() -> None:
     at = Claiming(1)
     at.claim("mine")
-    at.server.fails.add("reserve")
+    at.server.fail(ClaimError("reserve does not work"), "mine")
     decided = at.reserve(at.pod("web", "mine"), "n0")
     status = at.pre_bind(decided, "n0")
     assert not status.ok
     assert status.message == 'running PreBind plugin "DynamicResources": reserve does not work'
     at.unreserve(decided, "n0")
     at.server.catch_up()
-    assert at.server.writes == ["reserve mine", "release mine"]
+    assert at.server.writes == [("reserve", "mine"), ("release", "mine")]
     assert at.taken() == []
 
 
 def test_a_release_that_does_not_work_keeps_nobody_waiting() -> None:
     at = Claiming(1)
     claim = at.claim("mine")
-    at.server.fails = {"reserve", "release"}
+    at.server.fail(ClaimError("nothing works"))
     decided = at.reserve(at.pod("web", "mine"), "n0")
     at.pre_bind(decided, "n0")
     at.unreserve(decided, "n0")

@@ -45,27 +45,20 @@ WITHOUT_NODES: Final[tuple[Row, ...]] = (
     _gates.rests("the removal of another pod's gates", "pod_gates_eliminated", old=ELSE, new=ELSE),
     _gates.rests("a label of its own", "pod_label", old=GATED, new=pod("me", labels=SSD).gates("quota")),
     _gates.rests("a new node", new=NODE),
-    _gates.rests("a pod that leaves a node", old=ON_NODE),
-    _preemption.rests("a pod that leaves a node", old=ON_NODE),
     _preemption.rests("a nominated pod that is deleted", old=ELSE.nominated("n")),
     _preemption.rests("a new node", new=NODE),
 )  # fmt: skip
 
 NODES: Final[tuple[Row, ...]] = (
-    _cordon.wakes("a new node", new=NODE),
     _cordon.rests("a new node that is cordoned", new=NODE.cordoned()),
     _cordon.wakes("a node that is uncordoned", "node_taint", old=NODE.cordoned(), new=NODE),
     _cordon.rests("a node that is cordoned", "node_taint", old=NODE, new=NODE.cordoned()),
     _cordon.rests("a taint that an open node loses", "node_taint", old=TAINTED, new=NODE),
-    _cordon.rests("a node that grows", "node_allocatable", old=NODE, new=NODE.offers(cpu="9")),
     _cordon.wakes("a toleration of cordons", "pod_toleration", old=PLAIN, new=pod("me").tolerates(CORDON)),
     _cordon.rests("another toleration", "pod_toleration", old=PLAIN, new=pod("me").tolerates("k")),
     _cordon.rests("another pod's toleration", "pod_toleration", old=ELSE, new=ELSE.tolerates(CORDON)),
-    _cordon.rests("a pod that leaves a node", old=ON_NODE),
-    _named.wakes("a new node", new=NODE),
     _named.rests("a node that gets another label", "node_label", old=NODE, new=NODE.labels(SSD)),
     _named.rests("a node that goes", old=NODE),
-    _named.rests("a pod that leaves a node", old=ON_NODE),
     _taints.wakes("a new node without taints", new=NODE),
     _taints.wakes("a new node that only prefers others", new=NODE.taint("k", effect="PreferNoSchedule")),
     _taints.rests("a new node with a taint", new=TAINTED),
@@ -75,7 +68,6 @@ NODES: Final[tuple[Row, ...]] = (
     _taints.wakes("a node that loses its taint", "node_taint", old=TAINTED, new=NODE),
     _taints.rests("a node that was free before", "node_taint", old=NODE, new=NODE.taint("k", effect="PreferNoSchedule")),
     _taints.rests("a node that gets a taint", "node_taint", old=NODE, new=TAINTED),
-    _taints.rests("a node that grows", "node_allocatable", old=NODE, new=NODE.offers(cpu="9")),
     _taints.wakes("a toleration of its own", "pod_toleration", old=PLAIN, new=pod("me").tolerates("k")),
     _taints.rests("another pod's toleration", "pod_toleration", old=ELSE, new=ELSE.tolerates("k")),
     _affinity.wakes("a new node that matches", new=NODE.labels(SSD)),
@@ -98,7 +90,6 @@ NODES: Final[tuple[Row, ...]] = (
     _features.wakes("a need of its own that went", "other", old=pod("me", **NEEDS_USERS), new=PLAIN),
     _features.rests("a label of its own", "pod_label", old=pod("me", **NEEDS_USERS), new=pod("me", labels=SSD, **NEEDS_USERS)),
     _features.rests("a need of another pod that went", "other", old=ON_NODE.spec(**NEEDS_USERS), new=ON_NODE),
-    _features.rests("a pod that leaves a node", old=ON_NODE),
 )  # fmt: skip
 
 ROOM_ON_NODES: Final[tuple[Row, ...]] = (
@@ -111,8 +102,6 @@ ROOM_ON_NODES: Final[tuple[Row, ...]] = (
     _local_port.wakes("a pod that leaves the port on all addresses", old=ON_NODE.host_port(80)),
     _local_port.rests("a pod that leaves another address", old=ON_NODE.host_port(80, ip="10.0.0.2")),
     _ports.rests("a pod that appears on a node", new=ON_NODE.host_port(80)),
-    _ports.wakes("a new node", new=NODE),
-    _ports.rests("a node that grows", "node_allocatable", old=NODE, new=NODE.offers(cpu="9")),
     _fit.wakes("a pod that leaves a node", old=ON_NODE),
     _fit.wakes("a nominated pod that is deleted", old=ELSE.nominated("n")),
     _fit.rests("a pod that had no node yet", old=ELSE),
@@ -136,4 +125,11 @@ ROOM_ON_NODES: Final[tuple[Row, ...]] = (
     _fit.rests("a node that gets another label", "node_label", old=NODE, new=NODE.labels(SSD)),
 )  # fmt: skip
 
-ROWS: Final = (*WITHOUT_NODES, *NODES, *ROOM_ON_NODES)
+#: What helps, or does not, the pods of several plugins.
+COMMON: Final[tuple[Row, ...]] = (
+    *(each.wakes("a new node", new=NODE) for each in (_cordon, _named, _ports)),
+    *(each.rests("a pod that leaves a node", old=ON_NODE) for each in (_gates, _preemption, _cordon, _named, _features)),
+    *(each.rests("a node that grows", "node_allocatable", old=NODE, new=NODE.offers(cpu="9")) for each in (_cordon, _taints, _ports)),
+)
+
+ROWS: Final = (*COMMON, *WITHOUT_NODES, *NODES, *ROOM_ON_NODES)

@@ -43,10 +43,7 @@ RESTRICTIONS: Final[tuple[Row, ...]] = (
     _reader.rests("a pod that read the disk, too", old=ON_NODE.volume(**READS)),
     _reader.rests("a pod without disks that leaves", old=ON_NODE.volume(**CONFIG)),
     _claimant.rests("a pod that appears", new=HAS_C),
-    _claimant.wakes("a new node", new=NODE),
     _claimant.rests("a label of a node", "node_label", old=NODE, new=NODE.labels(x="")),
-    _claimant.wakes("its claim, once it is there", new=pvc("c")),
-    _claimant.rests("another claim", new=pvc("d")),
     _claimant.rests("a claim of that name elsewhere", new=pvc("c").namespace("away")),
     _claimant.rests("a change of its claim", old=pvc("c"), new=pvc("c")),
 )
@@ -72,8 +69,6 @@ LIMITS: Final[tuple[Row, ...]] = (
     _attaching.rests("a pod that brings another claim", new=HAS_D),
     _attaching.rests("a pod of another namespace that brings a claim of that name", new=AWAY_C),
     _migrating.wakes("a pod that brings its disk to a node", new=WRITER.namespace("away")),
-    _attaching.wakes("its claim, once it is there", new=pvc("c")),
-    _attaching.rests("another claim", new=pvc("d")),
     Rejected("NodeVolumeLimits", ME.volume(ephemeral={})).wakes("the claim of its ephemeral volume", new=pvc("me-volume-0")),
     _attaching.wakes("a class that goes, and by which claims were counted", old=CLASS),
     _attaching.wakes("a volume that is detached", old=ANY_DRIVER),
@@ -90,15 +85,12 @@ BINDING: Final[tuple[Row, ...]] = (
     _binding.wakes("a new class", new=CLASS),
     _binding.wakes("a class that allows other nodes", old=CLASS_A, new=CLASS.allowed(ZONE, "b")),
     _binding.rests("a class that allows the same nodes", old=CLASS_A, new=CLASS_A),
-    _binding.wakes("its claim, once it is there", new=pvc("c")),
     _binding.wakes("a change of its claim", old=pvc("c"), new=pvc("c")),
-    _binding.rests("another claim", new=pvc("d")),
     _binding.rests("a change of another claim", old=pvc("d"), new=pvc("d")),
     _binding.rests("a claim that goes", old=pvc("c")),
     _binding.wakes("a new volume", new=VOLUME),
     _binding.wakes("a change of a volume", old=VOLUME, new=VOLUME),
     _binding.rests("a volume that goes", old=VOLUME),
-    _binding.wakes("a new node", new=NODE),
     _binding.wakes("a label of a node", "node_label", old=NODE, new=NODE.labels(x="")),
     _binding.rests("a node that grows", "node_allocatable", old=NODE, new=NODE.offers(cpu="9")),
     _binding.wakes("the drivers of a new node", new=CSI_NODE),
@@ -125,12 +117,9 @@ _zoned = Rejected("VolumeZone", ME_C)
 ZONES: Final[tuple[Row, ...]] = (
     _zoned.wakes("a new class whose claims wait for a pod", new=kit.storage_class("s")),
     _zoned.rests("a new class whose claims do not wait", new=CLASS),
-    _zoned.wakes("a new node", new=NODE),
     _zoned.wakes("a label of a node", "node_label", old=NODE, new=NODE.zone("a")),
     _zoned.rests("a node that goes", old=NODE),
-    _zoned.wakes("its claim, once it is there", new=pvc("c")),
     _zoned.wakes("a change of its claim", old=pvc("c"), new=pvc("c")),
-    _zoned.rests("another claim", new=pvc("d")),
     _zoned.rests("a change of another claim", old=pvc("d"), new=pvc("d")),
     _zoned.wakes("a new volume", new=VOLUME),
     _zoned.wakes("a volume that moves", old=VOLUME.labels({ZONE: "a"}), new=VOLUME.labels({ZONE: "b"})),
@@ -139,4 +128,11 @@ ZONES: Final[tuple[Row, ...]] = (
     _zoned.rests("a pod that leaves a node", old=HAS_C),
 )
 
-ROWS: Final = (*RESTRICTIONS, *LIMITS, *BINDING, *ZONES)
+#: What helps, or does not, the pods of several plugins.
+COMMON: Final[tuple[Row, ...]] = (
+    *(each.wakes("a new node", new=NODE) for each in (_claimant, _binding, _zoned)),
+    *(each.wakes("its claim, once it is there", new=pvc("c")) for each in (_claimant, _attaching, _binding, _zoned)),
+    *(each.rests("another claim", new=pvc("d")) for each in (_claimant, _attaching, _binding, _zoned)),
+)
+
+ROWS: Final = (*COMMON, *RESTRICTIONS, *LIMITS, *BINDING, *ZONES)
