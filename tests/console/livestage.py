@@ -20,6 +20,8 @@ from placewright_console.local.clustersource import ClusterSource
 from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.whatif.whatifpages import WhatIfPages
 
+from .makers import applied
+
 State = dict[str, dict[str, Any]]
 NAMESPACE: Final = "placewright-system"
 
@@ -91,17 +93,10 @@ class Browser:
                 elif "delta" in message:
                     assert message["from"] == version
                     version = message["version"]
-                    self._apply(message["delta"])
+                    self.state = applied(self.state, message["delta"])
                 if self.state and local:
                     self.state["about"]["local"] = local
                 self.said = ""
-
-    def _apply(self, delta: Any) -> None:
-        for section, keys in delta.get("gone", {}).items():
-            for key in keys:
-                del self.state[section][key]
-        for section, rows in delta.get("put", {}).items():
-            self.state.setdefault(section, {}).update(rows)
 
     def _note(self, answer: aiohttp.ClientResponse, body: bytes) -> None:
         self.received += json.dumps([str(answer.url), dict(answer.headers)]).encode() + body

@@ -7,46 +7,26 @@ import random
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from browser import Page, running
+from browser import running
 
 from .companymakers import group, member
 from .makers import Object, a_node, a_pod, claim_profile, file_of
-from .sights import pod_address, shadow
-from .visits import console
+from .sights import Sight, pod_address, shadow
+from .visits import console, visit
 
-WIDTH: Final = 1400
 _NAMES: Final = ("checkout", "search", "catalog", "ledger", "mail", "fraud", "images", "video", "ads", "reports", "batch", "etl")
 _POINT: Final = """(() => { const map = document.getElementById('map'); map.focus();
     for (const key of ['Home', 'Enter']) map.dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true }));
-    map.blur(); })()"""
-
-
-class Shot(NamedTuple):
-    """A picture.
-
-    Attributes:
-        name: of the file.
-        address: the fragment of the page.
-        ready: an expression that is true once the page has its content.
-        height: of the window.
-        steps: what a person does there, and what is true afterwards.
-    """
-
-    name: str
-    address: str
-    ready: str
-    height: int
-    steps: tuple[tuple[str, str], ...] = ()
-
-
+    map.blur(); return document.querySelector('#node .meter'); })()"""
+#: The pages, each with the height of its window.
 SHOTS: Final = (
-    Shot("cluster", "#/cluster", "document.querySelector('#groups tbody tr')", 940, ((_POINT, "document.querySelector('#node .meter')"),)),
-    Shot("queue", "#/queue", "document.querySelectorAll('#reasons > li').length > 4", 860),
-    Shot("pod", pod_address("ml", "train-0"), "document.getElementById('changes')", 640),
-    Shot("fits", pod_address("web", "checkout-new-0"), "document.getElementById('scores')", 820),
-    Shot("time", "#/time", "document.querySelector('#charts svg, #charts canvas')", 960),
+    (Sight("cluster", "#/cluster", "document.querySelector('#groups tbody tr')", (_POINT,)), 940),
+    (Sight("queue", "#/queue", "document.querySelectorAll('#reasons > li').length > 4"), 860),
+    (Sight("pod", pod_address("ml", "train-0"), "document.getElementById('changes')"), 640),
+    (Sight("fits", pod_address("web", "checkout-new-0"), "document.getElementById('scores')"), 820),
+    (Sight("time", "#/time", "document.querySelector('#charts svg, #charts canvas')"), 960),
 )
 
 
@@ -96,18 +76,6 @@ def city(path: Path) -> Path:
     return file_of(path, objects, sorted(changes, key=lambda each: each[0]))
 
 
-async def taken(page: Page, shot: Shot, *, dark: bool) -> bytes:
-    """Go to a page and take its picture, down to the height of the window."""
-    await page.look(width=WIDTH, height=shot.height, dark=dark, still=True)
-    await page.run(f"void (location.hash = {shot.address!r})")
-    await page.until(shot.ready)
-    for action, after in shot.steps:
-        await page.run(action)
-        await page.until(after)
-    await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    return await page.picture()
-
-
 async def main(folder: Path) -> None:
     """Write all pictures into a folder."""
     with tempfile.TemporaryDirectory() as home, running(Path(home) / "chromium") as port:
@@ -118,9 +86,10 @@ async def main(folder: Path) -> None:
             await page.run("void (location.hash = '#/queue')")
             said = "document.querySelector('main [role=status]')?.textContent"
             await page.until(f"{said} && !{said}.includes('not evaluated')")
-            for shot in SHOTS:
-                for dark in (False, True) if shot.name == "cluster" else (False,):
-                    (folder / f"console-{shot.name}{'-dark' if dark else ''}.png").write_bytes(await taken(page, shot, dark=dark))
+            for sight, height in SHOTS:
+                for dark in (False, True) if sight.name == "cluster" else (False,):
+                    await visit(page, sight, height=height, dark=dark)
+                    (folder / f"console-{sight.name}{'-dark' if dark else ''}.png").write_bytes(await page.picture())
 
 
 if __name__ == "__main__":

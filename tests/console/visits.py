@@ -43,9 +43,10 @@ async def console(
         yield page, server
 
 
-async def visit(page: Page, sight: Sight, *, width: int = LAPTOP, dark: bool = False) -> None:
-    """Go to a page in a window of this width and do there what a person would do."""
-    await page.look(width=width, height=800 if width == PHONE else 1440 if width > LAPTOP else 900, dark=dark, still=True)
+async def visit(page: Page, sight: Sight, *, width: int = LAPTOP, height: int = 0, dark: bool = False) -> None:
+    """Go to a page in a window of this width, by default as high as such a window is, and do there what a person would do."""
+    height = height or (800 if width == PHONE else 1440 if width > LAPTOP else 900)
+    await page.look(width=width, height=height, dark=dark, still=True)
     await page.run(f"void (location.hash = {json.dumps(sight.address)})")
     for step in (f"location.hash.split('?')[0] === {json.dumps(sight.address.partition('?')[0])}", sight.ready, *sight.steps):
         await page.until(step)

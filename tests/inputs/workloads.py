@@ -51,6 +51,16 @@ def apart(*terms: Object, required: bool) -> Object:
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": weighted}}
 
 
+def definition(
+    group: str, kind: str, plural: str, schema: Object, *, version: str = "v1", scope: str = "Namespaced", **more: Any
+) -> Object:
+    """The CustomResourceDefinition of a type of one version; `more` stands in the version."""
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, **more}
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    spec = {"group": group, "scope": scope, "names": names, "versions": [served]}
+    return thing("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"{plural}.{group}", spec=spec)
+
+
 def claim_template(name: str, storage: str) -> Object:
     """For a StatefulSet."""
     return {"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from handlers.stage import DEADLINE, FAST, Running, Stage, new_stage
+from inputs.workloads import definition
 from kubesandbox.auth.access import Asked, User
 from kubesandbox.devices.layouts import DeviceLayout
 from kubesandbox.resources import ResourceType
@@ -168,18 +169,7 @@ def define_groups(stage: Stage) -> None:
     """Every way to declare groups of pods; the sandbox itself knows only Kubernetes' own of today."""
     definitions = stage.sandbox.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     (ours,) = documents(GROUP_DEFINITIONS.read_text())
-    workload = definition("scheduling.k8s.io", "v1alpha1", "Workload")
-    for content in (ours, definition("scheduling.volcano.sh", "v1beta1", "PodGroup"), workload):
+    anything: Manifest = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    workload = definition("scheduling.k8s.io", "Workload", "workloads", anything, version="v1alpha1")
+    for content in (ours, definition("scheduling.volcano.sh", "PodGroup", "podgroups", anything, version="v1beta1"), workload):
         stage.sandbox.writes.create(definitions, "", content)
-
-
-def definition(group: str, version: str, kind: str) -> Manifest:
-    """A custom resource that may hold anything."""
-    plural = f"{kind.lower()}s"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    served = {"name": version, "served": True, "storage": True, "schema": schema}
-    names = {"kind": kind, "plural": plural}
-    return {
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": [served]},
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ from placewright import testing as kit
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.offline.world import world_from
 from placewright.plugins.domainlimit.plugin import DomainLimit
@@ -25,20 +25,9 @@ from placewright.testing.pods import PodMaker
 Pairwise = PodTopologySpread | InterPodAffinity | DomainLimit
 
 
-@dataclass
-class FakeHandle:
-    """The part of the scheduler that these plugins ask for."""
-
-    cluster: Cluster
-
-    def nominated_before(self, _pod: PodInfo) -> tuple[()]:
-        """No pod is nominated."""
-        return ()
-
-
 def build(kind: type[Any], cluster: Cluster, args: Mapping[str, Any] | None = None) -> Any:
     """The plugin, with arguments as a profile would write them."""
-    return kind(msgspec.convert(dict(args or {}), kind.Args), FakeHandle(cluster))
+    return kind(msgspec.convert(dict(args or {}), kind.Args), ProfileHandle(cluster))
 
 
 def a_node(name: str, **labels: str) -> NodeMaker:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from inputs import workloads
 from kubesandbox.definitions.definitions import Definitions
 from kubesandbox.kinds.admission import Admission
 from kubesandbox.resources import ResourceRegistry, ResourceType
@@ -54,7 +55,7 @@ class Core:
 
 def config_map(name: str, **data: str) -> Object:
     """A ConfigMap."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+    return workloads.thing("v1", "ConfigMap", name, data=data)
 
 
 def a_pod(name: str, *, node: str = "", labels: dict[str, str] | None = None, gates: tuple[str, ...] = ()) -> Object:
@@ -77,18 +78,11 @@ def definition() -> Object:
     size = {"type": "integer", "minimum": 1, "default": 3}
     spec = {"type": "object", "properties": {"size": size, "colour": {"type": "string"}}}
     schema = {"type": "object", "properties": {"spec": spec, "status": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "selectableFields": [{"jsonPath": ".spec.colour"}],
-    }
-    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]}
-    body = {"group": "example.test", "scope": "Namespaced", "names": names, "versions": [version]}
-    return {"metadata": {"name": "widgets.example.test"}, "spec": body}
+    made = workloads.definition("example.test", "Widget", "widgets", schema, selectableFields=[{"jsonPath": ".spec.colour"}])
+    made["spec"]["names"]["shortNames"] = ["wd"]
+    return made
 
 
 def widget(name: str, api_version: str = "example.test/v1", **spec: object) -> Object:
     """A widget."""
-    return {"apiVersion": api_version, "kind": "Widget", "metadata": {"name": name}, "spec": spec}
+    return workloads.thing(api_version, "Widget", name, spec=spec)

@@ -14,6 +14,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import Table
 from placewright.plugins.dynamicresources.devices import ClusterDevices
+from placewright.testing import resource_slice
 
 Body = dict[str, Any]
 DRIVERS = ["gpu.example.com", "nic.example.com"]
@@ -28,16 +29,9 @@ def a_node(name: str, **labels: str) -> Body:
 
 
 def device(name: str, **more: Any) -> Body:
-    """Plain values among `attributes` and `capacity` are put into the form of the API."""
-    attributes = {key: _attribute(value) for key, value in more.pop("attributes", {}).items()}
-    capacity = {key: value if isinstance(value, dict) else {"value": value} for key, value in more.pop("capacity", {}).items()}
-    return {"name": name, "attributes": attributes, "capacity": capacity, **more}
-
-
-def _attribute(value: Any) -> Body:
-    if isinstance(value, dict):
-        return value
-    return {{bool: "bool", int: "int", str: "string"}[type(value)]: value}
+    """A device as the kit makes it, plain values in the form of the API."""
+    [made] = resource_slice("any").device(name, **more).manifest["spec"]["devices"]
+    return dict(made)
 
 
 def slice_of(
