@@ -43,8 +43,30 @@ class Intruder:
             await asyncio.sleep(0.01)  # as an attack would: at once, but not without end on this machine
 
 
-async def silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-    """Say nothing."""
+async def nothing(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    """Say no more, and read what comes."""
+    await reader.read()
+
+
+def says(words: bytes, then: Habit = nothing) -> Habit:
+    """Say this, with another number for each `%d`, and then do that."""
+
+    async def habit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(words.replace(b"%d", b"%d" % random.getrandbits(64)))
+        await then(reader, writer)
+
+    return habit
+
+
+async def away(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Have no interest in the answer."""
+    await writer.drain()
+
+
+async def half_closed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """End what is said."""
+    if writer.can_write_eof():
+        writer.write_eof()
     await reader.read()
 
 
@@ -68,38 +90,6 @@ async def endless_head(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         await asyncio.sleep(0)
 
 
-async def bodiless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A request whose body never comes."""
-    writer.write(b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
-    await reader.read()
-
-
-async def pipelining(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A thousand requests in one go."""
-    writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
-    await reader.read()
-
-
-async def made_up_token(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A page for users, asked for with another token each time."""
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %d\r\n\r\n" % random.getrandbits(64))
-    await reader.read()
-
-
-async def asked_and_gone(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """The same, and no interest in the answer."""
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %d\r\n\r\n" % random.getrandbits(64))
-    await writer.drain()
-
-
-async def half_closed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Half a request, and the end of what is said."""
-    writer.write(b"GET /livez HTTP/1.1\r\n")
-    if writer.can_write_eof():
-        writer.write_eof()
-    await reader.read()
-
-
 async def never_reading(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Asks for much, and reads nothing of it."""
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
@@ -108,32 +98,21 @@ async def never_reading(_reader: asyncio.StreamReader, writer: asyncio.StreamWri
     await asyncio.Event().wait()
 
 
-async def torn_handshake(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """The beginning of a TLS handshake, and no more."""
-    writer.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
-    await reader.read()
-
-
-async def rubbish(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """No TLS, no HTTP."""
-    writer.write(random.Random(0).randbytes(5000))
-    await reader.read()
-
-
+_TOKEN: Final = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %d\r\n\r\n"
 #: By name: the habit, and whether it has TLS.
 HABITS: Final[dict[str, tuple[Habit, bool]]] = {
-    "silent within TLS": (silent, True),
-    "silent before TLS": (silent, False),
+    "silent within TLS": (nothing, True),
+    "silent before TLS": (nothing, False),
     "a byte at a time": (dripping, True),
     "headers without end": (endless_head, True),
-    "a body that never comes": (bodiless, True),
-    "requests one upon the other": (pipelining, True),
-    "a made-up token": (made_up_token, True),
-    "a made-up token and away": (asked_and_gone, True),
-    "half a request and no more to say": (half_closed, False),
+    "a body that never comes": (says(b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"), True),
+    "requests one upon the other": (says(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 1000), True),
+    "a made-up token": (says(_TOKEN), True),
+    "a made-up token and away": (says(_TOKEN, away), True),
+    "half a request and no more to say": (says(b"GET /livez HTTP/1.1\r\n", half_closed), False),
     "answers that nobody reads": (never_reading, True),
-    "half a handshake": (torn_handshake, False),
-    "rubbish": (rubbish, False),
+    "half a handshake": (says(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), False),
+    "rubbish": (says(random.Random(0).randbytes(5000)), False),
 }
 
 

@@ -25,8 +25,8 @@ def member(of: str, name: str, on: str = "", *, namespace: str = "ml", **more: A
     return made
 
 
-def gpu_class(name: str = "gpu", driver: str = DRIVER) -> Object:
-    return device_class(name).selects(f"device.driver == '{driver}'").manifest
+def gpu_class() -> Object:
+    return device_class("gpu").selects(f"device.driver == '{DRIVER}'").manifest
 
 
 def devices(on: str, *names: str | Object, driver: str = DRIVER, generation: int = 1, **spec: Any) -> Object:

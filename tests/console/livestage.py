@@ -122,12 +122,10 @@ class Browser:
 
 
 @asynccontextmanager
-async def live_console(
-    stage: Stage, kubeconfig: str = "", namespace: str = NAMESPACE, **options: Any
-) -> AsyncIterator[tuple[Browser, ClusterSource]]:
+async def live_console(stage: Stage, kubeconfig: str = "", **options: Any) -> AsyncIterator[tuple[Browser, ClusterSource]]:
     """A console of the stage's cluster, with one browser that follows it."""
     async with ApiClient(load_config(kubeconfig or str(stage.sandbox.kubeconfig))) as client:
-        source = ClusterSource(OperatorPlace(client, None, None, namespace), in_tree(), **options)
+        source = ClusterSource(OperatorPlace(client, None, None, NAMESPACE), in_tree(), **options)
         what_if = WhatIfPages(source, in_tree())
         source.can += what_if.can
         server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"), what_if, source.through)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -51,18 +51,6 @@ class Size(NamedTuple):
     gpu_milli: int
 
 
-class Pod(NamedTuple):
-    """A line of the list of pods, without its name."""
-
-    size: Size
-    accepts: str
-    qos: str
-    phase: str
-    created: int
-    deleted: int
-    scheduled: int | None
-
-
 NODE_KINDS = (
     NodeKind(22, 112_000, 458_752, 8, "H20"),
     NodeKind(16, 80_000, 409_600, 2, "L4"),
@@ -92,10 +80,6 @@ SIZES = (
 )
 ACCEPTED = ("L4", "H20", "A30", "A2|L4", "H20|H200", "A30|H20|H20", "A2|A30|H20|L4")
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-POD_COLUMNS = (
-    "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase",
-    "creation_time", "deletion_time", "scheduled_time",
-)  # fmt: skip
 
 
 class Figures(NamedTuple):
@@ -121,18 +105,22 @@ class Trace:
 @cache
 def made_up() -> Trace:
     """The trace of this module; its figures come of the rows before they are written."""
-    pods = _pods(Random(SEED))
+    sizes = _sizes(dice := Random(SEED))
+    pods = [_pod(number, size, created, dice) for number, (size, created) in enumerate(zip(sizes, _arrivals(dice), strict=False))]
     nodes = [kind for kind in NODE_KINDS for _ in range(kind.count)]
     have = [sum(of) for of in zip(*((kind.cpu_milli, kind.memory_mib, kind.gpus * 1000) for kind in nodes), strict=True)]
-    want = [sum(of) for of in zip(*(_wanted(pod.size) for pod in pods), strict=True)]
+    want = [sum(of) for of in zip(*map(_wanted, sizes), strict=True)]
     cpu, memory, gpus = (round(100 * asked / there) for asked, there in zip(want, have, strict=True))
     return Trace(
-        _text(NODE_COLUMNS, ((f"rack-{number:03}", *kind[1:]) for number, kind in enumerate(nodes))),
-        _text(POD_COLUMNS, (_row(number, pod._replace(accepts="")) for number, pod in enumerate(pods))),
-        _text(POD_COLUMNS, (_row(number, pod) for number, pod in enumerate(pods))),
+        _text([
+            {"sn": f"rack-{number:03}", "cpu_milli": kind.cpu_milli, "memory_mib": kind.memory_mib, "gpu": kind.gpus, "model": kind.model}
+            for number, kind in enumerate(nodes)
+        ]),
+        _text([pod | {"gpu_spec": ""} for pod in pods]),
+        _text(pods),
         Figures(
             len(nodes), len(pods), (cpu, memory, gpus),
-            sum(pod.accepts != "" for pod in pods), sum(pod.scheduled is None for pod in pods),
+            sum(pod["gpu_spec"] != "" for pod in pods), sum(pod["scheduled_time"] == "" for pod in pods),
         ),
     )  # fmt: skip
 
@@ -152,14 +140,14 @@ def _wanted(size: Size) -> tuple[int, int, int]:
     return size.cpu_milli, size.memory_mib, size.gpus * size.gpu_milli
 
 
-def _pods(dice: Random) -> list[Pod]:
+def _sizes(dice: Random) -> list[Size]:
     """Every size once, and more of them by their weight until the GPUs are spoken for; in the order in which they came."""
     gpus = 1000 * sum(kind.count * kind.gpus for kind in NODE_KINDS)
     sizes = list(SIZES)
     while sum(_wanted(size)[2] for size in sizes) < WANTED * gpus:
         sizes += dice.choices(SIZES, [size.of_thousand for size in SIZES])
     dice.shuffle(sizes)
-    return [_pod(size, created, dice) for size, created in zip(sizes, _arrivals(dice), strict=False)]
+    return sizes
 
 
 def _arrivals(dice: Random) -> Iterator[int]:
@@ -171,22 +159,23 @@ def _arrivals(dice: Random) -> Iterator[int]:
         now += dice.expovariate(1 / (5 * DAY if come < 10 else 90))
 
 
-def _pod(size: Size, created: int, dice: Random) -> Pod:
+def _pod(number: int, size: Size, created: int, dice: Random) -> dict[str, Any]:
+    """A line of the list of pods, by column."""
     waits = 0 if dice.random() < 0.6 else int(dice.lognormvariate(2, 2))
     lives = 3 + int(dice.lognormvariate(6.4, 2))
     phase = dice.choices(["Running", "Failed", "Pending", "Succeeded"], [63, 23, 11, 3])[0]
     qos = dice.choices(["LS", "BE", "Burstable", "Guaranteed"], [57, 41, 1.5, 0.5])[0]
     accepts = dice.choice(ACCEPTED) if size.gpus and dice.random() < 1 / 3 else ""
-    scheduled = None if phase == "Pending" else created + waits
-    return Pod(size, accepts, qos, phase, created, created + waits + lives, scheduled)
+    return {
+        "name": f"task-{number:04}", "cpu_milli": size.cpu_milli, "memory_mib": size.memory_mib, "num_gpu": size.gpus,
+        "gpu_milli": size.gpu_milli, "gpu_spec": accepts, "qos": qos, "pod_phase": phase, "creation_time": created,
+        "deletion_time": created + waits + lives, "scheduled_time": "" if phase == "Pending" else created + waits,
+    }  # fmt: skip
 
 
-def _row(number: int, pod: Pod) -> tuple[Any, ...]:
-    scheduled = "" if pod.scheduled is None else pod.scheduled
-    return (f"task-{number:04}", *pod.size[1:], pod.accepts, pod.qos, pod.phase, pod.created, pod.deleted, scheduled)
-
-
-def _text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _text(rows: Sequence[dict[str, Any]]) -> str:
     written = io.StringIO()
-    csv.writer(written, lineterminator="\n").writerows([columns, *rows])
+    table = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
     return written.getvalue()

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from framework.scalar_model import expression_holds
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster import pairwisegroups, selectorindex, tallies, tally
@@ -204,17 +205,7 @@ def matches(selector: Body | None, labels: Body) -> bool:
         return False
     if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
         return False
-    return all(_expression(e, labels) for e in selector.get("matchExpressions", []))
-
-
-def _expression(expression: Body, labels: Body) -> bool:
-    key = expression["key"]
-    if expression["operator"] == "Exists":
-        return key in labels
-    if expression["operator"] == "DoesNotExist":
-        return key not in labels
-    inside = key in labels and labels[key] in expression["values"]
-    return inside if expression["operator"] == "In" else not inside
+    return all(expression_holds(each, labels) for each in selector.get("matchExpressions", []))
 
 
 def service_selectors(world: World, pod: Body) -> list[Body]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from framework.scalar_model import expression_holds
 from plugins.pairwise_worlds import Body, matches
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -203,4 +204,4 @@ def reaches(volume: Body, labels: Body) -> bool:
     if affinity is None:
         return True
     terms = [term["matchExpressions"][0] for term in affinity["required"]["nodeSelectorTerms"]]
-    return any((labels.get(term["key"]) in term["values"]) == (term["operator"] == "In") for term in terms)
+    return any(expression_holds(term, labels) for term in terms)

@@ -12,10 +12,11 @@ NODES = 4
 PODS = 6
 
 
-def scenario_file(folder: Path, *, pods: int = PODS, cpu: str = "1") -> Path:
+def scenario_file(folder: Path) -> Path:
     """Write four nodes of four CPUs, and pods that fit on each."""
     path = folder / "scenario.json"
-    items = [*map(_node, range(NODES)), *(_pod(i, cpu) for i in range(pods))]
+    items = [kit.node(f"n{index}", pods="20").zone(f"zone-{index % 2}").manifest for index in range(NODES)]
+    items += [kit.pod(f"web-{index}", cpu="1", memory="1Gi").namespace("shop").manifest for index in range(PODS)]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     return path
 
@@ -26,11 +27,3 @@ def profile_file(folder: Path, name: str, **spec: Any) -> Path:
     kind = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}}
     path.write_text(json.dumps({**kind, "spec": {"schedulerName": "default-scheduler", **spec}}))
     return path
-
-
-def _node(index: int) -> dict[str, Any]:
-    return kit.node(f"n{index}", pods="20").zone(f"zone-{index % 2}").manifest
-
-
-def _pod(index: int, cpu: str) -> dict[str, Any]:
-    return kit.pod(f"web-{index}", cpu=cpu, memory="1Gi").namespace("shop").manifest

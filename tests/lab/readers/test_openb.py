@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from inputs.traces import NODE_COLUMNS, POD_COLUMNS, TRACES, Trace
+from inputs.traces import TRACES, Trace
 from placewright.api.bad_input import InputError
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
@@ -151,7 +151,7 @@ def test_the_times_of_the_whole_trace_are_read_and_who_was_never_scheduled_never
 def test_the_made_up_trace_has_the_form_of_the_real_one(trace: Trace) -> None:
     """Of both all this is true; where one changes, the other tests prove less than they seem to."""
     nodes, pods, pinned = lines(trace.nodes), lines(trace.pods), lines(trace.pinned)
-    assert (tuple(nodes[0]), tuple(pods[0])) == (NODE_COLUMNS, POD_COLUMNS)
+    assert [",".join(rows[0]) + "\n" for rows in (nodes, pods)] == [NODES, PODS]
     assert [row | {"gpu_spec": ""} for row in pinned] == pods
     assert {row["gpu"] for row in nodes} == {"0", "1", "2", "4", "8"}
     assert all((row["model"] == "") == (row["gpu"] == "0") for row in nodes)

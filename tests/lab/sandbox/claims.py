@@ -57,9 +57,9 @@ class Claims:
     def pod(self, name: str = "web", **fields: str) -> Object:
         return self.core.create("pods", pod_with(name, **fields))
 
-    def allocate(self, name: str, *pods: str, device: str = "gpu-0") -> None:
+    def allocate(self, name: str, *pods: str) -> None:
         """Set finalizer, allocation and consumers, like a scheduler."""
-        result = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-a", "device": device}
+        result = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-a", "device": "gpu-0"}
         uids = {each: self.show_pod(each)["metadata"]["uid"] for each in pods}
 
         def allocate(claim: Object) -> None:

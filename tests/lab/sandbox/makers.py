@@ -83,6 +83,6 @@ def definition() -> Object:
     return made
 
 
-def widget(name: str, api_version: str = "example.test/v1", **spec: object) -> Object:
+def widget(name: str, **spec: object) -> Object:
     """A widget."""
-    return workloads.thing(api_version, "Widget", name, spec=spec)
+    return workloads.thing("example.test/v1", "Widget", name, spec=spec)

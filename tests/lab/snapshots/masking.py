@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,17 @@ def as_saved(objects: Sequence[Mapping[str, Any]]) -> list[bytes]:
     return [manifest_line(pruned(decode(msgspec.json.encode(each), struct))) for each, struct in known]
 
 
+def _remembering(method: str) -> Callable[..., str]:
+    """A method that makes up a text for its last argument, and remembers which."""
+
+    def made_up(self: RememberingMask, *told: str) -> str:
+        made: str = getattr(Mask, method)(self, *told)
+        self.real[made] = told[-1]
+        return made
+
+    return made_up
+
+
 class RememberingMask(Mask):
     """A mask that remembers the real text for each made-up one."""
 
@@ -30,24 +41,7 @@ class RememberingMask(Mask):
         self.real: dict[str, str] = {}
         super().__init__(key, objects)
 
-    def name(self, text: str) -> str:
-        return self._known(text, super().name(text))
-
-    def text(self, text: str) -> str:
-        return self._known(text, super().text(text))
-
-    def claim(self, namespace: str, name: str) -> str:
-        return self._known(name, super().claim(namespace, name))
-
-    def label_key(self, key: str) -> str:
-        return self._known(key, super().label_key(key))
-
-    def label_value(self, key: str, value: str) -> str:
-        return self._known(value, super().label_value(key, value))
-
-    def _known(self, real: str, made: str) -> str:
-        self.real[made] = real
-        return made
+    name, text, claim, label_key, label_value = map(_remembering, ("name", "text", "claim", "label_key", "label_value"))
 
     def put_back(self, said: Any) -> Any:
         """The same with real names wherever a text holds made-up ones; words of a message in no order, as names decide it."""

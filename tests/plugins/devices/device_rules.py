@@ -15,6 +15,8 @@ from typing import Any
 
 from device_selectors import NoAnswer, amount, attribute
 
+from framework import scalar_model
+
 Body = dict[str, Any]
 Key = tuple[str, str, str]
 #: For each claim, which device each result names, with the result's request.
@@ -110,15 +112,8 @@ def tolerated(world: Body, wish: Body, found: Found) -> bool:
         if about is not None and all(about.get(field, name) == name for field, name in zip(wanted, found.key, strict=True)):
             taints.append(rule["spec"]["taint"])
     return all(
-        taint["effect"] not in ("NoSchedule", "NoExecute") or any(_tolerates(each, taint) for each in wish.get("tolerations", ()))
-        for taint in taints
+        taint["effect"] not in ("NoSchedule", "NoExecute") or scalar_model.tolerated(taint, wish.get("tolerations", ())) for taint in taints
     )
-
-
-def _tolerates(toleration: Body, taint: Body) -> bool:
-    if toleration.get("effect", taint["effect"]) != taint["effect"] or toleration.get("key", taint["key"]) != taint["key"]:
-        return False
-    return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")
 
 
 def consumption(wish: Body, device: Body) -> dict[str, Fraction] | None:

@@ -19,8 +19,8 @@ ATTRIBUTES = {"model": "a100", "numa": 3, "fast": True, "ver": VERSION, "other.e
 A100 = device("gpu-0", attributes=ATTRIBUTES, capacity={"memory": "40Gi", "other.example.com/cores": "1500m"})
 
 
-def shape_of(body: Body, driver: str = GPU) -> Any:
-    return DeviceShapes().of(driver, msgspec.json.decode(msgspec.json.encode(body), type=Device))
+def shape_of(body: Body) -> Any:
+    return DeviceShapes().of(GPU, msgspec.json.decode(msgspec.json.encode(body), type=Device))
 
 
 def verdict(expression: str, body: Body = A100) -> bool | str:
