@@ -43,7 +43,7 @@ NOT_SHOWN: Final = frozenset({
     "TranslationError", "NoSuchClaimError", "UnusableVolumeError", "DemandError", "PoolError", "OutOfSteps", "GaveUp", "NotReady",
     "_Refused", "_TooLong", "QuantityError", "AssumeError", "BadAnswer", "WrongAnswer", "OverdueCallError",
     # In the API server's words.
-    "RequestError", "PatchError", "_MisfitError", "_Failed", "JsonPathError", "ProtobufError",
+    "RequestError", "PatchError", "_Failed", "JsonPathError", "ProtobufError",
     # Signals between our own modules: a defect if one is seen.
     "InvariantError", "AlreadyQueuedError", "NoPolicy", "BreachError", "BrokenPromiseError", "RestlessError", "AnswerLost", "NotSent",
     "_OutOfDate", "NotActive", "WireError", "LineTooLong", "Malformed", "Expired", "ApiError",

@@ -8,20 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import Final
 
-from kubesandbox.resources import BUDGETS, PODS, GroupResource
+from kubesandbox.resources import BUDGETS, PODS
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.selectors import LabelTest, label_selector
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
-
-_SCALABLE: Final[dict[str, GroupResource]] = {
-    "ReplicaSet": ("apps", "replicasets"),
-    "StatefulSet": ("apps", "statefulsets"),
-    "ReplicationController": ("", "replicationcontrollers"),
-    "Deployment": ("apps", "deployments"),
-}
 
 
 class Disruptions:
@@ -81,14 +73,15 @@ class Disruptions:
         total, owners = 0, set()
         for pod in covered:
             metadata = pod["metadata"]
-            owner = next((each for each in metadata.get("ownerReferences") or [] if each.get("controller")), None)
-            key = _SCALABLE.get(str(owner.get("kind"))) if owner else None
-            found = self._store.get(key, metadata["namespace"], str(owner.get("name"))) if owner and key else None
-            if found is None:
+            owner: Object = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), {})
+            resource = self._writes.registry.by_kind(str(owner.get("apiVersion")), str(owner.get("kind")))
+            found = self._store.get(resource.key, metadata["namespace"], str(owner.get("name"))) if resource else None
+            replicas = None if found is None else (found.object.get("spec") or {}).get("replicas")
+            if found is None or not isinstance(replicas, int):
                 total += 1
             elif found.uid not in owners:
                 owners.add(found.uid)
-                total += int((found.object.get("spec") or {}).get("replicas", 1))
+                total += replicas
         return total
 
 

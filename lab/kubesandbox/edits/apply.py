@@ -65,8 +65,8 @@ def server_side_apply(current: Object | None, applied: Object, shape: Shape, man
     owners = _owners(live) or _owner_before_first_apply(current, shape)
     mine = _owned_here(fields_of(sent, shape), manager.subresource)
     merged: Object = _merge(live, sent, shape)
-    changed = _owned_here(compare(live, merged, shape).written, manager.subresource)
-    _take_over(owners, manager, changed & prefixes(mine), force)
+    written, _ = compare(live, merged, shape)
+    _take_over(owners, manager, _owned_here(written, manager.subresource) & prefixes(mine), force)
     _prune(merged, owners, manager, mine, shape)
     _own(owners, manager, mine, now)
     _store(merged, owners)
@@ -76,17 +76,13 @@ def server_side_apply(current: Object | None, applied: Object, shape: Shape, man
 def track_update(old: Object, new: Object, manager: Manager, now: str, schema: Mapping[str, Any] | None = None) -> None:
     """Bring `new["metadata"]["managedFields"]` up to date in place, after a write that is no apply. `old` is empty for a new object."""
     owners = _owners_after(old, new)
-    change = compare(old, new, shape_of(str(new.get("kind", "")), schema))
-    if not change.written and not change.removed:
-        _store(new, owners)
-        return
+    written, removed = compare(old, new, shape_of(str(new.get("kind", "")), schema))
     for other, owned in list(owners.items()):
-        _replace(owners, other, owned.fields - change.removed - change.written, owned.time)
+        _replace(owners, other, owned.fields - removed - written, owned.time)
     before = owners.get(manager)
-    fields = (before.fields if before else frozenset()) | change.written
     # A manager that only removed fields keeps its fields, and gets no entry.
-    if change.written:
-        owners[manager] = _Owned(fields, now)
+    if written:
+        owners[manager] = _Owned((before.fields if before else frozenset()) | written, now)
     _store(new, owners)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kubesandbox.edits.shapes import PLAIN, Shape
@@ -37,20 +36,6 @@ _UNOWNED_METADATA: Final = (
 _UNOWNED: Final[FieldSet] = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",), *((("f:metadata", f"f:{name}")) for name in _UNOWNED_METADATA)}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """The differences between two states of an object."""
-
-    added: FieldSet
-    modified: FieldSet
-    removed: FieldSet
-
-    @property
-    def written(self) -> FieldSet:
-        """Fields that have a new value."""
-        return self.added | self.modified
 
 
 def encode(fields: Iterable[FieldPath]) -> Object:
@@ -92,30 +77,27 @@ def fields_of(value: Object, shape: Shape) -> FieldSet:
     return frozenset(_fields(value, shape, ())) - _UNOWNED
 
 
+def _parts(value: Any, shape: Shape) -> dict[str, tuple[Any, Shape]]:
+    """Return the parts of a value with their shapes, by path element. A value in one piece has none."""
+    if isinstance(value, dict) and not shape.atomic:
+        return {f"f:{name}": (below, shape.child(name)) for name, below in value.items()}
+    if isinstance(value, list) and (shape.keys or shape.is_set):
+        return {element_name(item, shape): (item, shape.element if shape.keys else PLAIN) for item in value}
+    return {}
+
+
 def _fields(value: Any, shape: Shape, path: FieldPath, *, holders: bool = False) -> Iterator[FieldPath]:
     """Yield the fields inside `value`. With `holders`, also yield the nested objects that contain them."""
-    if isinstance(value, dict) and value and not shape.atomic:
-        # The parts of built-in objects (spec, metadata) are always there. Deeper parts are mostly optional.
-        if holders and path[-1].startswith("f:") and (shape.optional or len(path) > 1):
-            yield path
-        for name, below in value.items():
-            inner = (*path, f"f:{name}")
-            if shape.free and isinstance(below, dict) and not holders:
-                yield inner
-            yield from _fields(below, shape.child(name), inner, holders=holders)
-    elif isinstance(value, list) and value and (shape.keys or shape.is_set):
-        for element, below in elements(value, shape):
-            yield (*path, element)
-            if shape.keys:
-                yield from _fields(below, shape.element, (*path, element), holders=holders)
-    else:
+    parts = _parts(value, shape)
+    # The parts of built-in objects (spec, metadata) are always there. Deeper parts are mostly optional.
+    if not parts or (holders and isinstance(value, dict) and path[-1].startswith("f:") and (shape.optional or len(path) > 1)):
         yield path
-
-
-def elements(items: list[Any], shape: Shape) -> Iterator[tuple[str, Any]]:
-    """Yield the elements of a keyed list or a set with their encoded path elements."""
-    for item in items:
-        yield element_name(item, shape), item
+    for element, (below, child) in parts.items():
+        inner = (*path, element)
+        if isinstance(value, list) or (shape.free and isinstance(below, dict) and not holders):
+            yield inner
+        if isinstance(value, dict) or shape.keys:
+            yield from _fields(below, child, inner, holders=holders)
 
 
 def element_name(item: Any, shape: Shape) -> str:
@@ -126,40 +108,30 @@ def element_name(item: Any, shape: Shape) -> str:
     return "v:" + json.dumps(item, separators=(",", ":"))
 
 
-def compare(old: Object, new: Object, shape: Shape) -> FieldChange:
-    """Return the fields that differ between `old` and `new`, without metadata that the server owns."""
-    added: set[FieldPath] = set()
-    modified: set[FieldPath] = set()
+def compare(old: Object, new: Object, shape: Shape) -> tuple[FieldSet, FieldSet]:
+    """Return the fields that have a value of their own in `new`, and those that it lacks, without metadata that the server owns."""
+    written: set[FieldPath] = set()
     removed: set[FieldPath] = set()
-    _compare(old, new, shape, (), (added, modified, removed))
-    return FieldChange(frozenset(added - _UNOWNED), frozenset(modified - _UNOWNED), frozenset(removed - _UNOWNED))
+    _compare(old, new, shape, (), (written, removed))
+    return frozenset(written - _UNOWNED), frozenset(removed - _UNOWNED)
 
 
-_Sets = tuple[set[FieldPath], set[FieldPath], set[FieldPath]]
-
-
-def _compare(old: Any, new: Any, shape: Shape, path: FieldPath, found: _Sets) -> None:
-    if isinstance(old, dict) and isinstance(new, dict) and not shape.atomic and (old or new):
-        _compare_children(old, new, path, found, {name: (f"f:{name}", shape.child(name)) for name in old | new})
-    elif isinstance(old, list) and isinstance(new, list) and (shape.keys or shape.is_set) and (old or new):
-        left, right = dict(elements(old, shape)), dict(elements(new, shape))
-        element = shape.element if shape.keys else PLAIN
-        _compare_children(left, right, path, found, {name: (name, element) for name in left | right})
-    else:
-        found[1].add(path)
-
-
-def _compare_children(old: Object, new: Object, path: FieldPath, found: _Sets, names: dict[str, tuple[str, Shape]]) -> None:
-    for name, (element, child) in names.items():
+def _compare(old: Any, new: Any, shape: Shape, path: FieldPath, found: tuple[set[FieldPath], set[FieldPath]]) -> None:
+    written, removed = found
+    before, after = _parts(old, shape), _parts(new, shape)
+    if type(old) is not type(new) or not (before or after):
+        written.add(path)
+        return
+    for element in before | after:
         inner = (*path, element)
-        if element.startswith("k:") and (name not in old or name not in new):
-            found[2 if name in old else 0].add(inner)
-        if name not in old:
-            found[0].update(_fields(new[name], child, inner, holders=True))
-        elif name not in new:
-            found[2].update(_fields(old[name], child, inner, holders=True))
-        elif old[name] != new[name]:
-            _compare(old[name], new[name], child, inner, found)
+        if element.startswith("k:") and (element not in before or element not in after):
+            (removed if element in before else written).add(inner)
+        if element not in before:
+            written.update(_fields(*after[element], inner, holders=True))
+        elif element not in after:
+            removed.update(_fields(*before[element], inner, holders=True))
+        elif before[element][0] != after[element][0]:
+            _compare(before[element][0], *after[element], inner, found)
 
 
 def text(path: FieldPath) -> str:

@@ -30,7 +30,6 @@ class Shape:
         keys, is_set: keys of a list, or True for a set, in server-side apply; other lists are atomic.
         atomic: True if a map is one piece.
         merge_key, merge_set: key by which a list merges, or True for a set, in strategic merge; other lists are replaced.
-        retain_keys: True if `$retainKeys` of the patch removes other keys.
         optional: True for objects that are absent until a manager writes them, and then owns them besides their fields.
     """
 
@@ -43,7 +42,6 @@ class Shape:
     atomic: bool = False
     merge_key: str = ""
     merge_set: bool = False
-    retain_keys: bool = False
     optional: bool = False
 
     def child(self, name: str) -> Shape:
@@ -80,7 +78,7 @@ def from_schema(schema: Mapping[str, Any], *, optional: bool = True) -> Shape:
     """Return the shape of a schema with its `x-kubernetes-*`. `optional` is True for custom resources, whose structs may be absent."""
     strategy = schema.get("x-kubernetes-patch-strategy", "").split(",")
     if "$ref" in schema:
-        return replace(_defined(schema["$ref"]), retain_keys="retainKeys" in strategy)
+        return _defined(schema["$ref"])
     if "items" in schema:
         list_type = schema.get("x-kubernetes-list-type", "atomic")
         keys = tuple(schema.get("x-kubernetes-list-map-keys", ())) if list_type == "map" else ()
@@ -93,7 +91,6 @@ def from_schema(schema: Mapping[str, Any], *, optional: bool = True) -> Shape:
             is_set=list_type == "set",
             merge_key=merge_key if "merge" in strategy else "",
             merge_set="merge" in strategy and not merge_key,
-            retain_keys="retainKeys" in strategy,
         )
     properties = schema.get("properties", {})
     free = not properties and bool(schema.get("additionalProperties"))

@@ -36,8 +36,7 @@ def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
                 result[field] = [kept for kept in result[field] if kept not in value]
     for name, value in patch.items():
         if name.startswith(_ORDER):
-            field = name.removeprefix(_ORDER)
-            _reorder(result, field, _list(value, name), _items(current.get(field)), shape.child(field).merge_key)
+            _reorder(result, name.removeprefix(_ORDER), value, current, shape)
     return result
 
 
@@ -93,10 +92,13 @@ def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) ->
     return _in_order(result, [item for item in patch if _PATCH not in item], found, key)
 
 
-def _reorder(result: Object, name: str, order: list[Any], before: list[Any], key: str) -> None:
+def _reorder(result: Object, name: str, order: Any, current: Object, shape: Shape) -> None:
     """Sort the elements of a list that `order` names into that order."""
+    if not isinstance(order, list):
+        raise unspecific(f"{_ORDER}{name}: a list is expected, found {type(order).__name__}")
     if isinstance(result.get(name), list):
-        result[name] = _in_order(result[name], order, before, key)
+        before = current.get(name)
+        result[name] = _in_order(result[name], order, before if isinstance(before, list) else [], shape.child(name).merge_key)
 
 
 def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
@@ -115,10 +117,6 @@ def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str) -
     return result + named + others
 
 
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _identity(element: Any, key: str) -> Any:
     """Return the key of a list's element, or the element itself if it is no object."""
     return element.get(key) if isinstance(element, dict) else element
@@ -132,9 +130,3 @@ def _without_directives(value: Any) -> Any:
         kept = [v for v in value if not (isinstance(v, dict) and v.get(_PATCH) == "delete")]
         return [_without_directives(v) for v in kept]
     return copy.deepcopy(value)
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise unspecific(f"{name}: a list is expected, found {type(value).__name__}")
-    return value

@@ -35,25 +35,14 @@ _QUANTITIES: Final = "quantities must match the regular expression '^([+-]?[0-9.
 _CUSTOM: Final[Schema] = MappingProxyType({"type": "object", "properties": {"metadata": {"$ref": METADATA}}})
 
 
-class _MisfitError(Exception):
-    """A value of the wrong type. `path` grows on the way up."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.path = ""
-
-
 def check_structure(kind: str, sent: Object, *, custom: bool) -> None:
     """Raise ApiError 400, with the path of the field, unless `sent` has the shape of a `kind`. Nulls are removed in place."""
     for schema in [_CUSTOM] if custom else [definitions()[name] for name in definitions_of(kind)]:
-        try:
-            _check(sent, schema)
-        except _MisfitError as misfit:
-            raise bad_request(f"{kind}: {misfit.path.removeprefix('.') or 'body'}: {misfit}") from None
+        _check(kind, sent, schema)
 
 
-def _check(value: Any, schema: Schema) -> None:
-    """Raise an error unless `value`, which is not null, has the schema's type."""
+def _check(path: str, value: Any, schema: Schema) -> None:
+    """Raise ApiError 400 unless `value`, which is not null, has the schema's type."""
     if "$ref" in schema:
         if schema.get("or") == "boolean" and isinstance(value, bool):
             return
@@ -62,43 +51,35 @@ def _check(value: Any, schema: Schema) -> None:
     if wanted is None:
         return
     if type(value) not in _TYPES[wanted][0]:
-        raise _MisfitError(f"expected {wanted}, got {_NAMES.get(type(value), 'something else')}")
+        raise bad_request(f"{path}: expected {wanted}, got {_NAMES.get(type(value), 'something else')}")
     if wanted == "object":
-        _check_entries(value, schema)
+        _check_entries(path, value, schema)
     elif wanted == "array":
-        _check_items(value, schema["items"])
+        _check_items(path, value, schema["items"])
     elif wanted == "quantity":
-        _check_quantity(value)
+        _check_quantity(path, value)
 
 
-def _check_entries(found: Object, schema: Schema) -> None:
+def _check_entries(path: str, found: Object, schema: Schema) -> None:
     fields, others = schema.get("properties", {}), schema.get("additionalProperties")
     for name in list(found):
         part = fields.get(name, others)
         if part is None:
             continue
-        try:
-            if found[name] is not None:
-                _check(found[name], part)
-            elif name not in fields:
-                found[name] = _zero(part)
-            elif part.get("type") not in (None, "time") or "$ref" in part:
-                del found[name]
-        except _MisfitError as misfit:
-            misfit.path = f".{name}{misfit.path}"
-            raise
+        if found[name] is not None:
+            _check(f"{path}.{name}", found[name], part)
+        elif name not in fields:
+            found[name] = _zero(part)
+        elif part.get("type") not in (None, "time") or "$ref" in part:
+            del found[name]
 
 
-def _check_items(found: list[Any], schema: Schema) -> None:
+def _check_items(path: str, found: list[Any], schema: Schema) -> None:
     if None in found:
         found[:] = [_zero(schema) if item is None else item for item in found]
     for at, item in enumerate(found):
-        try:
-            if item is not None:
-                _check(item, schema)
-        except _MisfitError as misfit:
-            misfit.path = f"[{at}]{misfit.path}"
-            raise
+        if item is not None:
+            _check(f"{path}[{at}]", item, schema)
 
 
 def _zero(schema: Schema) -> Any:
@@ -107,8 +88,8 @@ def _zero(schema: Schema) -> Any:
     return type(zero)() if isinstance(zero, (dict, list)) else zero
 
 
-def _check_quantity(value: str | float) -> None:
+def _check_quantity(path: str, value: str | float) -> None:
     try:
         nano(value)
     except QuantityError:
-        raise _MisfitError(_QUANTITIES) from None
+        raise bad_request(f"{path}: {_QUANTITIES}") from None

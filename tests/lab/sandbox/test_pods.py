@@ -71,7 +71,7 @@ async def test_a_budget_counts_the_replicas_that_the_owner_wants() -> None:
     core = Core()
     disruptions = Disruptions(core.writes)
     owner = core.create("replicasets", {"metadata": {"name": "web"}, "spec": {"replicas": 5}})
-    reference = {"kind": "ReplicaSet", "name": "web", "uid": owner["metadata"]["uid"], "controller": True}
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": owner["metadata"]["uid"], "controller": True}
     running(core, "a")
     core.writes.modify(core.type("pods"), "default", "a", lambda found: found["metadata"].update(ownerReferences=[reference]))
     budget(core, maxUnavailable=1)
