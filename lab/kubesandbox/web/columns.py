@@ -238,6 +238,10 @@ def _gates(obj: Object, _now: float) -> str:
     return f"{len(met)}/{len(gates)}" if gates else NONE
 
 
+def _ready_replicas(obj: Object, now: float) -> str:
+    return f"{_at('status.readyReplicas', 0)(obj, now)}/{_at('spec.replicas', 1)(obj, now)}"
+
+
 def _wide(name: str, cell: Cell, kind: str = "string", format: str = "") -> Column:  # noqa: A002  as `Column` calls it
     return Column(name, cell, kind, 1, format)
 
@@ -279,6 +283,13 @@ _BUILTIN: Final[Mapping[str, Sequence[Column]]] = MappingProxyType(
             Column("Message", _event_message),
             _wide("Count", _at("count", 1), "integer"),
             _wide("Name", _NAME.cell, format="name"),
+        ),
+        "Deployment": (
+            _NAME,
+            Column("Ready", _ready_replicas),
+            Column("Up-to-date", _at("status.updatedReplicas", 0), "integer"),
+            Column("Available", _at("status.availableReplicas", 0), "integer"),
+            _AGE,
         ),
         "ConfigMap": (_NAME, Column("Data", lambda obj, _: len(obj.get("data") or {}) + len(obj.get("binaryData") or {}), "integer"), _AGE),
         "Lease": (_NAME, Column("Holder", _at("spec.holderIdentity")), _AGE),

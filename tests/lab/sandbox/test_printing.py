@@ -17,6 +17,7 @@ KINDS = [
     "Pod",
     "Node",
     "Event",
+    "Deployment",
     "ConfigMap",
     "Lease",
     "ResourceClaim",
@@ -131,6 +132,11 @@ def test_a_nodes_roles_and_state() -> None:
     }
     shown = row("Node", node)
     assert (shown["Status"], shown["Roles"]) == ("NotReady,SchedulingDisabled", "edge,worker")
+
+
+def test_a_deployment_counts_what_is_ready() -> None:
+    shown = row("Deployment", {"spec": {"replicas": 3}, "status": {"readyReplicas": 1, "updatedReplicas": 2}})
+    assert (shown["Ready"], shown["Up-to-date"], shown["Available"]) == ("1/3", 2, 0)
 
 
 def test_a_kind_without_columns_of_its_own_is_shown_with_name_and_age() -> None:
