@@ -106,7 +106,7 @@ class Sandbox:
         self.writes = Writes(self.store, self.registry, Identity(Random(self._options.seed)), admission)
         self.access = Access(self.credentials.token, self.store, self.registry, self.writes.identity)
         self.discovery = Discovery(self.registry, self.definitions.schema)
-        self.reads = Reads(self.store, self.registry, self.watches)
+        self.reads = Reads(self.store, self.watches)
         self.faults = Faults(self.store, self.watches, self._refuse_connections, self._options.seed or 0)
         self.driver: SimulatedDriver | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -165,8 +165,7 @@ class Sandbox:
     def _assemble(self) -> None:
         operations = PodOperations(self.writes, Disruptions(self.writes))
         views = Views(self.reads, self.definitions, self.writes.identity.clock)
-        webhooks, selectable = Webhooks(self.store), self.definitions.selectable
-        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, selectable, self.access, webhooks)
+        objects = ObjectRequests(self.writes, operations, views, self.access, Webhooks(self.store))
         Collector(self.writes)
         ClaimController(self.writes)
         if self._options.devices is not None:

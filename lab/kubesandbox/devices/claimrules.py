@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from kubesandbox.definitions.celexpressions import check_selector
-from kubesandbox.devices.podclaims import MAX_CONSUMERS, allocation
+from kubesandbox.devices.podclaims import MAX_CONSUMERS, allocation, device_key, results
 from kubesandbox.fields import (
     Faults,
     duplicate,
@@ -30,7 +30,6 @@ from placewright.cel.syntax import ExpressionError
 ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 _ADMIN_REFUSED: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
 _REFERENCE: Final = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
-_DEVICE: Final = ("driver", "pool", "device", "shareID")
 _SOURCES: Final = ("resourceClaimName", "resourceClaimTemplateName")
 
 #: The requests of a claim, each with its alternatives.
@@ -120,7 +119,7 @@ def check_claim_status(new: Object, old: Object) -> Faults:
     held = status.get("reservedFor") or []
     if len(held) > MAX_CONSUMERS:
         yield too_many("status.reservedFor", len(held), MAX_CONSUMERS)
-    allocated = {device_key(each) for each in _results(new)}
+    allocated = {device_key(each) for each in results(new)}
     for at, device in enumerate(status.get("devices") or ()):
         if device_key(device) not in allocated:
             what = "must be an allocated device in the claim"
@@ -134,26 +133,17 @@ def check_claim_status(new: Object, old: Object) -> Faults:
         yield invalid("status.allocation", got, "field is immutable")
     elif had is None:
         check = partial(_check_result, _request_names(new.get("spec") or {}))
-        yield from each_of("status.allocation.devices.results", _results(new), check)
+        yield from each_of("status.allocation.devices.results", results(new), check)
 
 
 def drop_departed(new: Object, old: Object) -> None:
     """Remove the drivers' reports on devices that the claim no longer has, like the real server."""
     status = new.get("status") or {}
-    gone = {device_key(each)[:3] for each in _results(old)} - {device_key(each)[:3] for each in _results(new)}
+    gone = {device_key(each)[:3] for each in results(old)} - {device_key(each)[:3] for each in results(new)}
     if gone and status.get("devices"):
         status["devices"] = [each for each in status["devices"] if device_key(each)[:3] not in gone]
         if not status["devices"]:
             del status["devices"]
-
-
-def device_key(device: Object) -> tuple[str, ...]:
-    """Return driver, pool, name and share of an allocated device."""
-    return tuple(str(device.get(part) or "") for part in _DEVICE)
-
-
-def _results(claim: Object) -> list[Object]:
-    return list(((allocation(claim) or {}).get("devices") or {}).get("results") or ())
 
 
 def _check_result(names: _RequestNames, path: str, result: Object) -> Faults:

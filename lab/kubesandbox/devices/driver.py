@@ -22,7 +22,7 @@ from kubesandbox.devices.layouts import (
     device_class,
     devices_of,
 )
-from kubesandbox.devices.podclaims import allocation
+from kubesandbox.devices.podclaims import DEVICE, allocation, device_key, results
 from kubesandbox.resources import NODES, RESOURCE_CLAIMS, GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Index, Stored
@@ -159,7 +159,7 @@ class SimulatedDriver:
             status, now = content["status"], self._writes.identity.now()
             said = {"type": ATTACHED if self.attaches else ATTACH_FAILED, "status": "True", "lastTransitionTime": now}
             condition = {**said, "reason": "Simulated", "message": "" if self.attaches else "the simulated device cannot be attached"}
-            devices = [{part: each[part] for part in _DEVICE if part in each} for each in _unattached(content, self.layout.driver)]
+            devices = [{part: each[part] for part in DEVICE if part in each} for each in _unattached(content, self.layout.driver)]
             status["devices"] = [*(status.get("devices") or ()), *({**each, "conditions": [condition]} for each in devices)]
 
         found = self._store.get(RESOURCE_CLAIMS, claim.namespace, claim.name)
@@ -173,18 +173,11 @@ def _copied(devices: list[Object]) -> list[Object]:
     return copied
 
 
-_DEVICE: Final = ("driver", "pool", "device", "shareID")
-
-
 def _unattached(claim: Object, driver: str) -> list[Object]:
     """Return the driver's allocated devices that have binding conditions and no report yet."""
-    results = ((allocation(claim) or {}).get("devices") or {}).get("results") or ()
-    said = {tuple(each.get(part) for part in _DEVICE) for each in (claim.get("status") or {}).get("devices") or ()}
-    return [
-        each
-        for each in results
-        if each.get("driver") == driver and each.get("bindingConditions") and tuple(each.get(part) for part in _DEVICE) not in said
-    ]
+    said = {device_key(each) for each in (claim.get("status") or {}).get("devices") or ()}
+    found = (each for each in results(claim) if each.get("driver") == driver and each.get("bindingConditions"))
+    return [each for each in found if device_key(each) not in said]
 
 
 def _new_slice(node: Stored, driver: str, spec: Object) -> Object:

@@ -18,6 +18,8 @@ MAX_CONSUMERS: Final = 256
 #: Number of characters before the random part of a generated name.
 LONGEST_BASE: Final = 57
 _FINISHED: Final = ("Succeeded", "Failed")
+#: Fields that name an allocated device.
+DEVICE: Final = ("driver", "pool", "device", "shareID")
 
 
 class PodClaim(NamedTuple):
@@ -70,6 +72,16 @@ def consumers(claim: Object) -> list[Object]:
 def allocation(claim: Object) -> Object | None:
     """Return the allocation of a claim; None without one."""
     return (claim.get("status") or {}).get("allocation")
+
+
+def results(claim: Object) -> list[Object]:
+    """Return the allocated devices of a claim."""
+    return list(((allocation(claim) or {}).get("devices") or {}).get("results") or ())
+
+
+def device_key(device: Object) -> tuple[str, ...]:
+    """Return driver, pool, name and share of an allocated device."""
+    return tuple(str(device.get(part) or "") for part in DEVICE)
 
 
 def is_reserved_for(claim: Object, pod: Object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
@@ -10,11 +9,10 @@ from kubesandbox.devices.podclaims import PodClaim, allocation, is_reserved_for,
 from kubesandbox.devices.podevents import PodEvents
 from kubesandbox.resources import RESOURCE_CLAIMS
 from kubesandbox.status import Object
-from kubesandbox.storage.store import Change, Stored
+from kubesandbox.storage.store import Change, Key, Stored
 from kubesandbox.storage.writes import Writes
 
 REASON: Final = "FailedPrepareDynamicResources"
-_Key = tuple[str, str]
 
 
 class Preparation:
@@ -25,7 +23,8 @@ class Preparation:
         self._store = writes.store
         self._start = start
         self._events = PodEvents(writes, "kubelet")
-        self._waiting: defaultdict[_Key, dict[str, Stored]] = defaultdict(dict)
+        #: Pods by uid, each with the claim that it waits for.
+        self._waiting: dict[str, tuple[Key, Stored]] = {}
         self._store.collection(RESOURCE_CLAIMS).listeners.append(self._on_claim)
 
     def is_ready(self, pod: Stored) -> bool:
@@ -34,18 +33,13 @@ class Preparation:
             problem = self._problem(pod.object, each)
             if problem:
                 self._events.warn(pod.object, REASON, f"Failed to prepare dynamic resources: {problem}")
-                self._waiting[pod.namespace, each.claim][pod.uid] = pod
+                self._waiting[pod.uid] = ((pod.namespace, each.claim), pod)
                 return False
         return True
 
     def forget(self, pod: Stored) -> None:
         """Forget a pod that is gone, or that has got its claims."""
-        for each in pod_claims(pod.object):
-            key = (pod.namespace, each.claim)
-            if key in self._waiting:
-                self._waiting[key].pop(pod.uid, None)
-                if not self._waiting[key]:
-                    del self._waiting[key]
+        self._waiting.pop(pod.uid, None)
 
     def _problem(self, pod: Object, wanted: PodClaim) -> str:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
@@ -67,6 +61,7 @@ class Preparation:
         if stored is None:
             return
         # Pods may not know the name of a new claim yet.
-        for key in ((stored.namespace, stored.name), (stored.namespace, "")):
-            for pod in self._waiting.pop(key, {}).values():
-                self._start(pod)
+        keys = ((stored.namespace, stored.name), (stored.namespace, ""))
+        for pod in [pod for key, pod in self._waiting.values() if key in keys]:
+            self.forget(pod)
+            self._start(pod)

@@ -11,7 +11,7 @@ import binascii
 import json
 import ssl
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -169,13 +169,11 @@ def _review(write: Write) -> Object:
         "oldObject": write.old,
         "dryRun": write.dry_run,
         "options": {"kind": f"{write.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"},
-        **dict(_optional(namespace=metadata.get("namespace"), subResource=write.subresource)),
     }
+    for name, value in (("namespace", metadata.get("namespace")), ("subResource", write.subresource)):
+        if value:
+            request[name] = value
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-
-
-def _optional(**fields: str | None) -> Iterator[tuple[str, str]]:
-    return ((name, value) for name, value in fields.items() if value)
 
 
 def _denied(hook: Mapping[str, Any], status: Mapping[str, Any]) -> ApiError:

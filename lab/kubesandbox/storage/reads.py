@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kubesandbox import status
-from kubesandbox.resources import ResourceRegistry, ResourceType, presented
+from kubesandbox.resources import ResourceType, presented
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.selectors import Predicate
 from kubesandbox.storage.store import Store, Stored, View, Watch, Watches
@@ -66,13 +66,14 @@ class Page:
         return shown
 
 
+@dataclass
 class Reads:
     """All reads of one server. It keeps the newest `MOST_SNAPSHOTS` snapshots of unfinished lists."""
 
-    def __init__(self, store: Store, registry: ResourceRegistry, watches: Watches) -> None:
-        self.store = store
-        self.registry = registry
-        self.watches = watches
+    store: Store
+    watches: Watches
+
+    def __post_init__(self) -> None:
         self._snapshots: OrderedDict[int, _Snapshot] = OrderedDict()
         self._numbers = itertools.count(1)
 

@@ -15,7 +15,7 @@ import asyncio
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from operator import attrgetter
 from typing import Final, Literal
 
@@ -48,20 +48,18 @@ class Stored:
         return uid
 
 
+@dataclass(slots=True, eq=False)
 class Change:
     """One write: the object before, the object after (None once deleted), and its new version.
 
     `lines` caches the lines that watches share, by a key of their choice, until all watches have the change.
     """
 
-    __slots__ = ("_departed", "current", "lines", "previous", "version")
-
-    def __init__(self, version: int, previous: Stored | None, current: Stored | None) -> None:
-        self.version = version
-        self.previous = previous
-        self.current = current
-        self.lines: dict[tuple[str, str], bytes] = {}
-        self._departed: Stored | None = None
+    version: int
+    previous: Stored | None
+    current: Stored | None
+    lines: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    _departed: Stored | None = None
 
     @property
     def type(self) -> ChangeType:

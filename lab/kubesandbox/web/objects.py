@@ -21,12 +21,12 @@ from kubesandbox.devices.statusrights import StatusRights
 from kubesandbox.edits.patches import APPLY_PATCH, PatchRequest
 from kubesandbox.kinds.pods import PodOperations
 from kubesandbox.kinds.webhooks import MUTATING, Webhooks, Write
-from kubesandbox.resources import RESOURCE_CLAIMS, ResourceRegistry, ResourceType, presented
+from kubesandbox.resources import RESOURCE_CLAIMS, ResourceType, presented
 from kubesandbox.status import Object, bad_request, method_not_allowed, not_acceptable
 from kubesandbox.storage.reads import Page, Reads, plain_view
 from kubesandbox.storage.selectors import Predicate, selection
 from kubesandbox.storage.store import Stored, View
-from kubesandbox.storage.writes import WriteOptions, Writes
+from kubesandbox.storage.writes import DeleteOptions, WriteOptions, Writes
 from kubesandbox.web import queries
 from kubesandbox.web.columns import Column, columns_of
 from kubesandbox.web.endpoint import Answer, Reply
@@ -37,44 +37,30 @@ _INCLUDES: Final = ("", "None", "Metadata", "Object")
 _ACCEPTABLE: Final = frozenset({"", "*/*", "application/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"})
 
 
+@dataclass(frozen=True)
 class Views:
-    """The views of one server. It makes the plain view of a type once."""
+    """The views of one server."""
 
-    def __init__(self, reads: Reads, definitions: Definitions, clock: Callable[[], float]) -> None:
-        self._reads = reads
-        self._definitions = definitions
-        self._clock = clock
-        self._plain: dict[ResourceType, View] = {}
-
-    def plain(self, resource: ResourceType) -> View:
-        """Return the view that shows unchanged objects of a type."""
-        view = self._plain.get(resource)
-        if view is None:
-            view = self._plain[resource] = plain_view(resource)
-        return view
+    reads: Reads
+    definitions: Definitions
+    clock: Callable[[], float]
 
     def choose(self, resource: ResourceType, accept: str, query: Query) -> View:
         """Return the view that an Accept header asks for first."""
-        if "as=" not in accept:
-            _require_acceptable(accept)
-            return self.plain(resource)
-        wanted = accept.split(",", 1)[0].replace(" ", "")
-        if "as=Table" in wanted:
+        form = _form(accept)
+        if form == "Table":
             return View(resource, self._row_encoder(resource, query))
-        if "as=PartialObjectMetadata" in wanted:
-            return View(resource, lambda stored: _encode(partial_metadata(stored.object)))
-        return self.plain(resource)
+        return View(resource, lambda stored: _encode(partial_metadata(stored.object))) if form else plain_view(resource)
 
     def encode_page(self, view: View, page: Page, accept: str, query: Query) -> bytes:
         """Encode a list as the Accept header asks."""
-        wanted = accept.split(",", 1)[0].replace(" ", "")
-        if "as=Table" in wanted:
+        form = _form(accept)
+        if form == "Table":
             return _encode(self._table(view.resource, page.objects, query, page.metadata))
-        if "as=PartialObjectMetadata" in wanted:
-            head: Object = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            items = [partial_metadata(each.object) for each in page.objects]
-            return _encode({**head, "metadata": page.metadata, "items": items})
-        return self._reads.encode_page(view, page)
+        if not form:
+            return self.reads.encode_page(view, page)
+        items = [partial_metadata(each.object) for each in page.objects]
+        return _encode({"kind": f"{form}List", "apiVersion": "meta.k8s.io/v1", "metadata": page.metadata, "items": items})
 
     def _row_encoder(self, resource: ResourceType, query: Query) -> Callable[[Stored], bytes]:
         """Encode tables of one row, for a watch: only the first one has the column definitions."""
@@ -95,13 +81,16 @@ class Views:
         if include not in _INCLUDES:
             raise bad_request(f"includeObject={include!r}: allowed are None, Metadata and Object")
         shown = [presented(resource, each.object) for each in objects]
-        columns = columns_of(resource.kind, self._definitions.columns(resource))
-        return table(columns, shown, include_object=include, now=self._clock(), metadata=metadata)
+        columns = columns_of(resource.kind, self.definitions.columns(resource))
+        return table(columns, shown, include_object=include, now=self.clock(), metadata=metadata)
 
 
-def _require_acceptable(accept: str) -> None:
-    if not any(each.partition(";")[0].strip() in _ACCEPTABLE for each in accept.split(",")):
+def _form(accept: str) -> str:
+    """Return the form that an Accept header asks for first: Table, PartialObjectMetadata, or empty for unchanged objects."""
+    if "as=" not in accept and not any(each.partition(";")[0].strip() in _ACCEPTABLE for each in accept.split(",")):
         raise not_acceptable(sorted(kind for kind in _ACCEPTABLE if kind.startswith("application/") and "*" not in kind))
+    wanted = accept.split(",", 1)[0].replace(" ", "")
+    return next((form for form in ("Table", "PartialObjectMetadata") if f"as={form}" in wanted), "")
 
 
 # --- tables ------------------------------------------------------------------------------------------------------------------
@@ -143,25 +132,21 @@ def _included(obj: Object, include_object: str) -> Object | None:
 
 _encode = msgspec.json.Encoder().encode
 _JSON = "application/json"
-SelectableFields = Callable[[ResourceType], tuple[str, ...]]
 
 
 @dataclass
 class ObjectRequests:
     """Serves `/api` and `/apis` below the level of groups and versions."""
 
-    registry: ResourceRegistry
-    reads: Reads
     writes: Writes
     pods: PodOperations
     views: Views
-    selectable: SelectableFields
     access: Access
     webhooks: Webhooks
 
     async def answer(self, request: web.BaseRequest, path: str, query: Query, user: User) -> Answer | None:
         """Return the answer to a request, or None for an unknown path. Raises ApiError."""
-        found = route(self.registry, path)
+        found = route(self.writes.registry, path)
         if found is None:
             return None
         accept = request.headers.get("Accept", "")
@@ -215,22 +200,22 @@ class ObjectRequests:
     def _read(self, found: Route, query: Query, accept: str) -> Answer:
         _require(found, "get" if found.name else "list")
         if found.subresource == "log":
-            self.reads.get(found.resource, found.scope, found.name)
+            self.views.reads.get(found.resource, found.scope, found.name)
             return Reply(b"This pod is simulated: it has no log.\n", content_type="text/plain")
         view = self.views.choose(found.resource, accept, query)
         if found.name:
             queries.check_read_version(query)
-            return Reply(view.encode(self.reads.get(found.resource, found.scope, found.name)))
+            return Reply(view.encode(self.views.reads.get(found.resource, found.scope, found.name)))
         options = queries.list_options(query)
         matches = self._selection(found, query)
         if queries.flag(query, "watch"):
-            return self.reads.watch(view, found.namespace, matches, options)
-        page = self.reads.page(found.resource, found.namespace, matches, options)
+            return self.views.reads.watch(view, found.namespace, matches, options)
+        page = self.views.reads.page(found.resource, found.namespace, matches, options)
         return Reply(self.views.encode_page(view, page, accept, query))
 
     def _selection(self, found: Route, query: Query) -> Predicate | None:
-        fields = query.get("fieldSelector", "")
-        return selection(found.resource, query.get("labelSelector", ""), fields, self.selectable(found.resource))
+        extra = self.views.definitions.selectable(found.resource)
+        return selection(found.resource, query.get("labelSelector", ""), query.get("fieldSelector", ""), extra)
 
     def _post(self, found: Route, query: Query, sent: object, agent: str, user: User) -> Answer:
         resource = found.resource
@@ -286,7 +271,7 @@ class ObjectRequests:
         resource = found.resource
         if not found.name:
             _require(found, "deletecollection")
-            return self._delete_collection(found, query, sent)
+            return self._delete_collection(found, query, options)
         _require(found, "delete")
         stored, gone = self.writes.delete(resource, found.scope, found.name, options)
         if gone and resource.kind != "Pod":
@@ -294,17 +279,14 @@ class ObjectRequests:
             return Reply(_encode(status.success(details=details)))
         return self._shown(resource, stored, 200)
 
-    def _delete_collection(self, found: Route, query: Query, sent: object) -> Answer:
-        options = queries.delete_options(query, sent)
-        page = self.reads.page(found.resource, found.namespace, self._selection(found, query), queries.list_options(query))
+    def _delete_collection(self, found: Route, query: Query, options: DeleteOptions) -> Answer:
+        page = self.views.reads.page(found.resource, found.namespace, self._selection(found, query), queries.list_options(query))
         for each in page.objects:
             self.writes.delete(found.resource, each.namespace, each.name, options)
-        view = self.views.plain(found.resource)
-        return Reply(self.reads.encode_page(view, page))
+        return Reply(self.views.reads.encode_page(plain_view(found.resource), page))
 
     def _shown(self, resource: ResourceType, stored: Stored, code: int) -> Reply:
-        view: View = self.views.plain(resource)
-        return Reply(view.encode(stored), code)
+        return Reply(plain_view(resource).encode(stored), code)
 
 
 def _require(found: Route, verb: str) -> None:

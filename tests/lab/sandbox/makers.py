@@ -34,7 +34,7 @@ class Core:
         identity = Identity(Random(1), self.clock)
         self.writes = Writes(self.store, self.registry, identity, Admission(self.store, self.definitions))
         self.watches = Watches(self.store)
-        self.reads = Reads(self.store, self.registry, self.watches)
+        self.reads = Reads(self.store, self.watches)
         self.create("namespaces", {"metadata": {"name": "default"}})
 
     def type(self, plural: str) -> ResourceType:
