@@ -109,7 +109,7 @@ def element_name(item: Any, shape: Shape) -> str:
 
 
 def compare(old: Object, new: Object, shape: Shape) -> tuple[FieldSet, FieldSet]:
-    """Return the fields that have a value of their own in `new`, and those that it lacks, without metadata that the server owns."""
+    """Return the fields with another value in `new`, and the fields that `new` lacks. Metadata of the server is left out."""
     written: set[FieldPath] = set()
     removed: set[FieldPath] = set()
     _compare(old, new, shape, (), (written, removed))
