@@ -86,12 +86,14 @@ class ExtentLimit(NamedTuple):
         field: path in the pod.
         things: the parts, in the plural.
         most: the limit.
+        looks: looks at each node for one of them; 0 if one look is enough for all nodes.
     """
 
     counted: str
     field: str
     things: str
     most: int
+    looks: int = 0
 
     def complaint(self, number: int) -> str:
         """Say that a count is beyond the limit.
@@ -108,25 +110,25 @@ _POD_SELECTORS: Final = "spec.affinity.podAffinity, spec.affinity.podAntiAffinit
 _POD_AFFINITY: Final = "spec.affinity.podAffinity and spec.affinity.podAntiAffinity"
 _NODE_SELECTORS: Final = "spec.affinity.nodeAffinity and spec.nodeSelector"
 
-#: Limits, in the order in which they are checked.
-EXTENT_LIMITS: Final = (
-    ExtentLimit("constraints", "spec.topologySpreadConstraints", "constraints", 64),
-    ExtentLimit("pod_terms", _POD_AFFINITY, "terms", 64),
-    ExtentLimit("pod_requirements", _POD_SELECTORS, "requirements on labels", 512),
+_PARTS: Final = (
+    ExtentLimit("constraints", "spec.topologySpreadConstraints", "constraints", 64, _COLUMNS_OF_A_TERM),
+    ExtentLimit("pod_terms", _POD_AFFINITY, "terms", 64, _COLUMNS_OF_A_TERM),
+    ExtentLimit("pod_requirements", _POD_SELECTORS, "requirements on labels", 512, _GROUPS_ON_A_NODE),
     ExtentLimit("pod_values", _POD_SELECTORS, "values of labels", 8_192),
     ExtentLimit("namespaces", _POD_AFFINITY, "namespaces", 2_048),
-    ExtentLimit("node_terms", "spec.affinity.nodeAffinity", "terms", 2_048),
-    ExtentLimit("node_requirements", _NODE_SELECTORS, "requirements on nodes", 4_096),
+    ExtentLimit("node_terms", "spec.affinity.nodeAffinity", "terms", 2_048, 1),
+    ExtentLimit("node_requirements", _NODE_SELECTORS, "requirements on nodes", 4_096, 1),
     ExtentLimit("node_values", _NODE_SELECTORS, "values", 16_384),
     ExtentLimit("tolerations", "spec.tolerations", "tolerations", 1_024),
     ExtentLimit("containers", "spec.containers and spec.initContainers", "containers", 1_024),
-    ExtentLimit("claims", "spec.resourceClaims", "claims", 256),
+    ExtentLimit("claims", "spec.resourceClaims", "claims", 256, _DEVICES_ON_A_NODE),
     ExtentLimit("labels", "metadata.labels", "labels", 2_048),
-    ExtentLimit("resources", "resources.requests", "names of resources", 256),
-    ExtentLimit("host_ports", "hostPort", "host ports", 2_048),
-    ExtentLimit("volumes", "spec.volumes", "volumes from claims or disks", 256),
-    ExtentLimit("nbytes", "metadata and spec", "bytes of JSON", 524_288),
+    ExtentLimit("resources", "resources.requests", "names of resources", 256, 1),
+    ExtentLimit("host_ports", "hostPort", "host ports", 2_048, 1),
+    ExtentLimit("volumes", "spec.volumes", "volumes from claims or disks", 256, _LOOKS_FOR_A_VOLUME),
 )
+#: Limits, in the order in which they are checked.
+EXTENT_LIMITS: Final = (*_PARTS, ExtentLimit("nbytes", "metadata and spec", "bytes of JSON", 524_288))
 #: The selectors of the claims are not in the pod; VolumeBinding counts those of claims without a volume.
 CLAIM_SELECTORS: Final = ExtentLimit("", "spec.volumes", "requirements on labels in the selectors of its claims", 512)
 CLAIM_VALUES: Final = ExtentLimit("", "spec.volumes", "values of labels in the selectors of its claims", 8_192)
@@ -148,26 +150,9 @@ def estimated_work(extent: PodExtent, nodes: int) -> int:
     """
     if extent is SMALL:
         return nodes * _COLUMNS_OF_ANY_POD
-    on_each_node = (
-        _COLUMNS_OF_ANY_POD
-        + _COLUMNS_OF_A_TERM * (extent.constraints + extent.pod_terms)
-        + _GROUPS_ON_A_NODE * extent.pod_requirements
-        + extent.node_terms
-        + extent.node_requirements
-        + extent.resources
-        + extent.host_ports
-        + _LOOKS_FOR_A_VOLUME * extent.volumes
-        + _DEVICES_ON_A_NODE * extent.claims
-    )
-    once = (
-        extent.pod_values
-        + extent.node_values
-        + extent.namespaces
-        + extent.tolerations
-        + extent.containers
-        + extent.labels
-        + extent.nbytes // _BYTES_OF_A_LOOK
-    )
+    counts = [(getattr(extent, part.counted), part.looks) for part in _PARTS]
+    on_each_node = _COLUMNS_OF_ANY_POD + sum(number * looks for number, looks in counts)
+    once = extent.nbytes // _BYTES_OF_A_LOOK + sum(number for number, looks in counts if not looks)
     return nodes * on_each_node + once
 
 
@@ -215,7 +200,7 @@ def extent_of(pod: Pod, resources: int, host_ports: int, volumes: int) -> PodExt
         volumes=volumes,
         nbytes=nbytes,
     )
-    beyond = _beyond(counted)
+    beyond = next(filter(None, (limit.complaint(getattr(counted, limit.counted)) for limit in EXTENT_LIMITS)), "")
     return msgspec.structs.replace(counted, excess=beyond) if beyond else counted
 
 
@@ -229,10 +214,6 @@ def _is_small(spec: PodSpec) -> bool:
         and (spec.init_containers is None or len(spec.init_containers) <= _FEW)
         and spec.resource_claims is None
     )
-
-
-def _beyond(counted: PodExtent) -> str:
-    return next(filter(None, (limit.complaint(getattr(counted, limit.counted)) for limit in EXTENT_LIMITS)), "")
 
 
 def _values(requirements: Sequence[Requirement]) -> int:
