@@ -14,7 +14,7 @@ from placewright.api.profileaccess import NamespaceFacts, NamespaceRule
 from placewright.api.profilepods import ProfilePods
 from placewright.api.selectors import compile_label_selector
 from placewright.profiles.live import LiveProfiles, Outcome
-from placewright.profiles.podoverlap import NAMESPACE_NAME, can_both_select
+from placewright.profiles.podoverlap import NAMESPACE_NAME, rivals
 from placewright.profiles.profilestate import ProfileStanding, Reason
 from profiles.makers import CATALOGUE, a_profile
 
@@ -59,8 +59,8 @@ def selects(pods: ProfilePods, labels: dict[str, str], namespace: dict[str, str]
 def test_two_profiles_can_select_one_pod_exactly_where_a_search_finds_one(one: Spec, other: Spec) -> None:
     first, second = convert(one, ProfilePods), convert(other, ProfilePods)
     found = any(selects(first, labels, namespace) and selects(second, labels, namespace) for labels in LABELS for namespace in NAMESPACES)
-    assert can_both_select(first, second) is found
-    assert can_both_select(second, first) is found
+    assert rivals({"a": first, "b": second}) == ({"a": ["b"], "b": ["a"]} if found else {})
+    assert bool(rivals({"a": second, "b": first})) is found
 
 
 class Scheduler:

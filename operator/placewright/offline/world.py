@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from placewright.api.bad_input import bad_field
+from placewright.api.counts import take_out
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node, Pod
@@ -33,9 +34,8 @@ from placewright.framework.ports import PodGroupMembers
 from placewright.framework.registry import Registry, installed_sources
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
-from placewright.framework.runtime.handle import NoBinder, NoPodGroupMembers, NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.handle import NoPodGroupMembers, ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright.scheduler.podgroups.shortage import lacking
@@ -209,9 +209,7 @@ def offline_evaluator(
     Returns:
         An evaluator whose plugins write nothing.
     """
-    handle = ProfileHandle(
-        cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members, guarding=guarding, now=now or LatestBinding(cluster)
-    )  # fmt: skip
+    handle = ProfileHandle(cluster, members=members, guarding=guarding, now=now or LatestBinding(cluster))
     return handle.evaluator(profile, registry)
 
 
@@ -233,26 +231,21 @@ class Members:
     """The pods without a node, by group. Implements the framework's `GangMembers`."""
 
     def __init__(self) -> None:
-        self._pods: dict[GroupRef, list[PodInfo]] = {}
+        self._pods: dict[GroupRef, dict[str, PodInfo]] = {}
 
     def add(self, pod: PodInfo) -> None:
         """Add a pod without a node."""
         if pod.pod_group is not None:
-            self._pods.setdefault(pod.pod_group, []).append(pod)
+            self._pods.setdefault(pod.pod_group, {})[pod.uid] = pod
 
     def remove(self, pod: PodInfo) -> None:
         """Remove a pod that got a node or is gone; harmless for a pod that was not added."""
-        if pod.pod_group is None or pod.pod_group not in self._pods:
-            return
-        left = [each for each in self._pods[pod.pod_group] if each.uid != pod.uid]
-        if left:
-            self._pods[pod.pod_group] = left
-        else:
-            del self._pods[pod.pod_group]
+        if pod.pod_group is not None and pod.uid in self._pods.get(pod.pod_group, ()):
+            take_out(self._pods, pod.pod_group, pod.uid)
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """Return the pods of a group."""
-        return self._pods.get(ref, ())
+        return tuple(self._pods.get(ref, {}).values())
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
         """Count the members of a group that may be tried, by schedulerName.

@@ -19,19 +19,6 @@ from placewright.api.selectors import CompiledRequirement
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 
 
-def can_both_select(one: ProfilePods, other: ProfilePods) -> bool:
-    """Judge whether some pod in some namespace would be selected by both.
-
-        can_both_select(ProfilePods(pod_selector=app_is("web")), ProfilePods(pod_selector=app_is("db")))  # False
-
-    Returns:
-        True when both select some pod; False too for a profile without a selector, which selects none.
-    """
-    if not (one.assigns and other.assigns):
-        return False
-    return _possible_together(_demands(one), _demands(other))
-
-
 def rivals(giving: Mapping[str, ProfilePods]) -> dict[str, list[str]]:
     """Find the profiles that can select one pod with the same priority.
 
