@@ -6,8 +6,7 @@ import pytest
 
 from placewright.api.objects import Condition
 from placewright.framework.runtime.guard import PluginFailures
-from placewright.profiles.pluginfailures import QUIET_SECONDS, TELL_SECONDS, PluginFailing
-from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
+from placewright.profiles.profilestate import QUIET_SECONDS, TELL_SECONDS, PluginFailing, ProfileStanding, Reason, status_of
 
 
 class Case:

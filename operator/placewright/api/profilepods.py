@@ -1,6 +1,6 @@
 """`spec.pods` of a SchedulingProfile: which pods get the profile, and which namespaces may use it, as people write it.
 
-`profiles/policychecks.py` refuses what cannot be. `framework/runtime/profileruntime.py` keeps out pods whose namespace may not use the
+`profiles/check.py` refuses what cannot be. `framework/runtime/profileruntime.py` keeps out pods whose namespace may not use the
 profile.
 """
 

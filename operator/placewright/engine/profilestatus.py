@@ -23,8 +23,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.profiles import ProfileEvents, apply_status
 from placewright.profiles.advice import Recommendation
-from placewright.profiles.pluginfailures import PluginFailing
-from placewright.profiles.profilestate import OUR_CONDITIONS, READY, ProfileStanding, Reason, status_of
+from placewright.profiles.profilestate import OUR_CONDITIONS, READY, PluginFailing, ProfileStanding, Reason, status_of
 
 _logger = logging.getLogger(__name__)
 
