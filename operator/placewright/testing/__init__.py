@@ -24,13 +24,12 @@ from placewright.testing.assertions import (
     state_of,
 )
 from placewright.testing.devices import device_class, device_taint_rule, resource_claim, resource_slice
-from placewright.testing.extenderport import FakeExtender
 from placewright.testing.nodes import node
 from placewright.testing.plugincase import PluginCase, built
 from placewright.testing.plugincheck import check_plugin
 from placewright.testing.pluginreport import CallTime, PluginReport
-from placewright.testing.podgroups import coscheduling_group, pod_group
 from placewright.testing.pods import pod
+from placewright.testing.ports import FakeExtender
 from placewright.testing.profiles import profile
 from placewright.testing.promises import BrokenPromiseError, Promise
 from placewright.testing.randomobjects import random_node, random_node_maker, random_object, random_pod, random_pod_maker
@@ -43,7 +42,7 @@ from placewright.testing.volumes import (
     storage_capacity,
     storage_class,
 )
-from placewright.testing.workloads import disruption_budget, namespace, replica_set, service, stateful_set
+from placewright.testing.workloads import coscheduling_group, disruption_budget, namespace, pod_group, replica_set, service, stateful_set
 from placewright.testing.world import World
 
 __all__ = [

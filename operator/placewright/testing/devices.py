@@ -16,7 +16,6 @@ _REACH = ("nodeName", "allNodes", "nodeSelector", "perDeviceNodeSelection")
 class SliceMaker(PlainMaker[ResourceSlice]):
     """Builds a ResourceSlice step by step; see `resource_slice`."""
 
-    kind = ResourceSlice
     api_version = "resource.k8s.io/v1"
     namespaced = False
 
@@ -109,7 +108,6 @@ def _attribute(value: Any) -> Any:
 class DeviceClassMaker(PlainMaker[DeviceClass]):
     """Builds a DeviceClass step by step; see `device_class`."""
 
-    kind = DeviceClass
     api_version = "resource.k8s.io/v1"
     namespaced = False
 
@@ -130,7 +128,6 @@ def device_class(name: str) -> DeviceClassMaker:
 class DeviceTaintRuleMaker(PlainMaker[DeviceTaintRule]):
     """Builds a DeviceTaintRule step by step; see `device_taint_rule`."""
 
-    kind = DeviceTaintRule
     api_version = "resource.k8s.io/v1alpha3"
     namespaced = False
 
@@ -170,7 +167,6 @@ def device_taint_rule(name: str, key: str, value: str = "", *, effect: str = "No
 class ResourceClaimMaker(PlainMaker[ResourceClaim]):
     """Builds a ResourceClaim step by step; see `resource_claim`."""
 
-    kind = ResourceClaim
     api_version = "resource.k8s.io/v1"
 
     def request(self, device_class: str, *, count: int = 1, name: str = "", cel: Sequence[str] = (), **fields: Any) -> Self:

@@ -15,7 +15,6 @@ OFFERS: Final[Mapping[str, str]] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 class NodeMaker(PlainMaker[Node]):
     """Builds a node step by step; see `node`."""
 
-    kind = Node
     namespaced = False
 
     def offers(self, amounts: Mapping[str, str] | None = None, /, **more: str) -> Self:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar, get_args
 
 from placewright.api.decode import convert
 from placewright.api.objects import KubeObject
@@ -48,6 +48,13 @@ class ObjectMaker(Generic[T]):
     _kind_name = ""
     api_version = "v1"
     namespaced = True
+
+    def __init_subclass__(cls) -> None:
+        """Take the kind from the type argument of the class, as in `PlainMaker[Node]`."""
+        super().__init_subclass__()
+        for kind in get_args(*vars(cls).get("__orig_bases__", (None,))):
+            if isinstance(kind, type):
+                cls.kind = kind
 
     def __init__(self, name: str) -> None:
         self.name = name

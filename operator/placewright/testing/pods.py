@@ -16,8 +16,6 @@ _REQUIRED, _PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "prefe
 class PodMaker(ObjectMaker[Pod]):
     """Builds a pod step by step; see `pod`."""
 
-    kind = Pod
-
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._main: Body = {"name": "main", "image": "main"}

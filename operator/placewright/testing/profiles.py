@@ -23,7 +23,6 @@ _MULTI_POINT: Final = "multiPoint"
 class ProfileMaker(PlainMaker[SchedulingProfile]):
     """Builds a SchedulingProfile step by step; see `profile`."""
 
-    kind = SchedulingProfile
     api_version = f"{GROUP}/{VERSION}"
     namespaced = False
 

@@ -39,7 +39,6 @@ class StorageMaker(PlainMaker[T]):
 class VolumeMaker(StorageMaker[PersistentVolume]):
     """Builds a PersistentVolume step by step; see `persistent_volume`."""
 
-    kind = PersistentVolume
     namespaced = False
 
     def capacity(self, storage: str) -> Self:
@@ -109,8 +108,6 @@ def persistent_volume(name: str, capacity: str = "1Gi") -> VolumeMaker:
 class VolumeClaimMaker(StorageMaker[PersistentVolumeClaim]):
     """Builds a PersistentVolumeClaim step by step; see `persistent_volume_claim`."""
 
-    kind = PersistentVolumeClaim
-
     def selector(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
         """Ask for a volume with these labels."""
         return self.spec(selector={"matchLabels": {**(labels or {}), **more}})
@@ -145,7 +142,6 @@ def persistent_volume_claim(name: str, storage: str = "1Gi") -> VolumeClaimMaker
 class StorageClassMaker(PlainMaker[StorageClass]):
     """Builds a StorageClass step by step; see `storage_class`."""
 
-    kind = StorageClass
     api_version = _STORAGE_API
     namespaced = False
 
@@ -178,7 +174,6 @@ def storage_class(name: str = DEFAULT_CLASS) -> StorageClassMaker:
 class CSINodeMaker(PlainMaker[CSINode]):
     """Builds a CSINode step by step; see `csi_node`."""
 
-    kind = CSINode
     api_version = _STORAGE_API
     namespaced = False
 
@@ -204,7 +199,6 @@ def csi_node(node: str) -> CSINodeMaker:
 class CSIDriverMaker(PlainMaker[CSIDriver]):
     """Builds a CSIDriver step by step; see `csi_driver`."""
 
-    kind = CSIDriver
     api_version = _STORAGE_API
     namespaced = False
 
@@ -221,7 +215,6 @@ def csi_driver(name: str) -> CSIDriverMaker:
 class StorageCapacityMaker(PlainMaker[CSIStorageCapacity]):
     """Builds a CSIStorageCapacity step by step; see `storage_capacity`."""
 
-    kind = CSIStorageCapacity
     api_version = _STORAGE_API
 
     def storage_class(self, name: str) -> Self:

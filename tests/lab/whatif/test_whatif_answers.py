@@ -22,8 +22,8 @@ from placewright.offline.world import read_object
 from placewright.plugins.catalog import in_tree
 from placewright.testing import VirtualTime
 from placewright.testing.devices import device_class, resource_claim, resource_slice
-from placewright.testing.podgroups import pod_group
 from placewright.testing.pods import pod as made_pod
+from placewright.testing.workloads import pod_group
 from placewright_console.local.seenworld import SeenWorld
 from placewright_console.pages.pendingpods import unix_seconds
 from placewright_lab.simulation.apiserver import waiting
