@@ -14,13 +14,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from handlers.stage import Stage, new_stage
 from placewright.api.objects import PodKey
-from placewright.cli.explain.fromoperator import current_namespace
+from placewright.cli.explain import command
+from placewright.cli.explain.fromoperator import Subject, current_namespace
 from placewright.cli.explain.tables import show_explanation
 from placewright.cli.main import main
 from placewright.explain.explanation import AttemptSummary, CurrentVerdict, Explanation, Queued
@@ -54,6 +56,17 @@ async def operating() -> AsyncIterator[tuple[Stage, Desk]]:
 def at(asked: Desk) -> tuple[str, ...]:
     token = asked.engine.access.authorization.removeprefix("Bearer ")
     return ("--server", f"https://127.0.0.1:{asked.served.port}", f"--token={token}")  # it may begin with a dash
+
+
+async def test_attempts_that_the_operator_remembers_stand_beside_what_the_api_server_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def shown(*_: object) -> Explanation:
+        return Explanation("shop", "web", pending=True)
+
+    monkeypatch.setattr(command, "explained_here", shown)
+    attempt = AttemptSummary("shop", "web", "uid", "default", 1, 1, at=0.0, result="error", seconds=0.1, steps={})
+    client: Any = None
+    found = await command._looked_up(client, Subject("shop", "web"), Explanation("shop", "web", tried=(attempt,)))
+    assert found == Explanation("shop", "web", pending=True, tried=(attempt,))
 
 
 async def test_a_pending_pod_is_explained_by_the_operator(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,11 @@ from typing import Final
 
 from rich.text import Text
 
-from placewright.cli.doctor.definitions import definitions
 from placewright.cli.doctor.operator import leader, operator, pods
 from placewright.cli.doctor.patient import Check, CheckResult, Level, Patient, examined, fail
 from placewright.cli.doctor.profiles import packages, profiles, second_scheduler, unclaimed
 from placewright.cli.doctor.rights import rights
-from placewright.cli.doctor.server import api_server, clock, openapi
+from placewright.cli.doctor.server import api_server, clock, definitions, openapi
 from placewright.cli.options import Subparsers
 from placewright.cli.profiles.connection import add_operator_options
 from placewright.cli.terminal import console, plain, print_json
