@@ -150,7 +150,7 @@ def estimated_work(extent: PodExtent, nodes: int) -> int:
     """
     if extent is SMALL:
         return nodes * _COLUMNS_OF_ANY_POD
-    counts = [(getattr(extent, part.counted), part.looks) for part in _PARTS]
+    counts: list[tuple[int, int]] = [(getattr(extent, part.counted), part.looks) for part in _PARTS]
     on_each_node = _COLUMNS_OF_ANY_POD + sum(number * looks for number, looks in counts)
     once = extent.nbytes // _BYTES_OF_A_LOOK + sum(number for number, looks in counts if not looks)
     return nodes * on_each_node + once

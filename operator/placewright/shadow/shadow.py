@@ -20,11 +20,10 @@ from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.ports import Clock
 from placewright.shadow.chooser import Chooser, Found, ShadowCluster
-from placewright.shadow.figures import Disagreement, Figures
+from placewright.shadow.figures import Disagreement, Figures, empty, uses
 from placewright.shadow.pace import ShadowPace
 from placewright.shadow.podgroups import together
 from placewright.shadow.tape import Decided, Entry, EntryKind, Tape
-from placewright.shadow.utilisation import empty, uses
 
 _logger = logging.getLogger(__name__)
 

@@ -17,12 +17,11 @@ from placewright.profiles.config import (
     configured_profiles,
 )
 from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue
-from placewright.profiles.kubescheduler.betas import upgrade
-from placewright.profiles.kubescheduler.coscheduling import COSCHEDULING, replace_coscheduling
 from placewright.profiles.kubescheduler.draft import Draft
 from placewright.profiles.kubescheduler.findings import ConversionFindings, not_installed
 from placewright.profiles.kubescheduler.history import BETAS
 from placewright.profiles.kubescheduler.process import OlderConfiguration, ProcessSettings, process_settings
+from placewright.profiles.kubescheduler.rewrites import COSCHEDULING, replace_coscheduling, upgrade
 from placewright.profiles.placements import ConfigPlugins, without_placements
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
 from placewright.profiles.strictdecode import decode_strict

@@ -1,7 +1,10 @@
-"""Replaces Coscheduling, scheduler-plugins' way to place groups, by GangScheduling, which reads the same PodGroups and labels.
+"""Rewrites profiles of kube-scheduler's files, so that they mean the same here.
 
-Coscheduling has to be enabled, and replaces the plugin that sorts the queue. GangScheduling is a default plugin, and groups have their
-place in the queue whichever plugin sorts it.
+KubeSchedulerConfiguration v1beta1 to v1beta3 have other defaults, weights and names than v1.
+
+Coscheduling, scheduler-plugins' way to place groups, becomes GangScheduling, which reads the same PodGroups and labels. Coscheduling has to
+be enabled, and replaces the plugin that sorts the queue. GangScheduling is a default plugin, and groups have their place in the queue
+whichever plugin sorts it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from typing import Any, Final
 from placewright.api.bad_input import in_json
 from placewright.profiles.kubescheduler.draft import Draft
 from placewright.profiles.kubescheduler.findings import ConversionFindings
+from placewright.profiles.kubescheduler.history import DEFAULT_WEIGHTS, FORMER_DEFAULTS
+from placewright.profiles.kubescheduler.legacy import V1BETA1, legacy
 
 COSCHEDULING: Final = "Coscheduling"
 GANG_SCHEDULING: Final = "GangScheduling"
@@ -21,6 +26,37 @@ _WITHOUT_COUNTERPART: Final = {
     "podGroupBackoffSeconds": "a group backs off as a pod does; the profile's backoff says how long",
     "podGroupRejectPercentage": "a group is decided as a whole, and refused as a whole",
 }
+
+
+def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
+    """Rewrite a profile in place, so that it means the same under v1.
+
+    Raises:
+        ProfileError: no package is installed that reads v1beta1.
+    """
+    if version == V1BETA1:
+        legacy(V1BETA1, "apiVersion")(draft, path, findings)
+    for name, weight in DEFAULT_WEIGHTS[version].items():
+        if name not in draft.multi_point.names() and not draft.multi_point.drops(name):
+            draft.multi_point.enable(name, weight)
+    _former_defaults(draft, version, path, findings)
+
+
+def _former_defaults(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
+    """Keep plugins on that were on by default, unless the profile switched them off."""
+    kept = []
+    for former in FORMER_DEFAULTS[version]:
+        own = draft.sets[former.point]
+        named = former.name in (*own.names(), *draft.multi_point.names())
+        if not named and not own.drops(former.name) and not draft.multi_point.drops(former.name):
+            draft.multi_point.enable(former.name, former.weight)
+            kept.append(former.name)
+        elif not named:
+            own.forget([former.name])  # v1 has no such default: there is nothing left to switch off
+            draft.multi_point.forget([former.name])
+    if kept:
+        text = f"{', '.join(kept)}: on by default in {version}, therefore enabled; not among today's defaults"
+        findings.note(f"{path}.plugins", text)
 
 
 def replace_coscheduling(draft: Draft, path: str, findings: ConversionFindings) -> None:
