@@ -62,12 +62,8 @@ class PluginRef(KubeObject, frozen=True):
     name: Annotated[str, means("The plugin's name.", **_NAME)]
     weight: Annotated[
         int | None,
-        means(
-            "Factor of its score; 0 or absent: 1 for kube-scheduler's plugins, else the plugin's own default.",
-            minimum=0,
-            maximum=MAX_WEIGHT,
-            format="int32",
-        ),
+        between(0, MAX_WEIGHT, "0: the default"),
+        means("Factor of its score; 0 or absent: 1 for kube-scheduler's plugins, else the plugin's own default.", format="int32"),
     ] = None
 
 

@@ -57,7 +57,6 @@ _NAME_MISSING: Final = (
     f"the schedulerName of the pods that the profile places; until now one without it took the pods of {DEFAULT_SCHEDULER_NAME}, so write "
     f"'schedulerName: {DEFAULT_SCHEDULER_NAME}' to go on with them, where no kube-scheduler places them"
 )
-_WEIGHT_RANGE: Final = f"0 to {MAX_WEIGHT}"
 
 
 def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
@@ -188,7 +187,7 @@ def _check_weights(weights: Mapping[str, int], catalogue: Catalogue, on_disk: In
     for name, weight in weights.items():
         path = f"spec.weights.{name}"
         if not 0 <= weight <= MAX_WEIGHT:
-            yield Problem(path, str(weight), f"{_WEIGHT_RANGE} (0: off)")
+            yield Problem(path, str(weight), f"0 to {MAX_WEIGHT} (0: off)")
         if name in catalogue and not ExtensionPoint.SCORE.implemented_by(catalogue[name]):
             yield Problem(path, in_json(name), "a plugin that scores")
         elif name not in catalogue and not (weight == 0 and _known_by_name(name)):
@@ -226,8 +225,6 @@ def _check_enabled(
     elif point is not None and not point.implemented_by(plugin):
         points = ", ".join(other for other in ExtensionPoint if other.implemented_by(plugin))
         yield Problem(f"{where}.name", in_json(ref.name), f"a plugin with a {point} (this one has {points})")
-    if ref.weight is not None and not 0 <= ref.weight <= MAX_WEIGHT:
-        yield Problem(f"{where}.weight", str(ref.weight), f"{_WEIGHT_RANGE} (0: the default)")
 
 
 def _known_by_name(name: str) -> bool:

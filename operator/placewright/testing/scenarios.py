@@ -9,9 +9,11 @@ The pods that wait come with variants that differ in one field. So a signature t
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -314,9 +316,10 @@ class _Draw:
         self._sources = sources
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, PodInfo] = {}
-        self._objects: list[ClusterObject] = []
+        self._objects: dict[str, ClusterObject] = {}
         self._waiting: dict[str, PodInfo] = {}
-        self._next_pod = 0
+        self._pod_number = itertools.count()
+        self._object_number = itertools.count()
 
     def scenario(self) -> Scenario:
         """All changes, in their order."""
@@ -347,12 +350,12 @@ class _Draw:
         kinds: dict[Callable[[], Change | None], int] = {
             self._any_node_shown: 3,
             self._node_changes_a_little: 4,
-            self._node_goes: 1,
+            partial(self._goes, NODE_GONE, self._nodes): 1,
             self._pod_comes: 4,
             self._pod_changes: 2,
-            self._pod_goes: 4,
+            partial(self._goes, POD_GONE, self._pods): 4,
             self._object_comes: 3,
-            self._object_goes: 2,
+            partial(self._goes, OBJECT_GONE, self._objects): 2,
             self._waiting_pod_changes: 2,
         }
         return self._dice.choices(list(kinds), list(kinds.values()))[0]()
@@ -376,13 +379,8 @@ class _Draw:
         self._nodes[name] = with_field_of(self._nodes[name], other, self._dice.choice(fields))
         return Change(NODE_SHOWN, self._nodes[name])
 
-    def _node_goes(self) -> Change | None:
-        name = self._one_of(self._nodes)
-        return None if name is None else Change(NODE_GONE, self._nodes.pop(name))
-
     def _pod_comes(self) -> Change:
-        name = f"s{self._next_pod}"
-        self._next_pod += 1
+        name = f"s{next(self._pod_number)}"
         # With no node left the pod names an absent one: watches may show a pod before its node.
         self._pods[name] = renamed(self._sources.pod(self._dice), name, self._dice.choice(list(self._nodes) or NODE_NAMES))
         return Change(POD_SHOWN, self._pods[name])
@@ -397,17 +395,14 @@ class _Draw:
         self._pods[uid] = PodInfo(with_field_of(pod, other, self._dice.choice(fields)))
         return Change(POD_SHOWN, self._pods[uid])
 
-    def _pod_goes(self) -> Change | None:
-        uid = self._one_of(self._pods)
-        return None if uid is None else Change(POD_GONE, self._pods.pop(uid))
-
     def _object_comes(self) -> Change:
         item = self._sources.object(self._dice)
-        self._objects.append(item)
+        self._objects[str(next(self._object_number))] = item
         return Change(OBJECT_SHOWN, item)
 
-    def _object_goes(self) -> Change | None:
-        return Change(OBJECT_GONE, self._objects.pop(self._dice.randrange(len(self._objects)))) if self._objects else None
+    def _goes(self, kind: ChangeKind, there: dict[str, Any]) -> Change | None:
+        name = self._one_of(there)
+        return None if name is None else Change(kind, there.pop(name))
 
     def _waiting_pod_changes(self) -> Change | None:
         """Another label, annotation or claim; a toleration more; no gate any longer."""
