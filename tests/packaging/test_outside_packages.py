@@ -197,7 +197,7 @@ def test_a_conversion_lists_what_is_left_out_by_package_and_what_is_left_can_run
 def test_without_the_package_a_file_of_its_time_is_refused_with_its_name(
     document: dict[str, Any], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("placewright.profiles.kubescheduler.legacy.entry_points", lambda **_: ())
+    monkeypatch.setattr("placewright.profiles.kubescheduler.rewrites.entry_points", lambda **_: ())
     with pytest.raises(ProfileError) as refused:
         convert(yaml_of(document), "old.yaml", PLUGINS)
     assert str(refused.value).startswith(f"old.yaml: {where}; allowed a file of kube-scheduler 1.23 or newer")

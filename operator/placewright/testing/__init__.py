@@ -27,11 +27,10 @@ from placewright.testing.devices import device_class, device_taint_rule, resourc
 from placewright.testing.nodes import node
 from placewright.testing.plugincase import PluginCase, built
 from placewright.testing.plugincheck import check_plugin
-from placewright.testing.pluginreport import CallTime, PluginReport
+from placewright.testing.pluginreport import BrokenPromiseError, CallTime, PluginReport, Promise
 from placewright.testing.pods import pod
 from placewright.testing.ports import FakeExtender
 from placewright.testing.profiles import profile
-from placewright.testing.promises import BrokenPromiseError, Promise
 from placewright.testing.randomobjects import random_node, random_node_maker, random_object, random_pod, random_pod_maker
 from placewright.testing.virtualtime import VirtualTime
 from placewright.testing.volumes import (

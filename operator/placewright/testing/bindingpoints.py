@@ -24,8 +24,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.testing.pluginanswers import PodAnswers, checked
-from placewright.testing.pluginreport import CaseCounts
-from placewright.testing.promises import Promise
+from placewright.testing.pluginreport import CaseCounts, Promise
 from placewright.testing.virtualtime import in_loop
 
 #: Seconds after which a PreBind or Bind is ended: without an API server, the event that it waits for never comes.

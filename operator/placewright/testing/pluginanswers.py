@@ -39,8 +39,7 @@ from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.runtime.guard import PluginWroteError
 from placewright.framework.status import Code, Status, unresolvable
 from placewright.testing.movedclock import MovedClock
-from placewright.testing.pluginreport import CaseCounts
-from placewright.testing.promises import BreachError, Promise
+from placewright.testing.pluginreport import BreachError, CaseCounts, Promise
 
 T = TypeVar("T")
 _DAY_SECONDS: Final = 86_400

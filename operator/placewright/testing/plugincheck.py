@@ -31,10 +31,9 @@ from placewright.framework.runtime.handle import ProfileHandle
 from placewright.plugins.defaultbinder import DefaultBinder
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.testing.pluginanswers import PluginQuestions
-from placewright.testing.pluginreport import CaseCounts, PluginReport, report_of
+from placewright.testing.pluginreport import BreachError, BrokenPromiseError, CaseCounts, PluginReport, Promise, report_of
 from placewright.testing.plugintrial import CheckedPlugin, PluginTrial, QuietFailures
 from placewright.testing.profiles import profile, registry_with, require_plugin
-from placewright.testing.promises import BreachError, BrokenPromiseError, Promise
 from placewright.testing.randomobjects import random_node, random_object, random_pod
 from placewright.testing.scenarios import NodeSource, ObjectSource, PodSource, Reducer, Scenario, Sources, random_scenario
 

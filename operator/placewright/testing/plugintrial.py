@@ -46,9 +46,8 @@ from placewright.scheduler.waitingpods import WaitingPods
 from placewright.testing.bindingpoints import BindingPoints
 from placewright.testing.objectfields import differing_fields, in_words
 from placewright.testing.pluginanswers import PluginQuestions, PodAnswers, checked
-from placewright.testing.pluginreport import CaseCounts
+from placewright.testing.pluginreport import BreachError, CaseCounts, Promise
 from placewright.testing.ports import FakeBinder, FakeEvents, FakeStatus
-from placewright.testing.promises import BreachError, Promise
 from placewright.testing.scenarios import WAITING_POD_CHANGED, Change, Scenario
 
 #: The queue's clock stands still: no backoff ends by itself.

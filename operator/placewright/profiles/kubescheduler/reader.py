@@ -17,8 +17,8 @@ from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import parse_documents
 from placewright.profiles.kubescheduler.configuration import read_configuration
 from placewright.profiles.kubescheduler.findings import ConversionFinding, ConversionFindings
-from placewright.profiles.kubescheduler.legacy import POLICY_KIND, legacy
 from placewright.profiles.kubescheduler.process import ProcessSettings
+from placewright.profiles.kubescheduler.rewrites import POLICY_KIND, legacy
 from placewright.profiles.problem import Problem, ProfileError
 from placewright.profiles.resolve import resolve
 

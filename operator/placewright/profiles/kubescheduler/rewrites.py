@@ -1,6 +1,7 @@
 """Rewrites profiles of kube-scheduler's files, so that they mean the same here.
 
-KubeSchedulerConfiguration v1beta1 to v1beta3 have other defaults, weights and names than v1.
+KubeSchedulerConfiguration v1beta1 to v1beta3 have other defaults, weights and names than v1. Files of kube-scheduler up to 1.22 have
+readers in `placewright-legacy-plugins`.
 
 Coscheduling, scheduler-plugins' way to place groups, becomes GangScheduling, which reads the same PodGroups and labels. Coscheduling has to
 be enabled, and replaces the plugin that sorts the queue. GangScheduling is a default plugin, and groups have their place in the queue
@@ -9,14 +10,20 @@ whichever plugin sorts it.
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Any, Final
 
 from placewright.api.bad_input import in_json
+from placewright.profiles.defaults import LEGACY_PACKAGE
 from placewright.profiles.kubescheduler.draft import Draft
 from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.kubescheduler.history import DEFAULT_WEIGHTS, FORMER_DEFAULTS
-from placewright.profiles.kubescheduler.legacy import V1BETA1, legacy
+from placewright.profiles.problem import Problem, ProfileError
 
+#: The entry point group. A name is a kind, or a version of KubeSchedulerConfiguration.
+ENTRY_POINT_GROUP: Final = "placewright.conversions"
+POLICY_KIND: Final = "Policy"
+V1BETA1: Final = "v1beta1"
 COSCHEDULING: Final = "Coscheduling"
 GANG_SCHEDULING: Final = "GangScheduling"
 _QUEUE_SORT: Final = "queue_sort"
@@ -26,6 +33,22 @@ _WITHOUT_COUNTERPART: Final = {
     "podGroupBackoffSeconds": "a group backs off as a pod does; the profile's backoff says how long",
     "podGroupRejectPercentage": "a group is decided as a whole, and refused as a whole",
 }
+
+
+def legacy(name: str, field: str) -> Any:
+    """Load a reader.
+
+    Returns:
+        The function of an installed package.
+
+    Raises:
+        ProfileError: no package brings it; the message names the package that does.
+    """
+    entry = next(iter(entry_points(group=ENTRY_POINT_GROUP, name=name)), None)
+    if entry is None:
+        allowed = f"a file of kube-scheduler 1.23 or newer; {name} is read by the package {LEGACY_PACKAGE}: install it (docs/conversion.md)"
+        raise ProfileError([Problem(field, in_json(name), allowed)])
+    return entry.load()
 
 
 def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
