@@ -28,7 +28,6 @@ SHARED_NAMES = {
 #: Modules whose name ends as a verb's form does, and is a noun.
 NOUNS = {
     "binding": "Kubernetes' own noun: the kind that binds a pod to a node",
-    "coscheduling": "the name of the plugin whose arguments are read",
     "encoding": "a dictionary encoding",
     "gangscheduling": "the name of the plugin",
     "peering": "Kopf's noun for replicas that know each other",
