@@ -15,7 +15,10 @@ from msgspec import Meta
 
 from placewright.api.fieldmeanings import ALLOWED
 
-__all__ = ["ALLOWED", "holds", "not_empty", "nothing", "one_of", "within", "without"]
+__all__ = ["ALLOWED", "Problem", "holds", "not_empty", "nothing", "one_of", "within", "without"]
+
+#: What is wrong with arguments: (path inside args, what was found, what is allowed).
+Problem = tuple[str, str, str]
 
 #: Whether a value keeps what a keyword of JSON Schema demands. A value that is no number (NaN) keeps no bound.
 _KEPT: Final[Mapping[str, Callable[[Any, Any], bool]]] = {

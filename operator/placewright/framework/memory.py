@@ -25,24 +25,11 @@ _LARGEST_A_ROW: Final = 512
 _LARGEST_PART: Final = 4
 
 
-class Memory:
+class Memory(BoundedCache[Hashable, Any]):
     """Values by key, at most `limit` of them. A key always stands for one type of value, and no value is None."""
 
     def __init__(self, limit: int) -> None:
-        self._known: BoundedCache[Hashable, Any] = BoundedCache(most=limit, largest=_LARGEST, shared=PLUGIN_BYTES)
-
-    def allow(self, largest: int) -> None:
-        """Keep values of up to so many bytes from now on."""
-        self._known.largest = largest
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that is taken."""
-        return self._known.nbytes
-
-    def get(self, key: Hashable) -> Any:
-        """Return the value under a key; None if it is not known."""
-        return self._known.get(key)
+        super().__init__(most=limit, largest=_LARGEST, shared=PLUGIN_BYTES)
 
     def recall(self, key: Hashable, work_out: Callable[[], T]) -> T:
         """Return the value under a key, worked out now if it is not known.
@@ -54,7 +41,7 @@ class Memory:
         Example:
             own = self._own.recall(pod.pairwise_key.affinity, lambda: compile_own(pod))
         """
-        value = self._known.get(key)
+        value = self.get(key)
         if value is None:
             value = work_out()
             self.remember(key, value)
@@ -67,11 +54,11 @@ class Memory:
             key: the key, as for `recall`.
             value: never None.
         """
-        self._known.put(key, value, bytes_of((key, value), self._known.largest))
+        self.put(key, value, bytes_of((key, value), self.largest))
 
     def forget(self) -> None:
         """Drop all values."""
-        self._known.clear()
+        self.clear()
 
 
 class NodeMemory:
@@ -96,6 +83,6 @@ class NodeMemory:
         position = cluster.node_journal.position
         if position != self._position or cluster is not self._cluster:
             self._memory.forget()
-            self._memory.allow(max(_LARGEST, min(_LARGEST_A_ROW * cluster.size, PLUGIN_BYTES.limit // _LARGEST_PART)))
+            self._memory.largest = max(_LARGEST, min(_LARGEST_A_ROW * cluster.size, PLUGIN_BYTES.limit // _LARGEST_PART))
             self._position, self._cluster = position, cluster
         return self._memory.recall(key, work_out)

@@ -31,6 +31,7 @@ from placewright.api.selectors import (
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.clusterlimits import label_nowhere
 from placewright.cluster.labels import LabelColumn
+from placewright.framework.constraints import Problem
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
 from placewright.framework.interface import (
     BoolColumn,
@@ -62,7 +63,7 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
 
     added_affinity: kube.NodeAffinity | None = None
 
-    def validate(self) -> list[tuple[str, str, str]]:
+    def validate(self) -> list[Problem]:
         """Check operators and numbers of values, as an API server checks a pod's affinity, because none checks arguments."""
         problems = []
         for path, term in _terms_by_path(self.added_affinity or _NO_AFFINITY):

@@ -31,7 +31,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
 from placewright.api.turnedaway import FailedPod, Owner, owner_of
 from placewright.cluster.cluster import Cluster
-from placewright.framework.constraints import within
+from placewright.framework.constraints import Problem, within
 from placewright.framework.events import (
     Action,
     ClusterEvent,
@@ -230,7 +230,7 @@ class NodeRejectionsArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
     initial_seconds: Annotated[int, within(_SHORTEST, int(QUIET_SECONDS))] = 30
     max_seconds: Annotated[int, within(_SHORTEST, int(QUIET_SECONDS))] = 900
 
-    def validate(self) -> list[tuple[str, str, str]]:
+    def validate(self) -> list[Problem]:
         """Refuse a bound below the first wait."""
         if self.max_seconds < self.initial_seconds:
             return [("maxSeconds", str(self.max_seconds), f"initialSeconds ({self.initial_seconds}) or more")]

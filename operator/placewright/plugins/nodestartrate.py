@@ -31,7 +31,7 @@ from placewright.cluster.dryrun import Moves
 from placewright.cluster.journal import Log
 from placewright.cluster.podfollowers import PodFollower
 from placewright.cluster.resources import grown
-from placewright.framework.constraints import not_empty, within
+from placewright.framework.constraints import Problem, not_empty, within
 from placewright.framework.events import (
     Action,
     ClusterEvent,
@@ -233,7 +233,7 @@ class NodeStartRateArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkn
     start_seconds: Annotated[int, within(1, _LONGEST_START)] = 300
     domains: tuple[StartDomain, ...] = ()
 
-    def validate(self) -> list[tuple[str, str, str]]:
+    def validate(self) -> list[Problem]:
         """Refuse two limits for one label."""
         keys = [domain.topology_key for domain in self.domains]
         return [

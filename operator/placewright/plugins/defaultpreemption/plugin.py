@@ -14,7 +14,7 @@ from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.constraints import within
+from placewright.framework.constraints import Problem, within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     Alternatives,
@@ -44,7 +44,7 @@ class DefaultPreemptionArgs(msgspec.Struct, frozen=True, rename="camel", forbid_
         """Return how many candidates to collect if preemption may help on this many nodes."""
         return min(nodes, max(nodes * self.min_candidate_nodes_percentage // 100, self.min_candidate_nodes_absolute))
 
-    def validate(self) -> list[tuple[str, str, str]]:
+    def validate(self) -> list[Problem]:
         """Refuse 0 for both, which would try no node at all."""
         if self.min_candidate_nodes_percentage == self.min_candidate_nodes_absolute == 0:
             return [("minCandidateNodesPercentage", "0, with minCandidateNodesAbsolute 0", "one of the two above 0")]

@@ -10,10 +10,7 @@ import msgspec
 from placewright.api.bad_input import in_json
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical, is_extended_resource
-from placewright.framework.constraints import not_empty, within
-
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
+from placewright.framework.constraints import Problem, not_empty, within
 
 #: Most devices of one node that the plugin tells apart. It does not use further ones.
 MOST_DEVICES: Final = 256

@@ -22,10 +22,8 @@ from placewright.api.bad_input import in_json, printable
 from placewright.api.decode import DECODE_ERRORS
 from placewright.api.objects import LabelSelector, Requirement
 from placewright.api.selectors import SelectorError, compile_label_selector
-from placewright.framework.constraints import not_empty, within
+from placewright.framework.constraints import Problem, not_empty, within
 
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
 REQUIRED: Final = "Required"
 PREFERRED: Final = "Preferred"
 #: No domain holds more pods; the bound keeps sums within int64.

@@ -118,11 +118,7 @@ class LimitsOfPods:
         else:
             stated = self._stated.recall(text, lambda: self._read(text))
         key = (text, pod.namespace, *map(pod.labels.get, stated.keys))
-        known: PodLimits | None = self._known.get(key)
-        if known is None:
-            known = self._compile(stated, pod)
-            self._known.remember(key, known)
-        return known
+        return self._known.recall(key, lambda: self._compile(stated, pod))
 
     def _read(self, text: str) -> _Stated:
         try:

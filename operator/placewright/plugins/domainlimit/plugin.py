@@ -64,6 +64,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
 
     name = NAME
     default_weight = 2
+    #: Pods with other labels share columns: `sign` says nothing, and `fingerprint` has all that the columns depend on.
     reads = Reads.CLUSTER
 
     @classmethod
@@ -75,10 +76,6 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         super().__init__(args, handle)
         self._limits = LimitsOfPods(args.limits)
         self._memory = NodeMemory()
-
-    def sign(self, pod: PodInfo) -> Hashable:
-        """Return an empty signature, so that pods with other labels share columns. The fingerprint has all that limits depend on."""
-        return ()
 
     # --- required limits -----------------------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from placewright.api.requests import canonical
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import ClaimTable
 from placewright.framework.interface import IntColumn, Rows
+from placewright.plugins.shared.lookups import combinations
 
 # --- extended resources ----------------------------------------------------------------------------------------------------------
 
@@ -41,8 +42,6 @@ from placewright.framework.interface import IntColumn, Rows
 #: A name that no claim in the API can have.
 SPECIAL_NAME: Final = "<extended-resources>"
 _ALWAYS: Final = "Always"
-#: Most resources that one int64 tells apart.
-_BITS: Final = 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +71,9 @@ class Extension:
 
     def codes(self, cluster: Cluster, rows: Rows) -> IntColumn:
         """Return a code of the resources that each row does not offer itself, 0 for none; shape (len(rows),)."""
-        lacking, kinds = [0], np.zeros(len(rows), np.int64)
-        names = list(self.classes)
-        for begin in range(0, len(names), _BITS):
-            bits = np.zeros(len(rows), np.int64)
-            for bit, name in enumerate(names[begin : begin + _BITS]):
-                bits |= (cluster.resources.column(name).allocatable[rows] == 0).astype(np.int64) << bit
-            different, numbers = np.unique(bits, return_inverse=True)
-            pairs, kinds = np.unique(kinds * len(different) + numbers, return_inverse=True)
-            before = [divmod(pair, len(different)) for pair in pairs.tolist()]
-            lacking = [lacking[kind] | int(different[number]) << begin for kind, number in before]
+        flags = [cluster.resources.column(name).allocatable[rows] == 0 for name in self.classes]
+        _, firsts, kinds = np.unique(combinations(flags, len(rows)), return_index=True, return_inverse=True)
+        lacking = [sum(int(flag[first]) << bit for bit, flag in enumerate(flags)) for first in firsts.tolist()]
         return np.array([self._code(each) for each in lacking], np.int64)[kinds]
 
     def code_of(self, cluster: Cluster, row: int) -> int:

@@ -21,6 +21,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import ClaimTable
+from placewright.framework.constraints import Problem
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import (
     BoolColumn,
@@ -81,7 +82,7 @@ class DynamicResourcesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
         """`binding_timeout` in seconds."""
         return seconds(self.binding_timeout) or 0.0
 
-    def validate(self) -> list[tuple[str, str, str]]:
+    def validate(self) -> list[Problem]:
         """Refuse a binding timeout of less than a second."""
         waits = seconds(self.binding_timeout)
         return [] if waits is None or waits >= _LEAST_BINDING_SECONDS else [("bindingTimeout", self.binding_timeout, "1s or more")]

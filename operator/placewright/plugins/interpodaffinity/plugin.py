@@ -143,6 +143,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
 
     name = NAME
     default_weight = 2
+    #: Pods with other labels share columns: `sign` says nothing, and `fingerprint` has all that the columns depend on.
     reads = Reads.CLUSTER
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
@@ -150,10 +151,6 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         self._ignore_preferences = args.ignore_preferred_terms_of_existing_pods
         self._matcher = Matcher(args.hard_pod_affinity_weight)
         self._memory = NodeMemory()
-
-    def sign(self, pod: PodInfo) -> Hashable:
-        """Return an empty signature, so that pods with other labels share columns. The fingerprint has all that terms depend on."""
-        return ()
 
     def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
         """Count the pods that each term selects, then the pods whose terms select the pod."""

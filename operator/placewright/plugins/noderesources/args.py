@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Annotated, Final, Literal
 
 import msgspec
 
 from placewright.api.bad_input import in_json
 from placewright.api.requests import CPU, MEMORY
-from placewright.framework.constraints import within, without
+from placewright.framework.constraints import Problem, within, without
 
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
 _MAX_WEIGHT: Final = 100
 _MAX_SHAPE_SCORE: Final = 10
 _MAX_UTILIZATION: Final = 100
@@ -65,7 +64,7 @@ class NodeResourcesFitArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
 
     def validate(self) -> list[Problem]:
         """Check that a shape belongs to its type of strategy, and that its utilisation rises."""
-        return list(_shape_problems(self.scoring_strategy))
+        return list(_strategy_problems(self.scoring_strategy))
 
 
 class BalancedAllocationArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,29 +74,24 @@ class BalancedAllocationArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=
 
     def validate(self) -> list[Problem]:
         """Refuse resources that are named twice."""
-        return list(_duplicates(self.resources))
+        names = [each.name for each in self.resources]
+        return [(f"resources[{i}].name", in_json(name), "each resource once") for i, name in enumerate(names) if name in names[:i]]
 
 
-def _duplicates(resources: Iterable[ResourceSpec]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for i, spec in enumerate(resources):
-        if spec.name in seen:
-            yield f"resources[{i}].name", in_json(spec.name), "each resource once"
-        seen.add(spec.name)
+def shape_problems(shape: Sequence[ShapePoint], path: str) -> Iterator[Problem]:
+    """Refuse a shape without points, or with points that do not rise."""
+    if not shape:
+        yield path, "no points", "at least one point"
+    for i, (before, point) in enumerate(pairwise(shape), 1):
+        if point.utilization <= before.utilization:
+            yield f"{path}[{i}].utilization", str(point.utilization), f"rising values from 0 to {_MAX_UTILIZATION}"
 
 
-def _shape_problems(strategy: ScoringStrategy) -> Iterator[Problem]:
+def _strategy_problems(strategy: ScoringStrategy) -> Iterator[Problem]:
     ratio = strategy.requested_to_capacity_ratio
     path = "scoringStrategy.requestedToCapacityRatio"
     if strategy.type != "RequestedToCapacityRatio":
         if ratio is not None:
             yield path, "a shape", f"nothing with type {strategy.type}"
         return
-    if ratio is None or not ratio.shape:
-        yield f"{path}.shape", "no points", "at least one point"
-        return
-    previous = -1
-    for i, point in enumerate(ratio.shape):
-        if point.utilization <= previous:
-            yield f"{path}.shape[{i}].utilization", str(point.utilization), f"rising values from 0 to {_MAX_UTILIZATION}"
-        previous = point.utilization
+    yield from shape_problems(() if ratio is None else ratio.shape, f"{path}.shape")

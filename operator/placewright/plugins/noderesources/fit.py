@@ -46,13 +46,12 @@ from placewright.framework.status import SUCCESS, Status, unresolvable, unschedu
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from placewright.plugins.noderesources.strategies import FEW_ROWS, Load, LoadTable, score_of_row, strategy_score
 from placewright.plugins.shared.hints import was_in_the_way
+from placewright.plugins.shared.lookups import combinations
 
 TOO_MANY_PODS: Final = "Too many pods"
 _SHORT: Final = "Insufficient "
 _DEVICES: Final = "DynamicResources"
 _BEFORE_AND_AFTER: Final = 2
-#: Bits of an int64 that hold flags; the others number up to 2^31 combinations of earlier flags.
-_FLAGS_AT_ONCE: Final = 31
 #: Ratio of the time to divide a column to the time to compare it.
 _COMPARED_FAST: Final = 4
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -291,23 +290,12 @@ def _grouped(rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn], ev
     """
     if len(rows) == 1:  # preemption asks row by row, and `unique` is slow
         return [Rejection(_status(reasons, [bool(flag[0]) for flag in flags]), rows)]
-    alike = _alike([flag for flag in flags if flag is not everywhere], len(rows))
+    alike = combinations([flag for flag in flags if flag is not everywhere], len(rows))
     kinds, firsts = np.unique(alike, return_index=True)
     return [
         Rejection(_status(reasons, [bool(flag[first]) for flag in flags]), rows[alike == kind])
         for kind, first in zip(kinds.tolist(), firsts.tolist(), strict=True)
     ]
-
-
-def _alike(flags: Sequence[BoolColumn], rows: int) -> IntColumn:
-    """Return a number for each row, equal for rows with equal flags; shape (rows,)."""
-    numbers = np.zeros(rows, np.int64)
-    for begin in range(0, len(flags), _FLAGS_AT_ONCE):
-        for bit, flag in enumerate(flags[begin : begin + _FLAGS_AT_ONCE]):
-            numbers |= flag.astype(np.int64) << bit
-        if begin + _FLAGS_AT_ONCE < len(flags):  # number the combinations anew, from 0, and leave the low bits to the next flags
-            numbers = np.unique(numbers, return_inverse=True)[1].astype(np.int64) << _FLAGS_AT_ONCE
-    return numbers
 
 
 def _status(reasons: Sequence[str], flags: Sequence[bool]) -> Status:

@@ -9,10 +9,8 @@ import msgspec
 
 from placewright.api.bad_input import in_json
 from placewright.api.objects import LabelSelector, TopologySpreadConstraint
-from placewright.framework.constraints import not_empty, nothing, one_of, within
+from placewright.framework.constraints import Problem, not_empty, nothing, one_of, within
 
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
 HARD: Final = "DoNotSchedule"

@@ -102,6 +102,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
 
     name = NAME
     default_weight = 2
+    #: Pods with other labels share columns: `sign` says nothing, and `fingerprint` has all that the columns depend on.
     reads = Reads.CLUSTER
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
@@ -113,10 +114,6 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         self._layouts = Layouts()
         self._compiled = Memory(_MAX_COMPILED)
         self._looked_at = Memory(_MAX_COMPILED)
-
-    def sign(self, pod: PodInfo) -> Hashable:
-        """Return an empty signature, so that pods with other labels share columns. The fingerprint has all that constraints depend on."""
-        return ()
 
     def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
         """Count the pods of each constraint."""

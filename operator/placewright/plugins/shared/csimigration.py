@@ -8,44 +8,28 @@ plugin, a volume's node affinity is taken as written. kube-scheduler does both t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from placewright.api.objects import (
     AwsElasticBlockStoreSource,
     AzureDiskSource,
+    CinderSource,
+    GcePersistentDiskSource,
     Labels,
     NodeSelector,
     NodeSelectorTerm,
+    PortworxSource,
     Requirement,
     Volume,
 )
 from placewright.api.storage import MIGRATED_PLUGINS, CSINode, PersistentVolume, PersistentVolumeSpec
 
-_EBS: Final = "kubernetes.io/aws-ebs"
-_GCE_PD: Final = "kubernetes.io/gce-pd"
-_AZURE_DISK: Final = "kubernetes.io/azure-disk"
-_CINDER: Final = "kubernetes.io/cinder"
-_PORTWORX: Final = "kubernetes.io/portworx-volume"
-#: Drivers that count towards limits, by in-tree provisioner.
-DRIVERS: Final[Mapping[str, str]] = {
-    _EBS: "ebs.csi.aws.com",
-    _GCE_PD: "pd.csi.storage.gke.io",
-    _AZURE_DISK: "disk.csi.azure.com",
-    _CINDER: "cinder.csi.openstack.org",
-    _PORTWORX: "pxd.portworx.com",
-}
 #: Provisioners that are translated, too, but have no limits.
 UNLIMITED: Final[frozenset[str]] = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
 
-#: The label that a driver puts on nodes instead of the zone's, by in-tree provisioner; the others' volumes keep their node affinity.
-_DRIVER_ZONE: Final[Mapping[str, str]] = {
-    _EBS: "topology.ebs.csi.aws.com/zone",
-    _GCE_PD: "topology.gke.io/zone",
-    _CINDER: "topology.cinder.csi.openstack.org/zone",
-}
 _ZONE: Final = "topology.kubernetes.io/zone"
 _BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 _REGION: Final = "topology.kubernetes.io/region"
@@ -87,15 +71,7 @@ def from_volume(volume: PersistentVolume) -> Migrated | None:
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str | None:
     """Return the in-tree plugin of a volume if volumes of its driver have limits; None for all others."""
-    if source.aws_elastic_block_store is not None:
-        return _EBS
-    if source.gce_persistent_disk is not None:
-        return _GCE_PD
-    if source.azure_disk is not None:
-        return _AZURE_DISK
-    if source.cinder is not None:
-        return _CINDER
-    return _PORTWORX if source.portworx_volume is not None else None
+    return next((plugin for plugin, disk in _DISKS.items() if getattr(source, disk.field) is not None), None)
 
 
 def migrated_plugins(csi_node: object) -> frozenset[str]:
@@ -106,28 +82,23 @@ def migrated_plugins(csi_node: object) -> frozenset[str]:
 
 def _translated(source: Volume | PersistentVolumeSpec, labels: Labels | None) -> Migrated | None:
     plugin = in_tree_plugin(source)
-    return None if plugin is None else Migrated(DRIVERS[plugin], _handle(source, labels or {}))
+    if plugin is None:
+        return None
+    disk = _DISKS[plugin]
+    return Migrated(disk.driver, disk.handle(getattr(source, disk.field), labels or {}))
 
 
-def _handle(source: Volume | PersistentVolumeSpec, labels: Labels) -> str:
-    if source.aws_elastic_block_store is not None:
-        return _ebs_handle(source.aws_elastic_block_store)
-    if source.gce_persistent_disk is not None:
-        return f"projects/{_UNSPECIFIED}/{_gce_place(labels)}/disks/{source.gce_persistent_disk.pd_name}"
-    if source.azure_disk is not None:
-        return _azure_handle(source.azure_disk)
-    if source.cinder is not None:
-        return source.cinder.volume_id
-    return source.portworx_volume.volume_id if source.portworx_volume is not None else ""
+def _volume_id(source: CinderSource | PortworxSource, _labels: Labels) -> str:
+    return source.volume_id
 
 
-def _azure_handle(source: AzureDiskSource) -> str:
+def _azure_handle(source: AzureDiskSource, _labels: Labels) -> str:
     if source.kind is not None and source.kind.lower() != "managed":
         raise TranslationError(f"kind({source.kind}) is not supported in csi migration")
     return source.disk_uri
 
 
-def _ebs_handle(source: AwsElasticBlockStoreSource) -> str:
+def _ebs_handle(source: AwsElasticBlockStoreSource, _labels: Labels) -> str:
     """Return `vol-1`, also if it is written as `aws://zone/vol-1`."""
     if not source.volume_id.startswith("aws://"):
         return source.volume_id
@@ -149,6 +120,38 @@ def _gce_place(labels: Labels) -> str:
     return f"regions/{regions.pop()}"
 
 
+def _gce_handle(source: GcePersistentDiskSource, labels: Labels) -> str:
+    return f"projects/{_UNSPECIFIED}/{_gce_place(labels)}/disks/{source.pd_name}"
+
+
+class _Disk(NamedTuple):
+    """An in-tree volume and its CSI driver.
+
+    Attributes:
+        field: the volume's field that names such a disk.
+        driver: CSI driver that counts towards limits.
+        handle: returns the driver's name of a disk, from the field's value and the labels of its PersistentVolume.
+        zone: label that the driver puts on nodes instead of the zone's; empty if its volumes keep their node affinity.
+    """
+
+    field: str
+    driver: str
+    handle: Callable[[Any, Labels], str]
+    zone: str = ""
+
+
+#: Disks by in-tree provisioner.
+_DISKS: Final[Mapping[str, _Disk]] = {
+    "kubernetes.io/aws-ebs": _Disk("aws_elastic_block_store", "ebs.csi.aws.com", _ebs_handle, "topology.ebs.csi.aws.com/zone"),
+    "kubernetes.io/gce-pd": _Disk("gce_persistent_disk", "pd.csi.storage.gke.io", _gce_handle, "topology.gke.io/zone"),
+    "kubernetes.io/azure-disk": _Disk("azure_disk", "disk.csi.azure.com", _azure_handle),
+    "kubernetes.io/cinder": _Disk("cinder", "cinder.csi.openstack.org", _volume_id, "topology.cinder.csi.openstack.org/zone"),
+    "kubernetes.io/portworx-volume": _Disk("portworx_volume", "pxd.portworx.com", _volume_id),
+}
+#: Drivers that count towards limits, by in-tree provisioner.
+DRIVERS: Final[Mapping[str, str]] = {plugin: disk.driver for plugin, disk in _DISKS.items()}
+
+
 # --- nodes that reach a volume -------------------------------------------------------------------------------------------------
 
 
@@ -159,8 +162,9 @@ def driver_affinity(volume: PersistentVolume) -> NodeSelector | None:
     """
     from_volume(volume)
     required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
-    own_zone = _DRIVER_ZONE.get(in_tree_plugin(volume.spec) or "")
-    if own_zone is None:
+    plugin = in_tree_plugin(volume.spec)
+    own_zone = _DISKS[plugin].zone if plugin is not None else ""
+    if not own_zone:
         return required
     written = (required.node_selector_terms or ()) if required is not None else ()
     terms = _in_words_of_driver(written, volume.metadata.labels or {}, own_zone)

@@ -25,7 +25,7 @@ from placewright.api.storage import (
     StorageClass,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.framework.constraints import within
+from placewright.framework.constraints import Problem, within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import (
     BoolColumn,
@@ -44,7 +44,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable
-from placewright.plugins.noderesources.args import ShapePoint
+from placewright.plugins.noderesources.args import ShapePoint, shape_problems
 from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import migrated_plugins
 from placewright.plugins.shared.hints import changed_in, was_in_the_way
@@ -63,10 +63,6 @@ from placewright.plugins.volumebinding.reach import StorageReach, volume_limit
 # --- arguments -------------------------------------------------------------------------------------------------------------------
 
 
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
-
-
 class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Seconds that a pod waits for its volumes at most, and the shape that scores the use of storage.
 
@@ -79,19 +75,7 @@ class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkn
 
     def validate(self) -> list[Problem]:
         """Refuse a shape without points, or with points that do not rise."""
-        return [] if self.shape is None else _shape_problems(self.shape)
-
-
-def _shape_problems(shape: tuple[ShapePoint, ...]) -> list[Problem]:
-    if not shape:
-        return [("shape", "[]", "at least one point")]
-    problems: list[Problem] = []
-    before = -1
-    for i, point in enumerate(shape):
-        if point.utilization <= before:
-            problems.append((f"shape[{i}].utilization", str(point.utilization), "more than the point before"))
-        before = point.utilization
-    return problems
+        return [] if self.shape is None else list(shape_problems(self.shape, "shape"))
 
 
 # --- events -----------------------------------------------------------------------------------------------------
