@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from traceback import walk_tb
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
@@ -35,7 +35,6 @@ from placewright.framework.errors import CycleError, PluginBuildError, PluginErr
 from placewright.framework.events import ClusterEventWithHint, Narrowing, always
 from placewright.framework.interface import (
     BindPlugin,
-    BoolColumn,
     FilterPlugin,
     Handle,
     PermitPlugin,
@@ -51,13 +50,11 @@ from placewright.framework.interface import (
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
-    Rejection,
     ReservePlugin,
-    Rows,
     ScorePlugin,
 )
 from placewright.framework.remedies import RemedyPlugin
-from placewright.framework.rowwise import RowVerdict, RowwiseFilter
+from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.runtime import answers
 from placewright.framework.runtime.answers import Asked, Check, WrongAnswer
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -454,28 +451,13 @@ class PluginWroteError(WrongAnswer):
 # --- answers that say more than a column ----------------------------------------------------------------------------------------------
 
 
-class _GuardedJudge(RowVerdict):
-    """A judge of a plugin that is not ours."""
-
-    def __init__(self, call: PluginInCall, judge: RowVerdict) -> None:
-        self._passes = _called(call, "Filter", judge.passes, answers.passes)
-        self._explain = _called(call, "Filter", judge.explain, answers.rejections)
-
-    def passes(self, rows: Rows) -> BoolColumn:
-        """As it says."""
-        found: BoolColumn = self._passes(rows)
-        return found
-
-    def explain(self, rows: Rows) -> list[Rejection]:
-        """As it says."""
-        found: list[Rejection] = self._explain(rows)
-        return found
-
-
 def _judging(call: PluginInCall, method: Method) -> Method:
-    def judge(*asked: Any) -> RowVerdict | None:
+    def judge(*asked: Any) -> Any:
         found = method(*asked)
-        return None if found is None else _GuardedJudge(call, found)
+        if found is None:
+            return None
+        passes = _called(call, "Filter", found.passes, answers.passes)
+        return SimpleNamespace(passes=passes, explain=_called(call, "Filter", found.explain, answers.rejections))
 
     return judge
 

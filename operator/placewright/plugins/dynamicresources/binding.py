@@ -24,6 +24,7 @@ from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import ClaimTable
 from placewright.framework.interface import ClaimWriter
+from placewright.framework.preemption.evictions import seconds_of
 from placewright.plugins.dynamicresources.claims import Variant, called, reserved_for
 
 # --- claims on their way ---------------------------------------------------------------------------------------------------------
@@ -208,13 +209,8 @@ def ready(claim: ResourceClaim) -> bool:
 def too_late(claim: ResourceClaim, now: float, limit: float) -> bool:
     """Return whether devices with binding conditions were allocated more than `limit` seconds before `now` (since 1970)."""
     allocation = claim.status.allocation
-    if allocation is None or allocation.allocation_timestamp is None or not must_wait(claim):
-        return False
-    try:
-        since = datetime.fromisoformat(allocation.allocation_timestamp)
-    except ValueError:
-        return False
-    return since.replace(tzinfo=since.tzinfo or UTC).timestamp() + limit < now
+    since = seconds_of(allocation.allocation_timestamp) if allocation is not None and must_wait(claim) else None
+    return since is not None and since + limit < now
 
 
 def timestamp(now: float) -> str:

@@ -251,11 +251,11 @@ def shape_of(claim: ResourceClaim) -> bytes:
 
 def claims_of(pod: PodInfo, table: ClaimTable) -> list[ResourceClaim]:
     """Return the pod's claims in the order in which it names them, each once. Raise `NotReady`."""
-    found, made = {}, _made_claims(pod)
-    for entry in pod.pod.spec.resource_claims or ():
-        claim = _claim(pod, entry, made, table)
-        if claim is not None:
-            found[claim.metadata.uid] = claim
+    found = {}
+    for _, claim, problem in each_claim(pod, table):
+        if claim is None:
+            raise NotReady(problem)
+        found[claim.metadata.uid] = claim
     return list(found.values())
 
 

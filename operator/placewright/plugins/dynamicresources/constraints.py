@@ -20,6 +20,8 @@ from placewright.plugins.dynamicresources.pools import DeviceId, PoolDevice
 
 #: Most attributes whose values are kept for a device: more than a device can have.
 _MOST_VALUES: Final = 64
+#: Fields of an attribute by type; lists have the plural.
+_TYPES: Final = ("text", "number", "truth", "version")
 
 
 @dataclass(slots=True)
@@ -87,10 +89,9 @@ def _look_up(offer: PoolDevice, name: str) -> frozenset[Hashable]:
         attribute = attributes.get(identifier) if domain == offer.id.driver else None
     if attribute is None:
         return frozenset()
-    alone = (("string", attribute.text), ("int", attribute.number), ("bool", attribute.truth), ("version", attribute.version))
-    lists = (("string", attribute.texts), ("int", attribute.numbers), ("bool", attribute.truths), ("version", attribute.versions))
-    found = [(kind, each) for kind, each in alone if each is not None]
-    return frozenset([*found, *((kind, each) for kind, many in lists for each in many or ())])
+    alone = [(kind, getattr(attribute, kind)) for kind in _TYPES]
+    lists = [(kind, each) for kind in _TYPES for each in getattr(attribute, f"{kind}s") or ()]
+    return frozenset((kind, each) for kind, each in (*alone, *lists) if each is not None)
 
 
 def applies(constraint: DeviceConstraint, names: frozenset[str]) -> bool:

@@ -13,12 +13,12 @@ from placewright.api.devices import (
     DeviceClass,
     DeviceSelector,
     DeviceSubRequest,
-    DeviceTaint,
     DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
 )
 from placewright.api.quantity import QuantityError
+from placewright.api.tolerations import tolerated
 from placewright.cel.syntax import ExpressionError
 from placewright.cluster.storage import Table, key_of
 from placewright.plugins.dynamicresources.effort import ASK, LOOK, READ, TOLERATE
@@ -91,7 +91,7 @@ class DeviceDemand:
 
     def tolerates(self, offer: PoolDevice) -> bool:
         """Return whether this demand tolerates all taints of the device."""
-        return all(any(_tolerates(each, taint) for each in self.wish.tolerations or ()) for taint in offer.taints)
+        return all(tolerated(taint, self.wish.tolerations or ()) for taint in offer.taints)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,11 +215,3 @@ def _capacity(where: str, path: str, wish: Wish) -> dict[str, Amount]:
         return {name: Amount.of(amount) for name, amount in asked.items()}
     except QuantityError as error:
         raise DemandError(f"{where}: {path}.capacity.requests: {error}") from None
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)

@@ -132,7 +132,7 @@ class DeviceShapes:
 
     def of(self, driver: str, device: Device) -> DeviceShape:
         """Return the shape of a device."""
-        attributes = tuple(sorted((name, _key(each)) for name, each in (device.attributes or {}).items()))
+        attributes = tuple(sorted((name, repr(each)) for name, each in (device.attributes or {}).items()))
         capacity = tuple(sorted((name, str(each.value)) for name, each in (device.capacity or {}).items()))
         key = (driver, bool(device.allow_multiple_allocations), attributes, capacity)
         shape = self._known.get(key)
@@ -243,12 +243,6 @@ def _value(attribute: DeviceAttribute) -> Any:
     if value is None:
         raise ValueError("an attribute has a type that is not supported")
     return list(value) if isinstance(value, tuple) else value
-
-
-def _key(attribute: DeviceAttribute) -> tuple[str, ...]:
-    """Return a hashable and sortable key that tells 1 from true."""
-    values = (attribute.number, attribute.truth, attribute.text, attribute.version)
-    return tuple(repr(each) for each in (*values, attribute.numbers, attribute.truths, attribute.texts, attribute.versions))
 
 
 def _shortened(error: ExpressionError) -> ExpressionError:

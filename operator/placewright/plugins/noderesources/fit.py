@@ -44,7 +44,7 @@ from placewright.framework.memory import Memory
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
-from placewright.plugins.noderesources.strategies import FEW_ROWS, Load, LoadTable, score_of_row, strategy_score
+from placewright.plugins.noderesources.strategies import FEW_ROWS, LoadTable, score_of_row, strategy_score
 from placewright.plugins.shared.hints import was_in_the_way
 from placewright.plugins.shared.lookups import combinations
 
@@ -192,7 +192,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         bid = _bid(pod)
         if len(rows) <= FEW_ROWS and strategy.type != "RequestedToCapacityRatio":
             return self._scores_of_few(strategy, bid, cluster, rows)
-        loads = [load for spec in strategy.resources if (load := self._load(spec, bid, cluster, rows)) is not None]
+        loads = [self._loads[spec.name].load(cluster, rows, own, spec.weight or 1) for spec, own in self._counting(bid)]
         return strategy_score(strategy, loads, len(rows))
 
     def events(self) -> Sequence[ClusterEventWithHint]:
@@ -245,23 +245,19 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return QueueingHint.when(old is None or _grew(self._offer(old), offer, demands))
 
     def _scores_of_few(self, strategy: ScoringStrategy, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> IntColumn:
-        parts = []
-        for spec in strategy.resources:
-            own = bid.get(spec.name, 0)
-            if own or not is_scalar_resource(spec.name):
-                parts.append((*self._loads[spec.name].whole(cluster), own, spec.weight or 1))
+        parts = [(*self._loads[spec.name].whole(cluster), own, spec.weight or 1) for spec, own in self._counting(bid)]
         found = [
             score_of_row(strategy, [(taken.item(row) + own, there.item(row), weight) for taken, there, own, weight in parts])
             for row in rows.tolist()
         ]
         return np.array(found, np.int64)
 
-    def _load(self, spec: ResourceSpec, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> Load | None:
-        """Return the resource with the pod added; None if it does not count for this pod."""
-        own = bid.get(spec.name, 0)
-        if own == 0 and is_scalar_resource(spec.name):
-            return None
-        return self._loads[spec.name].load(cluster, rows, own, spec.weight or 1)
+    def _counting(self, bid: Mapping[str, int]) -> Iterator[tuple[ResourceSpec, int]]:
+        """Yield the scored resources that count for a pod with this bid, each with its amount."""
+        for spec in self.args.scoring_strategy.resources:
+            own = bid.get(spec.name, 0)
+            if own or not is_scalar_resource(spec.name):
+                yield spec, own
 
     def _offer(self, node: Node) -> Mapping[str, int]:
         """Return the node's offer, kept because each waiting pod asks about the same node. The node is kept so that its id stays unique."""
