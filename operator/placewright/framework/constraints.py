@@ -17,7 +17,7 @@ from placewright.api.fieldmeanings import ALLOWED
 
 __all__ = ["ALLOWED", "Problem", "holds", "not_empty", "nothing", "one_of", "within", "without"]
 
-#: What is wrong with arguments: (path inside args, what was found, what is allowed).
+#: Path inside args, value found, and values allowed, of a wrong argument.
 Problem = tuple[str, str, str]
 
 #: Whether a value keeps what a keyword of JSON Schema demands. A value that is no number (NaN) keeps no bound.

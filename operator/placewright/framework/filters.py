@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
-from placewright.framework.interface import ArgsT, BoolColumn, CycleState, FilterPlugin, Rejection, Rows
+from placewright.framework.interface import ArgsT, BoolColumn, CycleState, FilterPlugin, PreFilterResult, Rejection, Rows
 from placewright.framework.rowwise import RowVerdict
-from placewright.framework.status import Status
+from placewright.framework.status import SKIP, Status
 from placewright.framework.topology import Codes, TopologyRule, counts_by_row, first_broken, obey
+
+#: The answer of a PreFilter that leaves its Filter nothing to check.
+NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 
 class ConstantReasonFilter(FilterPlugin[ArgsT], ABC):

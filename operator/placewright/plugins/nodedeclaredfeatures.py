@@ -14,9 +14,9 @@ from placewright.api.objects import Node, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
-from placewright.framework.filters import ConstantReasonFilter
+from placewright.framework.filters import NOTHING_TO_CHECK, ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
-from placewright.framework.status import SKIP, unresolvable
+from placewright.framework.status import unresolvable
 from placewright.plugins.shared.hints import came_to_suit, own_change
 
 #: The end of a container may restart all containers of its pod.
@@ -40,7 +40,7 @@ class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Skip pods that need none, which are nearly all."""
-        return PreFilterResult() if required_features(pod.pod.spec) else PreFilterResult(SKIP)
+        return PreFilterResult() if required_features(pod.pod.spec) else NOTHING_TO_CHECK
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """Allow rows whose nodes declare all of them."""

@@ -8,10 +8,10 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import ANY_ADDRESS, HostPort, PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
-from placewright.framework.filters import ConstantReasonFilter
+from placewright.framework.filters import NOTHING_TO_CHECK, ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, RemedyPlugin, keys, pods_in_words
-from placewright.framework.status import SKIP, unschedulable
+from placewright.framework.status import unschedulable
 from placewright.plugins.shared.hints import was_in_the_way
 
 
@@ -28,7 +28,7 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Skip pods without host ports."""
-        return PreFilterResult() if pod.host_ports else PreFilterResult(SKIP)
+        return PreFilterResult() if pod.host_ports else NOTHING_TO_CHECK
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """Allow rows where all requested ports are free."""

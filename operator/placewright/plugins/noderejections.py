@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
+from placewright.api.counts import take_out
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
@@ -116,7 +117,7 @@ class TurnedAwayPods(ObjectFollower[FailedPod]):
         #: All entries, and those of each namespace, both in the order of their last change.
         self._order: OrderedDict[_Key, None] = OrderedDict()
         self._by_namespace: dict[str, OrderedDict[_Key, None]] = {}
-        self._by_node: dict[NodeName, set[Owner]] = {}
+        self._by_node: dict[NodeName, dict[Owner, None]] = {}
 
     def __len__(self) -> int:
         return len(self._order)
@@ -139,7 +140,7 @@ class TurnedAwayPods(ObjectFollower[FailedPod]):
             after = TurnedAway(before.pods + 1, before.rounds + 1, now, now, reason)
         key = (owner, node)
         self._set(record, node, after)
-        self._by_node.setdefault(node, set()).add(owner)
+        self._by_node.setdefault(node, {})[owner] = None
         for order in (self._order, self._by_namespace.setdefault(owner.namespace, OrderedDict())):
             order[key] = None
             order.move_to_end(key)
@@ -188,14 +189,8 @@ class TurnedAwayPods(ObjectFollower[FailedPod]):
     def _drop(self, key: _Key) -> None:
         owner, node = key
         del self._order[key]
-        own = self._by_namespace[owner.namespace]
-        del own[key]
-        if not own:
-            del self._by_namespace[owner.namespace]
-        owners = self._by_node[node]
-        owners.remove(owner)
-        if not owners:
-            del self._by_node[node]
+        take_out(self._by_namespace, owner.namespace, key)
+        take_out(self._by_node, node, owner)
         record = self.owners[owner]
         self._set(record, node, None)
         if not record.nodes:

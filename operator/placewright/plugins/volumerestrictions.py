@@ -18,6 +18,7 @@ from placewright.api.storage import READ_WRITE_ONCE_POD
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
+from placewright.framework.filters import NOTHING_TO_CHECK
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -28,7 +29,7 @@ from placewright.framework.interface import (
     Rows,
 )
 from placewright.framework.rowwise import RowVerdict, RowwiseFilter
-from placewright.framework.status import SKIP, unresolvable, unschedulable
+from placewright.framework.status import unresolvable, unschedulable
 from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.hints import was_in_the_way
 
@@ -37,7 +38,6 @@ NAME: Final = "VolumeRestrictions"
 _DISK: Final = unschedulable("node(s) had no available disk")
 REASON_ONE_POD: Final = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 _ONE_POD: Final = unschedulable(REASON_ONE_POD)
-_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Find disks and claims in use; skip pods that need none of them. A missing claim rejects the pod."""
         if not pod.volumes:
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         exclusive: list[str] = []
         for name in podclaims.named_claims(pod):
             claim = cluster.objects.storage.claims.get(name, pod.namespace)
@@ -112,7 +112,7 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
         in_use |= kept
         disks = _disks(pod)
         if not disks and not in_use:
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         state.write(NAME, _InUse(cluster.volumes.taken(disks), frozenset(in_use), kept))
         return PreFilterResult()
 

@@ -16,10 +16,10 @@ from placewright.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, P
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects, claim_class
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
-from placewright.framework.filters import ConstantReasonFilter
+from placewright.framework.filters import NOTHING_TO_CHECK, ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
-from placewright.framework.status import SKIP, unresolvable
+from placewright.framework.status import unresolvable
 from placewright.plugins.shared import podclaims
 
 NAME: Final = "VolumeZone"
@@ -32,7 +32,6 @@ TOPOLOGY_LABELS: Final = {
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 _SEPARATOR: Final = "__"
-_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 
 class Topology(NamedTuple):
@@ -56,13 +55,13 @@ class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Collect the labels of the pod's volumes; skip if there are none. A missing claim or volume rejects the pod."""
         if not pod.volumes:
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         try:
             topologies = tuple(_topologies(pod, cluster.objects.storage))
         except _Refused as problem:
             return PreFilterResult(unresolvable(str(problem)))
         if not topologies:
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         state.write(NAME, topologies)
         return PreFilterResult()
 

@@ -11,9 +11,9 @@ from placewright.api.decode import convert
 from placewright.api.devices import EXTENDED_CLAIM, ResourceClaim
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
-from placewright.cluster.devices import ClaimTable
+from placewright.cluster.devices import DeviceObjects
 from placewright.framework.events import QueueingHint
-from placewright.plugins.dynamicresources.hints import CLAIM_KEYS, after_claim_change
+from placewright.plugins.dynamicresources.hints import CLAIM_KEYS, DeviceHints
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SPACES = st.sampled_from(["ns", "other"])
@@ -53,10 +53,11 @@ def some_pods(draw: st.DrawFn) -> PodInfo:
 def test_whomever_a_claims_news_brings_back_has_one_of_its_keys(
     waiting: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, others: list[ResourceClaim]
 ) -> None:
-    table = ClaimTable()
+    objects = DeviceObjects()
+    table = objects.claims
     for claim in (*others, *(() if new is None else (new,))):
         table.put(claim)
-    if after_claim_change(waiting, old, new, table) is QueueingHint.QUEUE:
+    if DeviceHints(objects).after_claim_change(waiting, old, new) is QueueingHint.QUEUE:
         wanted = CLAIM_KEYS.of_event(old, new)
         assert wanted is None or set(wanted) & set(CLAIM_KEYS.of_pod(waiting))
 

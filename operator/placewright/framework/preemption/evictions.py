@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Final
 
 from placewright.api.boundedcache import cleared_at_beats
+from placewright.api.counts import take_out
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import Disruption, GroupRef, PodGroup
 from placewright.api.pods import PodInfo
@@ -121,10 +122,7 @@ class Evictions:
             self._under_way[namespace] = kept  # behind all others, as it was used last
         while len(self) > MOST_KEPT:
             longest_unused = next(iter(self._under_way))
-            evictions = self._under_way[longest_unused]
-            del evictions[next(iter(evictions))]
-            if not evictions:
-                del self._under_way[longest_unused]
+            take_out(self._under_way, longest_unused, next(iter(self._under_way[longest_unused])))
 
     # --- how many --------------------------------------------------------------------------------------------------------------------
 

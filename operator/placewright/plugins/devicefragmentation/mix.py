@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.counts import add_count
 from placewright.api.objects import NodeSelector
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.requests import CPU, MEMORY, canonical
@@ -142,9 +143,7 @@ class Mix:
         self._since += 1
         if len(self._seen) > self._args.window:
             _, oldest = self._seen.popitem(last=False)
-            self._counts[oldest] -= 1
-            if not self._counts[oldest]:
-                del self._counts[oldest]
+            add_count(self._counts, oldest, -1)
 
 
 def _most_frequent(counts: Counter[Shape], most: int) -> Typical:

@@ -17,7 +17,7 @@ from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.selectorindex import places_met, places_of
 from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, event_with_hint
-from placewright.framework.filters import RuleJudge
+from placewright.framework.filters import NOTHING_TO_CHECK, RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -43,7 +43,6 @@ from placewright.plugins.shared.lookups import value_by_value
 
 NAME: Final = "DomainLimit"
 _EXCESS: Final = f"{NAME}/excess"
-_NO_LIMITS: Final = PreFilterResult(SKIP)
 _LOOK: Final = PreFilterResult()
 
 
@@ -89,7 +88,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         if limits.problem:
             return PreFilterResult(unresolvable(limits.problem))
         if not limits.required:
-            return _NO_LIMITS
+            return NOTHING_TO_CHECK
         rules: tuple[FixedRule, ...] = ()
         keys: tuple[str, ...] = ()
         for limit in limits.required:

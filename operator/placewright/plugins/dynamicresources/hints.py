@@ -28,7 +28,7 @@ class DeviceHints:
         return (
             event_with_hint(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
             # Upstream ignores deleted claims, and tries such pods again only after minutes.
-            event_with_hint(EventResource.RESOURCE_CLAIM, Action.ALL, self._claim_changed, keys=CLAIM_KEYS),
+            event_with_hint(EventResource.RESOURCE_CLAIM, Action.ALL, self.after_claim_change, keys=CLAIM_KEYS),
             own_change(Action.UPDATE_POD_GENERATED_CLAIM, lambda _old, new: self._claims_of(new) is not None),
             # Upstream ignores deleted pods whose devices were reserved but never written, and tries pods that wait for them after minutes.
             event_with_hint(EventResource.ASSIGNED_POD, Action.DELETE, was_in_the_way(PodInfo, self._had_reserved_devices)),
@@ -45,7 +45,7 @@ class DeviceHints:
         except NotReady:
             return None
 
-    def _claim_changed(self, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None) -> QueueingHint:
+    def after_claim_change(self, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None) -> QueueingHint:
         """Queue any pod if devices became free. Queue a pod whose claims all exist if one of them changed."""
         if new is None:
             return QueueingHint.when(old is not None and _frees(old, pod))

@@ -22,7 +22,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, event_with_hint
-from placewright.framework.filters import RowwiseRule, RuleJudge
+from placewright.framework.filters import NOTHING_TO_CHECK, RowwiseRule, RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -127,7 +127,6 @@ NAME: Final = "InterPodAffinity"
 _UNMATCHED: Final = unresolvable("node(s) didn't match pod affinity rules")
 _UNWANTED: Final = unschedulable("node(s) didn't match pod anti-affinity rules")
 _BANNED: Final = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
-_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +172,17 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Compute which domains are wanted and which are barred; skip pods that no required term concerns."""
         if not pod.pairwise_key.affinity and not cluster.pairwise_counts.carriers:
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         try:
             own = self._matcher.own(pod, cluster)
         except TermsError as problem:
             return PreFilterResult(unresolvable(f"parsing pod: {problem}"))
         bans = self._matcher.facing(pod, cluster).bans
         if not own.requires and not bans:
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         existing = [(key, rule) for key, rule in self._barred(bans, _BANNED, cluster) if not rule.allows_all]
         if not own.requires and not existing:
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         rules = [*self._wanted(own, cluster), *self._barred(own.bans, _UNWANTED, cluster), *existing]
         state.write(NAME, _Rules(tuple([rule for _, rule in rules]), tuple([key for key, _ in rules])))
         return PreFilterResult()

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from placewright.api.counts import take_out
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -73,7 +74,7 @@ class AttachedVolumes:
         self._cluster = cluster
         self._resolver = resolver
         self._nodes: dict[int, _Node] = {}
-        self._rows_with: dict[Attachable, set[int]] = {}
+        self._rows_with: dict[Attachable, dict[int, None]] = {}
         #: Rows that a lookup concerns. Too many are harmless: such a row is counted once more and then removed here.
         self._concerned: dict[Lookup, set[int]] = {}
         self._columns: dict[str, _Columns] = {}
@@ -168,11 +169,9 @@ class AttachedVolumes:
         if new is not _EMPTY:
             self._nodes[row] = new
         for volume in old.used - new.used:
-            self._rows_with[volume].discard(row)
-            if not self._rows_with[volume]:
-                del self._rows_with[volume]
+            take_out(self._rows_with, volume, row)
         for volume in new.used - old.used:
-            self._rows_with.setdefault(volume, set()).add(row)
+            self._rows_with.setdefault(volume, {})[row] = None
         for driver in self._columns:
             counts, limits = self._of(driver)
             counts[row], limits[row] = new.counts.get(driver, 0), new.limits.get(driver, _NO_LIMIT)

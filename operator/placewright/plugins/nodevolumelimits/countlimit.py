@@ -13,6 +13,7 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.filters import NOTHING_TO_CHECK
 from placewright.framework.interface import (
     ArgsT,
     BoolColumn,
@@ -25,7 +26,7 @@ from placewright.framework.interface import (
     Rows,
 )
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
-from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from placewright.framework.status import Status, error, unresolvable, unschedulable
 from placewright.plugins.nodevolumelimits.attachable import Attachable, Lookup, NoSuchClaimError, Resolver, UnusableVolumeError, unnoted
 from placewright.plugins.nodevolumelimits.attached import AttachedVolumes
 
@@ -51,7 +52,6 @@ class CountingJudge(RowVerdict):
 
 
 _FULL: Final = unschedulable("node(s) exceed max volume count")
-_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Find the volumes that the pod needs attached; skip pods that bring none."""
         if not self.may_bring(pod):
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         try:
             wanted = _Wanted(self.resolver(cluster, unnoted).of_new_pod(pod))
         except NoSuchClaimError as problem:
@@ -96,7 +96,7 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
         except UnusableVolumeError as problem:
             return PreFilterResult(error(str(problem)))
         if not wanted.volumes and wanted.problem is None:
-            return _NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         self._counted(cluster).catch_up()
         state.write(self.name, wanted)
         return PreFilterResult()

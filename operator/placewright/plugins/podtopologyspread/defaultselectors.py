@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import estimate_bytes, sample
+from placewright.api.counts import add_count
 from placewright.api.objects import OwnerReference
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import EVERYTHING, Selector, SelectorError, selector_from_pairs
@@ -70,9 +71,7 @@ class _Namespace:
             self.index.discard(name)
             # `-=` on a Counter walks all of its keys, those of all Services of the namespace.
             for key in before:
-                self.mentioned[key] -= 1
-                if not self.mentioned[key]:
-                    del self.mentioned[key]
+                add_count(self.mentioned, key, -1)
         if selector:
             self.selectors[name] = selector
             self.index.add(name, None, selector_from_pairs(selector))

@@ -21,7 +21,7 @@ from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import in_its_namespace
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
-from placewright.framework.filters import RuleJudge
+from placewright.framework.filters import NOTHING_TO_CHECK, RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -64,7 +64,6 @@ from placewright.plugins.podtopologyspread.rules import count_pods, fixed_rule, 
 from placewright.plugins.shared.lookups import value_by_value
 
 NAME: Final = "PodTopologySpread"
-_NO_CONSTRAINTS: Final = PreFilterResult(SKIP)
 _UNLIMITED: Final = 2**63 - 1
 #: Most compiled constraints, each of 2 KB at most places. Pods of a Deployment's revision or a StatefulSet share them.
 _MAX_COMPILED: Final = 16_384
@@ -132,13 +131,13 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Compute which domains can take the pod; skip pods without hard constraints."""
         if not (pod.pod.spec.topology_spread_constraints or self._hard_defaults):
-            return _NO_CONSTRAINTS
+            return NOTHING_TO_CHECK
         try:
             constraints = self._constraints(pod, HARD, cluster)
         except SelectorError as problem:
             return PreFilterResult(error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {problem}"))
         if not constraints:
-            return _NO_CONSTRAINTS
+            return NOTHING_TO_CHECK
         layout = self._layouts.of(constraints, True, pod, placement_wishes(pod), cluster)
         rules = tuple([fixed_rule(c, field, cluster) for c, field in zip(constraints, layout.fields, strict=True)])
         state.write(NAME, _Limits(constraints, layout.fields, rules))
