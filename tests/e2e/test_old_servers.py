@@ -321,7 +321,7 @@ async def test_a_pod_created_anew_while_it_is_bound_is_counted_as_it_is(unchecke
 
 async def _replace_before_binding(engine: Engine, stage: Stage, key: str) -> list[str]:
     """The first Binding waits until its pod was replaced by a bigger one; others wait for it. Returns the uids that it was meant for."""
-    client = engine.writing.binder._client
+    client = engine.writing.binder.client
     write, turn, meant = client.write, asyncio.Lock(), list[str]()
 
     async def replacing(method: str, path: str, body: Any, *rest: Any, **more: Any) -> None:

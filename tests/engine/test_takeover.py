@@ -211,7 +211,7 @@ async def test_a_binding_without_an_answer_is_asked_for_before_the_next_term_beg
     stage.sandbox.faults.add(Rule(method="POST", path="/binding", times=1, **fault))
     async with operator(stage) as running:
         await stage.until(lambda: running.engine.started)
-        running.engine.writing.binder._looks = 1
+        running.engine.writing.binder.looks = 1
         (name,) = stage.pods(1)
         stage.sandbox.faults.add(Rule(method="GET", path=f"/pods/{name}", code=500, times=1))
         binding = running.engine.deciding.scheduler.binding

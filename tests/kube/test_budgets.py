@@ -23,7 +23,7 @@ from placewright.kube.errors import RequestError, RetryBackoff
 from placewright.kube.ratelimit import LONGEST_HOLD, PASSED_OVER_AT_MOST, SPREAD, Pacing, TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Source
 from placewright.kube.writers.binder import CONCURRENCY, HttpBinder
-from placewright.kube.writers.events import EventLimits, HttpEventRecorder
+from placewright.kube.writers.events import HttpEventRecorder
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.podstatus import WORKERS, HttpStatusWriter
 from placewright.kube.writers.volumes import HttpVolumeWriter
@@ -208,7 +208,7 @@ async def bind(client: ApiClient, clock: Clock) -> None:
 
 
 async def record(client: ApiClient, clock: Clock) -> None:
-    recorder = HttpEventRecorder(client, "test", backoff=NO_JITTER, clock=clock, sleep=clock.sleep)
+    recorder = HttpEventRecorder(client, instance="test", backoff=NO_JITTER, clock=clock, sleep=clock.sleep)
     recorder.start()
     recorder.record(a_pod(), "Normal", "Scheduled", "Binding", "assigned")
     await recorder.close()
@@ -344,22 +344,22 @@ async def test_a_binding_goes_out_while_statuses_and_events_fill_all_their_place
         api.on(f"POST {EVENTS}", events)
         for number in range(50):
             api.on(f"PATCH {PODS}/p{number}/status", statuses)
-        recorder, writer = HttpEventRecorder(client, "test"), HttpStatusWriter(client)
+        recorder, writer = HttpEventRecorder(client, instance="test"), HttpStatusWriter(client)
         recorder.start()
         writer.start()
         for number in range(50):
             recorder.record(a_pod(f"p{number}"), "Warning", "FailedScheduling", "Scheduling", "no")
             writer.pod_unscheduled(a_pod(f"p{number}"), "Unschedulable", "no", None)
-        await events.until(EventLimits().workers)
+        await events.until(HttpEventRecorder.workers)
         await statuses.until(WORKERS)
         api.on(f"POST {PODS}/web/binding", DONE)
         async with asyncio.timeout(5):
             await HttpBinder(client, lambda: True).bind(a_pod(), HERE, {})
-        assert (events.inside, statuses.inside) == (EventLimits().workers, WORKERS), "they are still there"
+        assert (events.inside, statuses.inside) == (HttpEventRecorder.workers, WORKERS), "they are still there"
         events.opened.set()
         statuses.opened.set()
         await asyncio.gather(recorder.close(), writer.close())
-    assert (events.most, statuses.most) == (EventLimits().workers, WORKERS)
+    assert (events.most, statuses.most) == (HttpEventRecorder.workers, WORKERS)
     assert recorder.counts.written == writer.counts.written == 50
 
 
@@ -391,7 +391,7 @@ async def test_bindings_under_way_are_bounded_and_an_important_pods_goes_next() 
 async def test_of_statuses_that_wait_the_oldest_are_dropped_and_counted_nominations_last() -> None:
     async with FakeApi() as api, api.client() as client:
         api.on(f"PATCH {PODS}/p0/status", DONE)
-        writer = HttpStatusWriter(client, waiting=5)
+        writer = HttpStatusWriter(client, most_waiting=5)
         writer.pod_unscheduled(a_pod("p0"), "Unschedulable", "no", NodeName("node-1"))
         for number in range(1, 30):
             api.on(f"PATCH {PODS}/p{number}/status", DONE)

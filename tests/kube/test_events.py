@@ -14,7 +14,7 @@ from pods import a_pod
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RetryBackoff
-from placewright.kube.writers.events import EventLimits, HttpEventRecorder, cut_note
+from placewright.kube.writers.events import HttpEventRecorder, cut_note
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"
 CREATED = answer({}, 201)
@@ -33,13 +33,13 @@ class Desk:
     def recorder(self, *, may_warn: Callable[[], bool] = lambda: True, attempts: int = 12, **limits: Any) -> HttpEventRecorder:
         return HttpEventRecorder(
             self.client,
-            "replica-1",
-            may_warn=may_warn,
-            limits=EventLimits(**limits),
+            may_warn,
+            instance="replica-1",
+            **limits,
             attempts=attempts,
             backoff=RetryBackoff(0.1, 0.1),
             clock=lambda: self.clock,
-            now=lambda: NOON,
+            utc_now=lambda: NOON,
             sleep=self._sleep,
         )
 
@@ -173,7 +173,7 @@ async def test_a_series_whose_event_the_server_forgot_begins_anew(desk: Desk) ->
 
 
 async def test_under_overload_the_oldest_go_and_are_counted(desk: Desk) -> None:
-    recorder = desk.recorder(queue=10)
+    recorder = desk.recorder(most_waiting=10)
     for number in range(25):
         fail(recorder, f"web-{number}")
     assert recorder.counts.dropped == 15
@@ -184,7 +184,7 @@ async def test_under_overload_the_oldest_go_and_are_counted(desk: Desk) -> None:
 
 
 async def test_a_dropped_event_can_be_recorded_again(desk: Desk) -> None:
-    recorder = desk.recorder(queue=1)
+    recorder = desk.recorder(most_waiting=1)
     fail(recorder, "first")
     fail(recorder, "second")
     fail(recorder, "first")

@@ -50,11 +50,11 @@ class Desk:
         self.writer = HttpGroupStatusWriter(
             client,
             lambda: self.active,
-            lambda ref: self.items.get(ref.name),
-            lambda: self.version,
+            shown=lambda ref: self.items.get(ref.name),
+            native_version=lambda: self.version,
             backoff=RetryBackoff(0.1, 0.1),
             clock=self._tick,
-            now=lambda: NOON,
+            utc_now=lambda: NOON,
             sleep=self._sleep,
         )
 

@@ -49,10 +49,10 @@ class Office:
         self.active = True
 
     def writer(self, **options: Any) -> HttpStatusWriter:
-        return HttpStatusWriter(self.client, backoff=self.quick, now=lambda: NOON, sleep=self._sleep, **options)
+        return HttpStatusWriter(self.client, backoff=self.quick, utc_now=lambda: NOON, sleep=self._sleep, **options)
 
     def evictor(self) -> HttpEvictor:
-        return HttpEvictor(self.client, lambda: self.active, backoff=self.quick, now=lambda: NOON, sleep=self._sleep)
+        return HttpEvictor(self.client, lambda: self.active, backoff=self.quick, utc_now=lambda: NOON, sleep=self._sleep)
 
     async def _sleep(self, _: float) -> None:
         return

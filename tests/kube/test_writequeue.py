@@ -127,7 +127,7 @@ async def test_a_key_that_pauses_is_written_when_its_pause_is_over() -> None:
     desk.put("a")
     await settled()
     assert desk.begun == []
-    desk._clock = lambda: 0.02
+    desk.clock = lambda: 0.02
     await desk.idle.wait()
     assert desk.begun == ["a"]
     await desk.close(1.0)

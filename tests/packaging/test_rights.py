@@ -33,7 +33,7 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.history import PROFILE_LABEL, RESULT
-from placewright.kube.writers.events import EventLimits, HttpEventRecorder
+from placewright.kube.writers.events import HttpEventRecorder
 from placewright.leadership.leaseobject import CannotElect
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
@@ -238,7 +238,7 @@ async def it_counts_repeated_events(trial: Trial) -> None:
     stage = trial.stage.pod("web")
     pod = PodInfo(convert(stage.show("web"), Pod))
     async with ApiClient(load_config(str(trial.kubeconfig()))) as client:
-        recorder = HttpEventRecorder(client, "test", limits=EventLimits(series_interval=0.0), attempts=1)
+        recorder = HttpEventRecorder(client, instance="test", series_interval=0.0, attempts=1)
         recorder.start()
         try:
             for times in (1, 2):

@@ -88,9 +88,9 @@ class WritingPart:
         outlive = OUTLIVES_LEAD * Timing.of(options.peering_lifetime).gap
         self.client = client = ApiClient(info.access, limit=limit, listeners=heard.requests, outlive=outlive)
         leads, sleep = takeover.may_write, takeover.sleep
-        self.events = HttpEventRecorder(client, info.replica.identity, may_warn=leads)
+        self.events = HttpEventRecorder(client, leads, instance=info.replica.identity)
         self.status = HttpStatusWriter(client, leads, sleep=sleep)
-        self.group_status = HttpGroupStatusWriter(client, leads, self._group_object, self.native_version)
+        self.group_status = HttpGroupStatusWriter(client, leads, shown=self._group_object, native_version=self.native_version)
         self.binder = HttpBinder(client, leads, aside=self._aside, before=self.status.nomination_written, sleep=sleep)
         self.evictor = HttpEvictor(client, leads, sleep=sleep)
         self.volumes = HttpVolumeWriter(client, leads, sleep=sleep)

@@ -16,19 +16,18 @@ from __future__ import annotations
 import enum
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Unpack
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Final
 
 from placewright.api.decode import DecodeError
 from placewright.api.errors import BindError
 from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError, RetryBackoff, Unreachable
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.places import RequestOwner
-from placewright.kube.writers.writer import ApiWriter, WriterTiming, pod_path
+from placewright.kube.writers.writer import ApiWriter, pod_path
 
 #: Bindings under way at once of a namespace that is alone. More gained nothing in front of a real API server.
 CONCURRENCY: Final = 64
@@ -59,43 +58,27 @@ class BindCounts:
     refused: int = 0
 
 
+@dataclass(eq=False)
 class HttpBinder(ApiWriter):
     """Writes Bindings to the API server; implements the scheduler's port `Binder`.
 
     Attributes:
+        looks: number of times that a pod is read to find out whether a Binding took effect.
+        aside: opened while a pod waits for a repetition, so that other pods are decided meanwhile.
+        before: waits for writes about the pod that come before its Binding; None for none.
         counts: outcomes so far.
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.BIND
     PLACES: ClassVar[int] = ALL_PLACES
-    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.1, maximum=10.0)
     ERROR: ClassVar[type[Exception]] = BindError
 
-    def __init__(
-        self,
-        client: ApiClient,
-        may_bind: Callable[[], bool],
-        *,
-        looks: int = LOOKS,
-        aside: Callable[[PodInfo], AbstractContextManager[None]] = lambda _pod: nullcontext(),
-        before: Callable[[PodInfo], Awaitable[None]] | None = None,
-        **timing: Unpack[WriterTiming],
-    ) -> None:
-        """Bind nothing yet.
-
-        Args:
-            client: the API server's client.
-            may_bind: whether this replica is the active one; asked before each request.
-            looks: number of times that a pod is read to find out whether a Binding took effect.
-            aside: opened while a pod waits for a repetition, so that other pods are decided meanwhile.
-            before: waits for writes about the pod that come before its Binding; None for none.
-            timing: attempts, backoff and clock; see `WriterTiming`.
-        """
-        super().__init__(client, may_bind, **timing)
-        self.counts = BindCounts()
-        self._aside = aside
-        self._before = before
-        self._looks = looks
+    _: KW_ONLY
+    backoff: RetryBackoff = RetryBackoff(initial=0.1, maximum=10.0)  # noqa: RUF009 - frozen
+    looks: int = LOOKS
+    aside: Callable[[PodInfo], AbstractContextManager[None]] = lambda _pod: nullcontext()
+    before: Callable[[PodInfo], Awaitable[None]] | None = None
+    counts: BindCounts = field(init=False, default_factory=BindCounts)
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """Bind the pod to the node. When this returns, the Binding exists.
@@ -109,8 +92,8 @@ class HttpBinder(ApiWriter):
             BindError: `conflict` when another writer bound, deleted or replaced the pod; `unknown` when the server did not tell the
                 outcome; neither when it refused or this replica is not the active one.
         """
-        if self._before is not None:
-            await self._before(pod)
+        if self.before is not None:
+            await self.before(pod)
         await self._bind(pod, node, binding(pod, node, annotations))
         self.counts.bound += 1
 
@@ -122,11 +105,11 @@ class HttpBinder(ApiWriter):
         Raises:
             BindError: as in `bind`.
         """
-        if self._before is not None:
-            await self._before(pod)
+        if self.before is not None:
+            await self.before(pod)
         self._require_lead(f"binding {pod.key}: ")
         try:
-            async with self._client.guarded.ending(f"binding {pod.key} by an extender", self._guarded(b"")):
+            async with self.client.guarded.ending(f"binding {pod.key} by an extender", self._guarded(b"")):
                 await send()
         except (ExtenderError, Unreachable) as error:
             if not await self._became(pod, node, error):
@@ -134,7 +117,7 @@ class HttpBinder(ApiWriter):
         self.counts.bound += 1
 
     async def _bind(self, pod: PodInfo, node: NodeName, body: dict[str, Any]) -> None:
-        for attempt in range(self._attempts):
+        for attempt in range(self.attempts):
             error = await self._try(pod, body)
             if error is None:
                 return
@@ -147,17 +130,17 @@ class HttpBinder(ApiWriter):
                 return
             if status == CONFLICT:
                 raise self._conflict(pod, node, str(error))
-            if attempt + 1 < self._attempts:
+            if attempt + 1 < self.attempts:
                 self.counts.retry += 1
-                await self._wait(pod, self._backoff.delay(attempt, error))
-        raise BindError(f"binding {pod.key} to {node}: given up after {self._attempts} attempts: {error}")
+                await self._wait(pod, self.backoff.delay(attempt, error))
+        raise BindError(f"binding {pod.key} to {node}: given up after {self.attempts} attempts: {error}")
 
     async def _try(self, pod: PodInfo, body: dict[str, Any]) -> RequestError | None:
         async with self._places.one(_whose(pod)):
             self._require_lead(f"binding {pod.key}: ")
             guarded = self._guarded(body)
             try:
-                await self._client.write("POST", f"{pod_path(pod)}/binding", guarded)
+                await self.client.write("POST", f"{pod_path(pod)}/binding", guarded)
             except RequestError as error:
                 if guarded.withheld:
                     raise BindError(f"binding {pod.key}: this replica is not the active one") from error
@@ -167,8 +150,8 @@ class HttpBinder(ApiWriter):
     async def _wait(self, pod: PodInfo, seconds: float) -> None:
         """Wait before a repetition; meanwhile the pod stands aside."""
         # The pod gives up its place in the queue: a webhook with a long Retry-After must stop no other pod.
-        with self._aside(pod):
-            await self._sleep(seconds)
+        with self.aside(pod):
+            await self.sleep(seconds)
 
     async def _became(self, pod: PodInfo, node: NodeName, error: RequestError | ExtenderError) -> bool:
         """Find out whether a Binding without a clear answer took effect.
@@ -193,18 +176,18 @@ class HttpBinder(ApiWriter):
 
         Reading needs no lead, but is repeated only with it: the next term reads all pods anyway.
         """
-        for attempt in range(self._looks):
-            if attempt and not self._may_write():
+        for attempt in range(self.looks):
+            if attempt and not self.may_write():
                 break
             try:
                 async with self._places.one(_whose(pod)):
-                    found = await self._client.get_as(pod_path(pod), Pod)
+                    found = await self.client.get_as(pod_path(pod), Pod)
             except ApiError as error:
                 if error.status == NOT_FOUND:
                     return Seen.GONE
-                await self._wait(pod, self._backoff.delay(attempt, error))
+                await self._wait(pod, self.backoff.delay(attempt, error))
             except (RequestError, DecodeError):
-                await self._wait(pod, self._backoff.delay(attempt))
+                await self._wait(pod, self.backoff.delay(attempt))
             else:
                 return _compare(found, pod, node)
         return Seen.UNKNOWN

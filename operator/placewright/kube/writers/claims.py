@@ -11,8 +11,9 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, Protocol, Unpack
+from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 
@@ -28,12 +29,12 @@ from placewright.api.devices import (
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
-from placewright.kube.client import JSON, ApiClient
+from placewright.kube.client import JSON
 from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
 from placewright.kube.writers.places import RequestOwner
-from placewright.kube.writers.writer import RoomWriter, WriterTiming, pod_path, precondition
+from placewright.kube.writers.writer import RoomWriter, pod_path, precondition
 
 #: Number of times that other writers may change a claim in between before the attempt is given up.
 _CONFLICTS: Final = 10
@@ -51,32 +52,23 @@ class ClaimListener(Protocol):
         """Note that a pod waited for drivers."""
 
 
+@dataclass(eq=False)
 class HttpClaimWriter(RoomWriter):
-    """Writes claims to the API server; implements the framework's port `ClaimWriter`."""
+    """Writes claims to the API server; implements the framework's port `ClaimWriter`.
+
+    Attributes:
+        version: the API version in which the server has claims.
+        listeners: are told about claims.
+    """
 
     ERROR: ClassVar[type[Exception]] = ClaimError
 
-    def __init__(
-        self,
-        client: ApiClient,
-        may_write: Callable[[], bool],
-        version: Callable[[], str] = lambda: "v1",
-        listeners: Sequence[ClaimListener] = (),
-        **timing: Unpack[WriterTiming],
-    ) -> None:
-        """Write nothing yet.
+    version: Callable[[], str] = lambda: "v1"
+    listeners: Sequence[ClaimListener] = ()
 
-        Args:
-            client: the API server's client.
-            may_write: whether this replica is the active one; asked before each request.
-            version: the API version in which the server has claims.
-            listeners: are told about claims.
-            timing: attempts, backoff and clock; see `WriterTiming`.
-        """
-        super().__init__(client, may_write, **timing)
-        self._version = version
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._beside: set[asyncio.Task[None]] = set()
-        self._listeners = listeners
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """Reserve a claim for a pod: the finalizer first, then allocation and pod in one write.
@@ -101,9 +93,9 @@ class HttpClaimWriter(RoomWriter):
                     current = await self._protected(current)
                 added = (*consumers, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
                 status = {"reservedFor": added} if allocated else {"allocation": allocation, "reservedFor": added}
-                return await self._patch_status(current, status, self._attempts)
+                return await self._patch_status(current, status, self.attempts)
             except _Changed:
-                current = await self._get(claim, self._attempts)
+                current = await self._get(claim, self.attempts)
         raise ClaimError(f"claim {_called(claim)} keeps changing")
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
@@ -146,18 +138,18 @@ class HttpClaimWriter(RoomWriter):
         meta = claim.metadata
         owners = [msgspec.to_builtins(owner) | {"apiVersion": "v1"} for owner in meta.owner_references or ()]
         body = {
-            "apiVersion": f"{GROUP}/{self._version()}",
+            "apiVersion": f"{GROUP}/{self.version()}",
             "kind": "ResourceClaim",
             "metadata": {"generateName": generate_name, "annotations": meta.annotations or {}, "ownerReferences": owners},
             "spec": claim.spec,
         }
         made: ResourceClaim | None = None
         try:
-            post = partial(self._client.post, self._collection(meta.namespace))
+            post = partial(self.client.post, self._collection(meta.namespace))
             # One attempt: after a lost answer a second one would create a second claim, under another generated name.
             made = decode_claim(await self._write(post, body, 1, meta.namespace))
         finally:
-            for listener in self._listeners:
+            for listener in self.listeners:
                 listener.created(failed=made is None)
         return made
 
@@ -177,7 +169,7 @@ class HttpClaimWriter(RoomWriter):
                 if ALLOCATION_FINALIZER in finalizers:
                     await self._patch_finalizers(current, [each for each in finalizers if each != ALLOCATION_FINALIZER], _FOR_EVER)
                 options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.metadata.uid}}
-                await self._write(partial(self._client.delete, self._path(claim)), options, _FOR_EVER, claim.metadata.namespace)
+                await self._write(partial(self.client.delete, self._path(claim)), options, _FOR_EVER, claim.metadata.namespace)
             except _Changed:
                 continue
             except _Gone:
@@ -196,11 +188,11 @@ class HttpClaimWriter(RoomWriter):
             ClaimError: the server refused or did not answer.
         """
         body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
-        await self._write(lambda guarded: self._client.patch(f"{pod_path(pod)}/status", guarded), body, self._attempts, pod.namespace)
+        await self._write(lambda guarded: self.client.patch(f"{pod_path(pod)}/status", guarded), body, self.attempts, pod.namespace)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
         """Tell the listeners that a pod waited for drivers."""
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.waited(profile, drivers, status, seconds)
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
@@ -238,7 +230,7 @@ class HttpClaimWriter(RoomWriter):
         finalizers = claim.metadata.finalizers or ()
         if ALLOCATION_FINALIZER in finalizers:
             return claim
-        return await self._patch_finalizers(claim, [*finalizers, ALLOCATION_FINALIZER], self._attempts)
+        return await self._patch_finalizers(claim, [*finalizers, ALLOCATION_FINALIZER], self.attempts)
 
     async def _patch_finalizers(self, claim: ResourceClaim, finalizers: Sequence[str], attempts: int) -> ResourceClaim:
         body, path = (
@@ -246,7 +238,7 @@ class HttpClaimWriter(RoomWriter):
             self._path(claim),
         )
         try:
-            return decode_claim(await self._write(partial(self._client.patch, path), body, attempts, claim.metadata.namespace))
+            return decode_claim(await self._write(partial(self.client.patch, path), body, attempts, claim.metadata.namespace))
         except _Invalid as refused:
             return await self._replace(claim, path, lambda there: with_finalizers(there, finalizers), attempts, refused)
 
@@ -254,7 +246,7 @@ class HttpClaimWriter(RoomWriter):
         body = {"metadata": precondition(claim.metadata.uid, claim.metadata.resource_version), "status": status}
         path = f"{self._path(claim)}/status"
         try:
-            return decode_claim(await self._write(partial(self._client.patch, path), body, attempts, claim.metadata.namespace))
+            return decode_claim(await self._write(partial(self.client.patch, path), body, attempts, claim.metadata.namespace))
         except _Invalid as refused:
             if "allocation" in status:  # the stored claim has no allocation whose parameters a patch could change in passing
                 raise
@@ -267,7 +259,7 @@ class HttpClaimWriter(RoomWriter):
         """Replace the claim if a patch would change the text of parameters in passing: see `claimprotobuf`."""
         if not _has_parameters(claim):
             raise refused
-        read = partial(self._client.request, "GET", self._path(claim), accept=f"{PROTOBUF}, {JSON};q=0.5")
+        read = partial(self.client.request, "GET", self._path(claim), accept=f"{PROTOBUF}, {JSON};q=0.5")
         there = await self._answered(read, attempts, claim.metadata.namespace)
         try:
             uid, version = identity_of(there)
@@ -276,11 +268,11 @@ class HttpClaimWriter(RoomWriter):
             raise refused from problem
         if (uid, version) != (claim.metadata.uid, claim.metadata.resource_version):
             raise _Changed(f"claim {_called(claim)} was changed in the meantime")
-        put = partial(self._client.put, path, content_type=PROTOBUF)
+        put = partial(self.client.put, path, content_type=PROTOBUF)
         return decode_claim(await self._write(put, edited, attempts, claim.metadata.namespace))
 
     async def _get(self, claim: ResourceClaim, attempts: int) -> ResourceClaim:
-        read = partial(self._client.get, self._path(claim))
+        read = partial(self.client.get, self._path(claim))
         current = decode_claim(await self._answered(read, attempts, claim.metadata.namespace))
         if current.metadata.uid != claim.metadata.uid:
             raise _Gone(f"claim {_called(claim)} got deleted in the meantime")
@@ -301,7 +293,7 @@ class HttpClaimWriter(RoomWriter):
             raise ClaimError(str(problem)) from problem
 
     def _collection(self, namespace: str) -> str:
-        return f"/apis/{GROUP}/{self._version()}/namespaces/{namespace}/resourceclaims"
+        return f"/apis/{GROUP}/{self.version()}/namespaces/{namespace}/resourceclaims"
 
     def _path(self, claim: ResourceClaim) -> str:
         return f"{self._collection(claim.metadata.namespace)}/{claim.metadata.name}"

@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Final, NamedTuple, Unpack
+from typing import Any, ClassVar, Final, NamedTuple
 
 from placewright.api.pods import PodInfo
-from placewright.kube.client import JSON, MERGE_PATCH, ApiClient
+from placewright.kube.client import JSON, MERGE_PATCH
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError, RetryBackoff, with_retries
-from placewright.kube.guarded import always
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts, remember
-from placewright.kube.writers.writer import NotActive, WriterTiming
+from placewright.kube.writers.writer import NotActive
 
 #: Bytes of a note; the API server refuses more.
 LONGEST_NOTE: Final = 1024
@@ -78,62 +76,37 @@ class EventCounts(WriteCounts):
     repeated: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class EventLimits:
-    """Bounds of the recorder.
+@dataclass(eq=False)
+class HttpEventRecorder(QueueingWriter[str, _Record]):
+    """Writes events of events.k8s.io/v1; implements the scheduler's port `EventRecorder`. Only warnings need the lead.
 
     Attributes:
-        queue: notes that may wait.
-        workers: writes under way at once for one namespace.
+        instance: the reporter, such as the replica's identity; cut to 128 characters.
+        most_waiting: notes that may wait; beyond, the oldest is dropped.
         window: seconds in which a repeated note joins a series.
         series_interval: seconds between two updates of one series.
         remembered: notes remembered for series.
-    """
-
-    queue: int = 10_000
-    workers: int = 16
-    window: float = 360.0
-    series_interval: float = 30.0
-    remembered: int = 5_000
-
-
-class HttpEventRecorder(QueueingWriter[str, _Record]):
-    """Writes events of events.k8s.io/v1; implements the scheduler's port `EventRecorder`.
-
-    Attributes:
         counts: outcomes so far.
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.EVENTS
-    #: The number of client-go. With these waits a server may be away for about a minute.
-    ATTEMPTS: ClassVar[int] = 12
-    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.5, maximum=10.0)
     NAME: ClassVar[str] = "events"
     SUBJECT: ClassVar[str] = "event"
-    counts: EventCounts
 
-    def __init__(
-        self,
-        client: ApiClient,
-        instance: str,
-        *,
-        may_warn: Callable[[], bool] = always,
-        limits: EventLimits = EventLimits(),
-        **timing: Unpack[WriterTiming],
-    ) -> None:
-        """Write nothing yet.
+    _: KW_ONLY
+    instance: str
+    workers: int = 16
+    most_waiting: int = 10_000
+    window: float = 360.0
+    series_interval: float = 30.0
+    remembered: int = 5_000
+    #: The number of client-go. With these waits a server may be away for about a minute.
+    attempts: int = 12
+    backoff: RetryBackoff = RetryBackoff(initial=0.5, maximum=10.0)  # noqa: RUF009 - frozen
+    counts: EventCounts = field(init=False, default_factory=EventCounts)
 
-        Args:
-            client: the API server's client.
-            instance: the reporter, such as the replica's identity.
-            may_warn: asked before each request about a warning.
-            limits: bounds of the recorder.
-            timing: see `WriterTiming`.
-        """
-        super().__init__(client, may_warn, workers=limits.workers, **timing)
-        self.counts = EventCounts()
-        self._instance = instance[:128]
-        self._limits = limits
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._recent: OrderedDict[_Key, _Record] = OrderedDict()
 
     def record(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
@@ -161,13 +134,13 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         """
         self.counts.recorded += 1
         key = _Key(regarding.uid, str(kind), reason, action, cut_note(note))
-        now = self._clock()
+        now = self.clock()
         known = self._recent.get(key)
-        if known is not None and now - known.last_seen < self._limits.window:
+        if known is not None and now - known.last_seen < self.window:
             self._repeat(known, now)
         else:
             record = self._new(key, regarding, now)
-            remember(self._recent, key, record, self._limits.remembered)
+            remember(self._recent, key, record, self.remembered)
             self._enqueue(record)
 
     async def close(self, deadline: float = 5.0) -> int:
@@ -186,7 +159,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     # --- recording ---
 
     def _new(self, key: _Key, regarding: Regarding, now: float) -> _Record:
-        moment = self._now()
+        moment = self.utc_now()
         # Like client-go's names, made without asking the server; the counter separates two notes of one microsecond.
         stamp = f".{int(moment.timestamp() * 1_000_000):x}{self.counts.recorded & 0xFFF:03x}"
         name = regarding.name[: _LONGEST_NAME - len(stamp)].rstrip("-.") + stamp
@@ -195,13 +168,13 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     def _repeat(self, record: _Record, now: float) -> None:
         self.counts.repeated += 1
         record.count += 1
-        record.last_seen, record.last = now, self._now()
+        record.last_seen, record.last = now, self.utc_now()
         if not record.queued and now >= record.next_write:
             record.queued = True
             self._enqueue(record)
 
     def _enqueue(self, record: _Record) -> None:
-        if len(self.waiting) >= self._limits.queue:
+        if len(self.waiting) >= self.most_waiting:
             self._drop(self._take_out(next(iter(self.waiting))))
         self._put(record.name, record)
 
@@ -222,7 +195,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
 
     async def _write(self, record: _Record) -> None:
         try:
-            await with_retries(lambda: self._request(record), self._attempts, self._backoff, self._sleep)
+            await with_retries(lambda: self._request(record), self.attempts, self.backoff, self.sleep)
         except NotActive:
             self._drop(record)
         except RequestError as error:
@@ -250,15 +223,15 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
 
     async def _write_one(self, method: str, path: str, body: dict[str, Any], record: _Record, content_type: str = JSON) -> None:
         if not self._ends_with_term(record):
-            await self._client.write(method, path, body, content_type)
+            await self.client.write(method, path, body, content_type)
             return
         self._require_lead()
-        await self._client.write(method, path, self._guarded(body), content_type)
+        await self.client.write(method, path, self._guarded(body), content_type)
 
     def _done(self, record: _Record) -> None:
         self.counts.written += 1
         record.written = record.count
-        record.next_write = self._clock() + (self._limits.series_interval if record.count > 1 else 0.0)
+        record.next_write = self.clock() + (self.series_interval if record.count > 1 else 0.0)
         record.queued = False
         self._complained = False
 
@@ -271,7 +244,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
             "metadata": {"name": record.name, "namespace": record.regarding.namespace},
             "eventTime": micro_time(record.first),
             "reportingController": record.regarding.controller,
-            "reportingInstance": self._instance,
+            "reportingInstance": self.instance[:128],
             "type": record.key.kind,
             "reason": record.key.reason,
             "action": record.key.action,

@@ -39,8 +39,8 @@ class HttpEvictor(RoomWriter):
         # A victim that is gone or replaced fails the first request without harm: the second one decides by uid. When the lead is lost
         # between the two, the mark stays; Kubernetes' disruption controller removes it from a pod that lives on after two minutes.
         whose = RequestOwner(victim.namespace, preemptor.scheduler_name, preemptor.priority)
-        await self._request(victim, whose, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}, self._guarded))
-        await self._request(victim, whose, lambda: self._client.delete(pod_path(victim), self._guarded(options)))
+        await self._request(victim, whose, lambda: patch_pod_status(self.client, victim, {"conditions": [marked]}, self._guarded))
+        await self._request(victim, whose, lambda: self.client.delete(pod_path(victim), self._guarded(options)))
 
     async def _request(self, victim: PodInfo, whose: RequestOwner, request: Callable[[], Awaitable[object]]) -> None:
         """Send a request, again while the server is busy. Returns also when the victim is gone or replaced."""
@@ -54,7 +54,7 @@ class HttpEvictor(RoomWriter):
         existing = find_condition(victim.pod, DISRUPTION_TARGET)
         message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {_kind_of(preemptor)}"
         wanted = Condition(type=DISRUPTION_TARGET, status="True", reason=PREEMPTION_BY_SCHEDULER, message=message)
-        return condition_json(dated(wanted, existing, victim.pod.metadata.generation, self._now()))
+        return condition_json(dated(wanted, existing, victim.pod.metadata.generation, self.utc_now()))
 
 
 def _kind_of(preemptor: PodInfo) -> str:

@@ -31,6 +31,6 @@ class HttpObjectPatcher(ApiWriter):
         """
         try:
             attempts = 1 if "resourceVersion" in (body.get("metadata") or {}) else None
-            await self._send(lambda: self._client.patch(path, self._guarded(body)), attempts=attempts, whose=RequestOwner(namespace))
+            await self._send(lambda: self.client.patch(path, self._guarded(body)), attempts=attempts, whose=RequestOwner(namespace))
         except RequestError as problem:
             raise PatchError(f"patching {path}: {problem}") from problem

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
-from typing import Any, ClassVar, Final, Unpack
+from typing import Any, ClassVar, Final
 
 from placewright.api.givenup import SCHEDULED as GROUP_SCHEDULED
 from placewright.api.givenup import find_given_up
@@ -30,13 +30,13 @@ from placewright.api.podgroups import (
     NativePodGroup,
     PodGroup,
 )
-from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
+from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.podstatus import StatusCounts, condition_json, dated, find_condition
 from placewright.kube.writers.writequeue import QueueingWriter, remember
-from placewright.kube.writers.writer import NotActive, WriterTiming
+from placewright.kube.writers.writer import NotActive
 
 #: Condition of the API version of Kubernetes 1.36.
 SCHEDULED: Final = "PodGroupScheduled"
@@ -78,38 +78,27 @@ class GroupNews:
     given_up: Condition | None = None
 
 
+@dataclass(eq=False)
 class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     """Writes news of groups, latest wins; the network side of the scheduler's port `GroupStatusWriter`.
 
     Attributes:
+        shown: the object of a group as the watch shows it; None when it is gone.
+        native_version: API version in which PodGroups of scheduling.k8s.io are read.
         counts: outcomes so far.
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
     NAME: ClassVar[str] = "group status"
-    counts: StatusCounts
 
-    def __init__(
-        self,
-        client: ApiClient,
-        may_write: Callable[[], bool],
-        shown: Callable[[GroupRef], GroupObject | None],
-        native_version: Callable[[], str],
-        **timing: Unpack[WriterTiming],
-    ) -> None:
-        """Write nothing yet.
+    _: KW_ONLY
+    shown: Callable[[GroupRef], GroupObject | None]
+    native_version: Callable[[], str]
+    workers: int = WORKERS
+    counts: StatusCounts = field(init=False, default_factory=StatusCounts)
 
-        Args:
-            client: the API server's client.
-            may_write: whether this replica is the active one; asked before each request.
-            shown: the object of a group as the watch shows it; None when it is gone.
-            native_version: API version in which PodGroups of scheduling.k8s.io are read.
-            timing: attempts, backoff and clock; see `WriterTiming`.
-        """
-        super().__init__(client, may_write, workers=WORKERS, **timing)
-        self.counts = StatusCounts()
-        self._shown = shown
-        self._native_version = native_version
+    def __post_init__(self) -> None:
+        super().__post_init__()
         #: Earliest time at which a group may be written again; the oldest entries are dropped.
         self._paused_until: OrderedDict[GroupRef, float] = OrderedDict()
         #: Version that was read and status that was then written, by group.
@@ -137,7 +126,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
 
     async def _write(self, news: GroupNews) -> None:
         ref = news.pod_group.ref
-        item = self._shown(ref)
+        item = self.shown(ref)
         if item is None or item.metadata.uid != news.pod_group.uid:
             self.counts.vanished += 1
             return
@@ -149,17 +138,17 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         if await self._sent(item, ref, status):
             self.counts.written += 1
             remember(self._written, ref, (seen, status), MOST_WAITING)
-        remember(self._paused_until, ref, self._clock() + PAUSE_SECONDS, MOST_WAITING)
+        remember(self._paused_until, ref, self.clock() + PAUSE_SECONDS, MOST_WAITING)
 
     async def _sent(self, item: GroupObject, ref: GroupRef, status: dict[str, Any]) -> bool:
         native = isinstance(item, NativePodGroup)
-        root = f"{NATIVE_GROUP}/{self._native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
+        root = f"{NATIVE_GROUP}/{self.native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
         path = f"/apis/{root}/namespaces/{ref.namespace}/podgroups/{ref.object_name}/status"
         # A strategic merge patch leaves conditions of others alone, but the API server refuses it for custom resources.
         kind = STRATEGIC_MERGE_PATCH if native else MERGE_PATCH
         body = {"metadata": {"uid": item.metadata.uid}, "status": status}
         try:
-            await self._send(lambda: self._client.patch(path, self._guarded(body), content_type=kind))
+            await self._send(lambda: self.client.patch(path, self._guarded(body), content_type=kind))
         except NotActive:
             self.counts.dropped += 1
             return False
@@ -177,7 +166,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     def _status(self, item: GroupObject, news: GroupNews) -> dict[str, Any]:
         """Return the fields of the status that differ from the wanted ones."""
         if isinstance(item, CoschedulingPodGroup):
-            return coscheduling_changes(item.status, news, self._now())
+            return coscheduling_changes(item.status, news, self.utc_now())
         if isinstance(item, NativePodGroup):
             wanted = (self._scheduled_condition(item, news), self._given_up_condition(item, news))
             conditions = [each for each in wanted if each is not None]
@@ -187,8 +176,8 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     def _scheduled_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
         if news.placed is None:
             return None
-        kind = SCHEDULED if self._native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
-        return native_condition(kind, find_condition(item, kind), news, item.metadata.generation, self._now())
+        kind = SCHEDULED if self.native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
+        return native_condition(kind, find_condition(item, kind), news, item.metadata.generation, self.utc_now())
 
     def _given_up_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
         """Return the condition to write; a group that is placed is given up no longer."""
@@ -199,7 +188,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
             return None
         if existing is not None and (existing.status, existing.message) == (wanted.status, wanted.message):
             return None
-        return condition_json(dated(wanted, existing, item.metadata.generation, self._now()))
+        return condition_json(dated(wanted, existing, item.metadata.generation, self.utc_now()))
 
 
 def _together(before: GroupNews, news: GroupNews) -> GroupNews:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any, ClassVar, Final, Unpack
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -27,11 +27,11 @@ from placewright.api.podgroups import NativePodGroup
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
-from placewright.kube.guarded import GuardedBody, always
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts
-from placewright.kube.writers.writer import NotActive, WriterTiming, pod_path, precondition
+from placewright.kube.writers.writer import NotActive, pod_path, precondition
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -118,38 +118,25 @@ class StatusCounts(WriteCounts):
     vanished: int = 0
 
 
+@dataclass(eq=False)
 class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
     """Writes verdicts, latest wins; implements the scheduler's port `StatusWriter`.
 
     Attributes:
+        most_waiting: verdicts that may wait; beyond, the oldest is dropped.
         counts: outcomes so far.
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
     NAME: ClassVar[str] = "status"
-    counts: StatusCounts
 
-    def __init__(
-        self,
-        client: ApiClient,
-        may_write: Callable[[], bool] = always,
-        *,
-        workers: int = WORKERS,
-        waiting: int = MOST_WAITING,
-        **timing: Unpack[WriterTiming],
-    ) -> None:
-        """Write nothing yet.
+    _: KW_ONLY
+    workers: int = WORKERS
+    most_waiting: int = MOST_WAITING
+    counts: StatusCounts = field(init=False, default_factory=StatusCounts)
 
-        Args:
-            client: the API server's client.
-            may_write: whether this replica is the active one; asked before each request.
-            workers: writes under way at once for one namespace.
-            waiting: verdicts that may wait; beyond, the oldest is dropped.
-            timing: attempts, backoff and clock; see `WriterTiming`.
-        """
-        super().__init__(client, may_write, workers=workers, **timing)
-        self.counts = StatusCounts()
-        self._most_waiting = waiting
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._written: BoundedCache[str, _Written] = BoundedCache(_REMEMBERED_BYTES, most=_REMEMBERED, forgets=False)
         #: Uids of pods whose nomination is being written.
         self._nominating: set[str] = set()
@@ -184,7 +171,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
 
     def _enqueue(self, verdict: _Verdict) -> None:
         self._put(verdict.pod.key, verdict)
-        if len(self.waiting) > self._most_waiting:
+        if len(self.waiting) > self.most_waiting:
             self._drop_one()
 
     def nomination_cleared(self, pod: PodInfo) -> None:
@@ -257,12 +244,12 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         for _ in range(_MOST_CONFLICTS):
             self._require_lead()
             try:
-                return await patch_pod_status(self._client, pod, patch, self._guarded, version)
+                return await patch_pod_status(self.client, pod, patch, self._guarded, version)
             except ApiError as error:
                 if error.status != CONFLICT:
                     raise
                 conflict = error
-            found = await self._client.get_as(pod_path(pod), Pod)
+            found = await self.client.get_as(pod_path(pod), Pod)
             if _says(found, patch):
                 return found  # an answer got lost
             if found.spec.node_name or found.metadata.uid != pod.uid or not self._known(found, pod):
@@ -290,7 +277,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         if verdict.reason != _AS_IT_IS:
             told = Condition(type=POD_SCHEDULED, status="False", reason=verdict.reason, message=verdict.message)
             wanted.insert(0, (told, condition))
-        planned = [(dated(each, known, pod.metadata.generation, self._now()), known) for each, known in wanted]
+        planned = [(dated(each, known, pod.metadata.generation, self.utc_now()), known) for each, known in wanted]
         if verdict.reason != _AS_IT_IS:
             condition = planned[0][0]
         changes: dict[str, Any] = {}

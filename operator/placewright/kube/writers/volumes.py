@@ -47,7 +47,7 @@ class HttpVolumeWriter(RoomWriter):
 
     async def _patch(self, path: str, body: dict[str, Any], kind: type[T], whose: RequestOwner) -> T:
         try:
-            return decode(await self._send(lambda: self._client.patch(path, self._guarded(body)), whose=whose), kind)
+            return decode(await self._send(lambda: self.client.patch(path, self._guarded(body)), whose=whose), kind)
         except (RequestError, DecodeError) as problem:
             raise VolumeError(f"patching {path}: {problem}") from problem
 

@@ -12,19 +12,17 @@ import logging
 import math
 from abc import abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from itertools import count
-from typing import ClassVar, Final, Generic, TypeVar, Unpack
+from typing import ClassVar, Final, Generic, TypeVar
 
 from placewright.api.boundedcache import counts_bytes
 from placewright.api.bytecount import estimate_bytes
 from placewright.api.fairshares import FairShares
-from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.guarded import always
 from placewright.kube.tasks import cancelled, until_set
-from placewright.kube.writers.writer import ApiWriter, WriterTiming
+from placewright.kube.writers.writer import ApiWriter
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +43,7 @@ class WriteCounts:
     dropped: int = 0
 
 
+@dataclass(eq=False)
 class QueueingWriter(ApiWriter, Generic[K, V]):
     """Queues items without waiting. A few workers write them, the oldest of a namespace first. Subclasses write one item (`_write`).
 
@@ -60,25 +59,18 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
     NAME: ClassVar[str]
     #: Begins the log lines about a key.
     SUBJECT: ClassVar[str] = "status of"
-    counts: WriteCounts
 
-    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, *, workers: int, **timing: Unpack[WriterTiming]) -> None:
-        """Queue nothing yet.
+    workers: int = field(kw_only=True)
+    counts: WriteCounts = field(init=False, default_factory=WriteCounts)
 
-        Args:
-            client: the API server's client.
-            may_write: asked before each request: only the active replica may write.
-            workers: writes under way at once for one namespace; there are half as many again for other namespaces.
-            timing: attempts, backoff and clock; see `WriterTiming`.
-        """
-        super().__init__(client, may_write, **timing)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.waiting: OrderedDict[K, V] = OrderedDict()
         self.idle = asyncio.Event()
         self.idle.set()
         self.restarts = 0
         self.tasks: list[asyncio.Task[None]] = []
-        self._most = workers
-        self._all = next(each for each in count(workers + 1) if FairShares[str](each, _FACTOR).most >= workers)
+        self._all = next(each for each in count(self.workers + 1) if FairShares[str](each, _FACTOR).most >= self.workers)
         self._shares: FairShares[str] = FairShares(self._all, _FACTOR)
         #: Keys of `waiting` by namespace, in the order in which they came.
         self._lines: OrderedDict[str, OrderedDict[K, None]] = OrderedDict()
@@ -234,7 +226,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
     async def _next(self) -> K:
         """Return the next key to write, once there is one."""
         while True:
-            key, seconds = self._first(self._clock())
+            key, seconds = self._first(self.clock())
             if key is not None:
                 return key
             woken = asyncio.get_running_loop().create_future()
@@ -250,7 +242,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         """Choose the next key. If none may be written now, return the seconds until one may, or None."""
         soonest = math.inf
         for namespace, line in self._lines.items():
-            if self._shares.held.get(namespace, 0) >= self._most or not self._shares.may_take(namespace):
+            if self._shares.held.get(namespace, 0) >= self.workers or not self._shares.may_take(namespace):
                 continue
             for key in line:
                 if key in self._in_flight:

@@ -6,8 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, Final, TypeVar
 
 from placewright.api.objects import ObjectMeta
 from placewright.api.pods import PodInfo
@@ -25,55 +26,42 @@ LONGEST_LOOK_SECONDS: Final = 5.0
 _SHARE_OF_THE_WAIT: Final = 0.1
 
 
-class WriterTiming(TypedDict, total=False):
-    """Keyword arguments of every writer. Tests set the last three, to run on a virtual clock.
-
-    Attributes:
-        attempts: number of times that a request is sent at most while its errors are temporary.
-        backoff: waits between two attempts.
-        clock: monotonic seconds.
-        now: the time of day, for texts that are written.
-        sleep: waits so many seconds.
-    """
-
-    attempts: int
-    backoff: RetryBackoff
-    clock: Callable[[], float]
-    now: Callable[[], datetime]
-    sleep: Sleep
-
-
 class NotActive(Exception):
     """This replica is not the active one."""
 
 
+@dataclass(eq=False)
 class ApiWriter:
-    """Sends requests that change objects. Subclasses set the class of traffic, the number of attempts and the error."""
+    """Sends requests that change objects. Subclasses set the class of traffic, the number of attempts and the error.
+
+    Attributes:
+        client: the API server's client.
+        may_write: asked before each request and each look, and when the bytes of a body leave: only the active replica may write.
+        attempts: number of times that a request is sent at most while its errors are temporary.
+        backoff: waits between two attempts.
+        clock: monotonic seconds.
+        utc_now: the time of day, for texts that are written.
+        sleep: waits so many seconds.
+    """
 
     TRAFFIC: ClassVar[Traffic]
-    ATTEMPTS: ClassVar[int] = 5
-    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=10.0)
     #: Requests under way at once, among requests that name a party (`RequestOwner`).
     PLACES: ClassVar[int] = 64
     #: Raised when this replica is not the active one.
     ERROR: ClassVar[type[Exception]] = NotActive
 
-    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, **timing: Unpack[WriterTiming]) -> None:
-        """Send nothing yet.
+    client: ApiClient
+    may_write: Callable[[], bool] = always
+    _: KW_ONLY
+    attempts: int = 5
+    backoff: RetryBackoff = RetryBackoff(initial=0.2, maximum=10.0)  # noqa: RUF009 - frozen
+    clock: Callable[[], float] = time.monotonic
+    utc_now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Sleep = asyncio.sleep
 
-        Args:
-            client: the API server's client.
-            may_write: asked before each request and each look, and when the bytes of a body leave: only the active replica may write.
-            timing: attempts, backoff and clock; see `WriterTiming`.
-        """
-        self._client = client.sending(self.TRAFFIC)
-        self._may_write = may_write
+    def __post_init__(self) -> None:
+        self.client = self.client.sending(self.TRAFFIC)
         self._places = RequestPlaces(self.PLACES)
-        self._attempts = timing.get("attempts", self.ATTEMPTS)
-        self._backoff = timing.get("backoff", self.BACKOFF)
-        self._clock = timing.get("clock", time.monotonic)
-        self._now = timing.get("now", lambda: datetime.now(UTC))
-        self._sleep = timing.get("sleep", asyncio.sleep)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
         """Wait until the watches show a state. The API server is asked nothing.
@@ -84,14 +72,14 @@ class ApiWriter:
         Raises:
             Exception: the writer's `ERROR`, once this replica is not the active one.
         """
-        began = self._clock()
+        began = self.clock()
         while not done():
             self._require_lead()
-            waited = self._clock() - began
+            waited = self.clock() - began
             if waited >= seconds:
                 return False
             pause = min(max(LOOK_SECONDS, waited * _SHARE_OF_THE_WAIT), LONGEST_LOOK_SECONDS)
-            await self._sleep(min(pause, max(seconds - waited, LOOK_SECONDS)))
+            await self.sleep(min(pause, max(seconds - waited, LOOK_SECONDS)))
         return True
 
     async def _send(
@@ -111,22 +99,24 @@ class ApiWriter:
                 self._require_lead(about)
                 return await request()
 
-        return await with_retries(allowed, self._attempts if attempts is None else attempts, self._backoff, self._sleep)
+        return await with_retries(allowed, self.attempts if attempts is None else attempts, self.backoff, self.sleep)
 
     def _guarded(self, body: Mapping[str, Any] | bytes) -> GuardedBody:
-        return GuardedBody(body, self._may_write)
+        return GuardedBody(body, self.may_write)
 
     def _require_lead(self, about: str = "") -> None:
-        if not self._may_write():
+        if not self.may_write():
             raise self.ERROR(f"{about}this replica is not the active one")
 
 
+@dataclass(eq=False)
 class RoomWriter(ApiWriter):
     """Writes that a Binding waits for, or that make room for a pod: they repeat for a few seconds."""
 
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
-    ATTEMPTS: ClassVar[int] = 4
-    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
+    _: KW_ONLY
+    attempts: int = 4
+    backoff: RetryBackoff = RetryBackoff(initial=0.2, maximum=5.0)  # noqa: RUF009 - frozen
 
 
 def pod_path(pod: PodInfo | ObjectMeta) -> str:
