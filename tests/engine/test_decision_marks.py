@@ -321,7 +321,7 @@ async def test_without_the_right_decisions_go_on_without_marks() -> None:
 async def test_a_pod_that_is_deleted_while_it_is_marked_is_not_decided() -> None:
     shelf = Shelf()
     replica = await Replica(shelf).begins(heavy("large"))
-    store = replica.keeper._store
+    store = replica.keeper.store
     opened = store.open
 
     async def meanwhile(whom: MarkedPod, by: str) -> DecisionMark:

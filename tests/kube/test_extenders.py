@@ -393,7 +393,7 @@ async def test_an_extender_may_answer_for_all_nodes_of_a_large_cluster_though_it
     async with world(node_cache_capable=True) as (extender, server, _):
         server.on("prioritize", [{"Host": f"n{i}", "Score": 1} for i in range(20_000)] + [{"Host": "a", "Score": 7}])
         assert "allowed" in await complaint(extender.prioritize(WEB, [A]))
-        large = HttpExtender(extender.settings, extender._objects, {}, nodes=lambda: 20_000)
+        large = HttpExtender(extender.settings, extender.objects, {}, nodes=lambda: 20_000)
         large.open()
         try:
             assert await large.prioritize(WEB, [A]) == {A: 7}

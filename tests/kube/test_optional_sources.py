@@ -63,7 +63,7 @@ async def polled(terms: OptionalTerms) -> AsyncIterator[Polled]:
         made = Polled(api, terms)
         yield made
         await made.group.stop()
-        await made.reflector._client.close()
+        await made.reflector.client.close()
 
 
 def sample(name: str, version: str = "") -> dict[str, object]:

@@ -281,7 +281,7 @@ async def test_a_sink_that_fails_on_one_object_still_hears_of_the_others(watchin
             super().changed(old, new)
 
     picky = Picky()
-    watching.reflector._sink = picky
+    watching.reflector.sink = picky
     watching.lists(answer(listing(a_node("a"), a_node("b"))))
     watching.watches()
     watching.group.start()
@@ -431,7 +431,7 @@ async def test_slow_answers_to_one_collection_do_not_hold_up_another(watching: W
     watching.lists(answer(listing(a_node("a"))))
     watching.watches()
     watching.api.on("GET /api/v1/pods", slow)  # type: ignore[arg-type]
-    other = Reflector(watching.reflector._client, Source("/api/v1/pods", Node), RecordingSink())
+    other = Reflector(watching.reflector.client, Source("/api/v1/pods", Node), RecordingSink())
     group = Reflectors([other, watching.reflector])
     group.start()
     await watching.sink.until_synced()

@@ -16,7 +16,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from placewright.api.decisionmarks import DecisionMark, heavy_work, marked
@@ -72,40 +72,30 @@ class _Deciding:
     accused: Sequence[DecisionMark]
 
 
+@dataclass(eq=False)
 class MarkKeeper(Precautions):
     """Writes marks before decisions, removes them after, and counts deaths when a term begins: `scheduler.ports.Precautions`.
 
     Attributes:
+        store: reads and writes marks.
+        identity: identity of this replica; each mark names the replica that wrote it.
+        queue: has the suspects, and knows the pods in flight.
+        cluster: knows the pods that have a node, whose decision is over.
+        clock: the queue's: seconds, monotonic.
+        now: seconds since 1970, for the times in marks.
         counts: counts for metrics.
     """
 
-    def __init__(
-        self,
-        store: MarkStore,
-        identity: str,
-        queue: SchedulingQueue,
-        cluster: Cluster,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        """Keep no marks yet; `begin_term` reads them.
+    store: MarkStore
+    identity: str
+    queue: SchedulingQueue
+    cluster: Cluster
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
 
-        Args:
-            store: reads and writes marks.
-            identity: identity of this replica; each mark names the replica that wrote it.
-            queue: has the suspects, and knows the pods in flight.
-            cluster: knows the pods that have a node, whose decision is over.
-            clock: the queue's: seconds, monotonic.
-            now: seconds since 1970, for the times in marks.
-        """
+    def __post_init__(self) -> None:
         self.counts = MarkCounts()
-        self._store = store
-        self._identity = identity
-        self._queue = queue
-        self._cluster = cluster
-        self._clock = clock
-        self._now = now
         #: Open marks by uid of the pod that was handed out.
         self._open: dict[str, _Deciding] = {}
         #: Held while a mark is written or removed: the removal of an old mark must not remove a new one of the same name.
@@ -122,7 +112,7 @@ class MarkKeeper(Precautions):
 
     def due(self, queued: QueuedPod) -> bool:
         """Whether a mark must be written before this pod is decided. Called for every pod: one comparison for an ordinary one."""
-        group, suspects = queued.pod_group, self._queue.suspects
+        group, suspects = queued.pod_group, self.queue.suspects
         if group is not None and (len(group.members) >= MANY_MEMBERS or any(heavy_work(each.pod) for each in group.members.values())):
             return True
         return heavy_work(queued.pod) > 0 or (bool(suspects) and suspects.accuses(queued))
@@ -139,20 +129,20 @@ class MarkKeeper(Precautions):
         self.review()
         heaviest = queued.pod if queued.pod_group is None else max((each.pod for each in queued.pod_group.members.values()), key=heavy_work)
         work = heavy_work(heaviest)
-        accused = self._queue.suspects.marks.speaking_for(heaviest)
+        accused = self.queue.suspects.marks.speaking_for(heaviest)
         whom = accused[0].pod if accused else marked(heaviest, heavy=work > 0)
-        suspect = bool(self._queue.suspects) and self._queue.suspects.accuses(queued)
-        if self._clock() < self._without_until or (not suspect and 0 < work <= 2 * self._proven.get(whom.name, 0)):
+        suspect = bool(self.queue.suspects) and self.queue.suspects.accuses(queued)
+        if self.clock() < self._without_until or (not suspect and 0 < work <= 2 * self._proven.get(whom.name, 0)):
             return ""
-        if self._clock() < self._not_before:
+        if self.clock() < self._not_before:
             return _cannot("the API server did not take the last one")
         try:
             async with asyncio.timeout(WRITE_SECONDS), self._writing:
                 self._to_close.pop(whom.name, None)
-                mark = await self._store.open(whom, self._identity)
+                mark = await self.store.open(whom, self.identity)
         except (RequestError, DecodeError, TimeoutError) as problem:
             if not suspect:  # without an answer the mark may have been written
-                self._to_close[whom.name] = DecisionMark(whom, opened_by=self._identity)
+                self._to_close[whom.name] = DecisionMark(whom, opened_by=self.identity)
             return self._not_taken(problem)
         self._failures = 0
         self.counts.opened += 1
@@ -163,24 +153,24 @@ class MarkKeeper(Precautions):
         """Judge a failed write. Returns empty if decisions go on without marks, else the reason for which the pod waits."""
         self.counts.failed += 1
         if isinstance(problem, DecodeError) or _for_good(problem):
-            self._without_until = self._clock() + _WITHOUT_SECONDS
+            self._without_until = self.clock() + _WITHOUT_SECONDS
             _logger.warning("decisions that may end the process are not marked: %s; apply manifests/base (role.yaml)", problem)
             return ""
         temporary = problem if isinstance(problem, RequestError) else None
-        self._not_before = self._clock() + self._backoff.delay(self._failures, temporary)
+        self._not_before = self.clock() + self._backoff.delay(self._failures, temporary)
         self._failures += 1
         return _cannot(str(problem) or "no answer in time")
 
     def review(self) -> None:
         """Have the marks of ended decisions removed. Called before each new mark and at every beat."""
         for uid, deciding in tuple(self._open.items()):
-            flight = self._queue.in_flight.get(uid)
-            if flight is None or flight.gone or self._cluster.placement(uid) is not None:
+            flight = self.queue.in_flight.get(uid)
+            if flight is None or flight.gone or self.cluster.placement(uid) is not None:
                 del self._open[uid]
                 self._prove(deciding)
 
     def _prove(self, deciding: _Deciding) -> None:
-        mark, suspects = deciding.mark, self._queue.suspects
+        mark, suspects = deciding.mark, self.queue.suspects
         name = mark.pod.name
         self._to_close[name] = mark
         self._proven[name] = max(deciding.work, self._proven.pop(name, 0))
@@ -215,14 +205,14 @@ class MarkKeeper(Precautions):
         self._proven.clear()
         self._told.clear()
         inherited = [await self._inherited(mark) for mark in await self._listed()]
-        kept, surplus = _bounded([each for each in inherited if each is not None], self._clock())
+        kept, surplus = _bounded([each for each in inherited if each is not None], self.clock())
         self._to_close.update({mark.pod.name: mark for mark in surplus})
-        self._queue.suspects.marks.adopt(kept)
-        self._queue.suspects.anew()
+        self.queue.suspects.marks.adopt(kept)
+        self.queue.suspects.anew()
 
     async def _listed(self) -> list[DecisionMark]:
         try:
-            return await self._store.marks()
+            return await self.store.marks()
         except ApiError as refusal:
             if not _for_good(refusal):
                 raise
@@ -231,14 +221,14 @@ class MarkKeeper(Precautions):
 
     async def _inherited(self, mark: DecisionMark) -> tuple[DecisionMark, float] | None:
         """Return a mark with the time of its last death on the clock; None for a mark that counts no death."""
-        if mark.opened_by == self._identity:  # this process wrote it in an earlier term, and is alive
+        if mark.opened_by == self.identity:  # this process wrote it in an earlier term, and is alive
             self._to_close[mark.pod.name] = mark
             return None
         if not mark.opened_by:
-            age = min(max(self._now() - mark.died_at, 0.0), FORGET_SECONDS)
-            return mark, self._clock() - age
+            age = min(max(self.now() - mark.died_at, 0.0), FORGET_SECONDS)
+            return mark, self.clock() - age
         try:
-            died = await self._store.count_death(mark, self._now())
+            died = await self.store.count_death(mark, self.now())
         except RequestError as problem:
             if isinstance(problem, ApiError) and problem.status == CONFLICT:
                 raise  # another client changed the mark meanwhile: the caller reads all marks again
@@ -247,7 +237,7 @@ class MarkKeeper(Precautions):
         self.counts.death += 1
         what = "deciding %s ended a replica or its term (%s), %d times by now: it is tried after all others"
         _logger.warning(what, mark.pod.subject, mark.opened_by, died.deaths)
-        return died, self._clock()
+        return died, self.clock()
 
     async def end_term(self) -> None:
         """Remove all open marks at a clean end, so that the next leader counts no death. Best effort."""
@@ -268,8 +258,8 @@ class MarkKeeper(Precautions):
         self.review()
         self._forget_old()
         await self._close_all()
-        self._queue.suspects.let_in()
-        if self._queue.suspects or self._told:
+        self.queue.suspects.let_in()
+        if self.queue.suspects or self._told:
             self._tell(events, status)
 
     async def _close_all(self) -> None:
@@ -278,7 +268,7 @@ class MarkKeeper(Precautions):
                 async with asyncio.timeout(WRITE_SECONDS), self._writing:
                     if self._to_close.get(name) is not mark:
                         continue
-                    await self._store.close(mark)
+                    await self.store.close(mark)
                     del self._to_close[name]
             except (RequestError, TimeoutError) as problem:
                 if _for_good(problem):
@@ -288,8 +278,8 @@ class MarkKeeper(Precautions):
             self.counts.closed += 1
 
     def _forget_old(self) -> None:
-        suspects = self._queue.suspects
-        old = suspects.marks.older_than(self._clock() - FORGET_SECONDS) if suspects else []
+        suspects = self.queue.suspects
+        old = suspects.marks.older_than(self.clock() - FORGET_SECONDS) if suspects else []
         for mark in old:
             suspects.marks.clear(mark.pod.namespace, mark.pod.name)
             self._to_close[mark.pod.name] = mark
@@ -298,12 +288,12 @@ class MarkKeeper(Precautions):
 
     def _tell(self, events: EventRecorder, status: StatusWriter) -> None:
         """Tell each waiting suspect why it waits, once for each number of deaths."""
-        self._told = {uid: deaths for uid, deaths in self._told.items() if self._queue.get(uid) is not None}
-        for queued in self._queue.suspects:
+        self._told = {uid: deaths for uid, deaths in self._told.items() if self.queue.get(uid) is not None}
+        for queued in self.queue.suspects:
             suspicion = queued.suspicion
             if suspicion is not None and self._told.get(queued.uid) != suspicion.deaths:
                 self._told[queued.uid] = suspicion.deaths
-                message = why_last(suspicion, self._clock())
+                message = why_last(suspicion, self.clock())
                 events.record(queued.pod, EventType.WARNING, FAILED_SCHEDULING, "Scheduling", message)
                 status.pod_unscheduled(queued.pod, SCHEDULER_ERROR, message, None)
 

@@ -23,7 +23,7 @@ class Arrivals(Reflector[T]):
 
     async def _list(self) -> None:
         """Read the collection's version, and no more than one object."""
-        page = self._wire.page(await self._client.get(self.source.path, self.source.selectors | {"limit": "1"}))
+        page = self._wire.page(await self.client.get(self.source.path, self.source.selectors | {"limit": "1"}))
         self.version = page.resource_version
         self._recovered()
         self.counts.lists += 1
@@ -39,4 +39,4 @@ class Arrivals(Reflector[T]):
         if isinstance(item, UndecodableObject):
             self.counts.bad_object += 1
         else:
-            self._tell(self._sink.changed, None, bounded(item))
+            self._tell(self.sink.changed, None, bounded(item))

@@ -17,7 +17,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -96,6 +96,7 @@ class Source(Generic[T]):
         return f"{self.path}?{chosen}" if chosen else self.path
 
 
+@dataclass(eq=False)
 class Reflector(Generic[T]):
     """Reflects one source into `store` and a sink; see the module's text.
 
@@ -104,6 +105,13 @@ class Reflector(Generic[T]):
         await reflector.has_synced.wait()
 
     Attributes:
+        client: the API server's client.
+        source: the collection that is read.
+        sink: hears of the changes.
+        backoff: waits after failures.
+        sleep: waits so many seconds.
+        page_limit: objects on a page of a list.
+        clock: monotonic seconds.
         store: current objects by key, for reading only.
         counts: counts of lists, events and failures.
         has_synced: set once the first list is complete.
@@ -111,28 +119,20 @@ class Reflector(Generic[T]):
         complaint: the last failure of a server that answers, such as a right that is missing; empty since requests succeed.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        source: Source[T],
-        sink: Sink[T],
-        *,
-        backoff: RetryBackoff = RetryBackoff(),  # noqa: B008 - frozen
-        sleep: Sleep = asyncio.sleep,
-        page_limit: int = PAGE_LIMIT,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.source = source
+    client: ApiClient
+    source: Source[T]
+    sink: Sink[T]
+    _: KW_ONLY
+    backoff: RetryBackoff = RetryBackoff()  # noqa: RUF009 - frozen
+    sleep: Sleep = asyncio.sleep
+    page_limit: int = PAGE_LIMIT
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self.store: dict[ObjectKey, T] = {}
         self.counts = ReflectorCounts()
         self.has_synced = asyncio.Event()
-        self._client = client
-        self._sink = sink
-        self._wire = Wire(source.kind)
-        self._backoff = backoff
-        self._sleep = sleep
-        self._page_limit = page_limit
-        self._clock = clock
+        self._wire = Wire(self.source.kind)
         self.version = ""
         self._redirected: Source[T] | None = None
         #: Callers of `list_anew` whose list has not begun yet.
@@ -195,22 +195,22 @@ class Reflector(Generic[T]):
         if terms is not None and terms.poll_seconds is not None:
             if not self._asked:
                 async with self._until_asked_to_list():
-                    await self._sleep(terms.poll_seconds)
+                    await self.sleep(terms.poll_seconds)
             return
         while self._redirected is None and not self._asked:
-            began = self._clock()
-            if await self._watch() or self._asked or self._clock() - began >= _SHORT_LIVED:
+            began = self.clock()
+            if await self._watch() or self._asked or self.clock() - began >= _SHORT_LIVED:
                 self._attempt = 0
             else:
                 # A server that ends every watch at once must not be asked in a tight loop.
-                await self._sleep(self._backoff.delay(self._attempt))
+                await self.sleep(self.backoff.delay(self._attempt))
                 self._attempt += 1
 
     async def _wait_after(self, error: Exception) -> None:
         self.counts.failed += 1
         # A connection that breaks once is ordinary, and the next request shows whether the server is away.
         ordinary = isinstance(error, Unreachable) and self._attempt == 0
-        if not ordinary and str(error) != self.complaint and self._client.away.away_since is None:
+        if not ordinary and str(error) != self.complaint and self.client.away.away_since is None:
             self.complaint = str(error)
             without = f", and {self.source.optional.reader} does without" if self.source.optional else ""
             _log.warning("%s: %s; it is read again%s", self.source, error, without)
@@ -218,12 +218,12 @@ class Reflector(Generic[T]):
             self.has_synced.set()
             self._let_go_of_stale(self.source.optional)
         known = error if isinstance(error, RequestError) else None
-        await self._sleep(self._backoff.delay(self._attempt, known))
+        await self.sleep(self.backoff.delay(self._attempt, known))
         self._attempt += 1
 
     def _let_go_of_stale(self, terms: OptionalTerms) -> None:
         """Tell all objects as deleted once they are older than the source allows."""
-        now = self._clock()
+        now = self.clock()
         if self._failing_since is None:
             self._failing_since = now
         age = now - self._failing_since
@@ -232,7 +232,7 @@ class Reflector(Generic[T]):
             self.version = ""
             for key in list(self.store):
                 self._remove(key)
-            self._tell(self._sink.synced)
+            self._tell(self.sink.synced)
 
     def _recovered(self) -> None:
         self._attempt = 0
@@ -245,7 +245,7 @@ class Reflector(Generic[T]):
         asked = len(self._asked)  # a caller that asks from here on waits for the next list: this one may miss its change
         seen: set[ObjectKey] = set()
         try:
-            version = await self._list_pages(seen, self._page_limit)
+            version = await self._list_pages(seen, self.page_limit)
         except ApiError as error:
             if not _expired(error):
                 raise
@@ -258,14 +258,14 @@ class Reflector(Generic[T]):
         self._recovered()
         self.counts.lists += 1
         self.has_synced.set()
-        self._tell(self._sink.synced)
+        self._tell(self.sink.synced)
         answered, self._asked = self._asked[:asked], self._asked[asked:]
         for each in answered:
             if not each.done():
                 each.set_result(None)
 
     async def _list_pages(self, seen: set[ObjectKey], limit: int) -> str:
-        version, get = "", partial(self._client.get, self.source.path)
+        version, get = "", partial(self.client.get, self.source.path)
         async for page in pages(get, self._wire.page, self.source.selectors | ({"limit": str(limit)} if limit else {})):
             await self._take_page(page, seen)
             version = page.resource_version
@@ -292,14 +292,14 @@ class Reflector(Generic[T]):
         }
         self.counts.watches += 1
         before = self.counts.events
-        async with self._until_asked_to_list(), self._client.stream(self.source.path, params, limit=seconds + _WATCH_GRACE) as stream:
-            splitter, opened = LineSplitter(), self._clock()
+        async with self._until_asked_to_list(), self.client.stream(self.source.path, params, limit=seconds + _WATCH_GRACE) as stream:
+            splitter, opened = LineSplitter(), self.clock()
             try:
                 while chunk := await stream.readany():
                     for line in splitter.feed(chunk):
                         self._take(self._wire.event(line))
             finally:
-                if self._clock() - opened >= _SHORT_LIVED:
+                if self.clock() - opened >= _SHORT_LIVED:
                     self._attempt = 0  # the server answered for a while, however the watch ends
         return self.counts.events > before
 
@@ -344,7 +344,7 @@ class Reflector(Generic[T]):
             self._leave_out(key, self.source.optional)
             return
         self.store[key] = item
-        self._tell(self._sink.changed, old, item)
+        self._tell(self.sink.changed, old, item)
 
     def _within_bounds(self, key: ObjectKey, item: T) -> T:
         """Return the object without the fields that are beyond their bound; log them once."""
@@ -365,7 +365,7 @@ class Reflector(Generic[T]):
         self._bytes.drop(key)
         old = self.store.pop(key, None)
         if old is not None:
-            self._tell(self._sink.deleted, old)
+            self._tell(self.sink.deleted, old)
 
     def _note_bad(self, key: ObjectKey, bad: UndecodableObject) -> None:
         """Count and log an object that cannot be decoded. A known object stays as last read: taking it for deleted would free its room."""

@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from placewright.api.extenders import MAX_EXTENDER_SCORE, ExtenderError, ExtenderSettings, Filtered, NodeVictims
@@ -47,37 +48,27 @@ _READ_AT_ONCE: Final = 2**16
 _READING_AT_ONCE: Final = 16
 
 
+@dataclass(eq=False)
 class HttpExtender:
     """Calls one extender; implements the port `Extender`. It can be opened again after it was closed.
 
+    Making one reads the TLS files. It raises `InputError` if a file cannot be used; the message begins with the path of the field.
+
     Attributes:
         settings: the profile's entry for it.
+        objects: whole pods and nodes to send.
+        environ: names proxies, as for kube-scheduler.
+        nodes: number of nodes in the cluster, for the bound on answers.
     """
 
-    def __init__(
-        self,
-        settings: ExtenderSettings,
-        objects: FullObjects,
-        environ: Mapping[str, str] = os.environ,
-        nodes: Callable[[], int] = lambda: 0,
-    ) -> None:
-        """Read the TLS files; open nothing yet.
+    settings: ExtenderSettings
+    objects: FullObjects
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    nodes: Callable[[], int] = lambda: 0
 
-        Args:
-            settings: the profile's entry for it.
-            objects: whole pods and nodes to send.
-            environ: names proxies, as for kube-scheduler.
-            nodes: number of nodes in the cluster, for the bound on answers.
-
-        Raises:
-            InputError: a TLS file of the profile cannot be used; the message begins with the path of the field.
-        """
-        self.settings = settings
-        self._objects = objects
-        self._environ = environ
-        self._nodes = nodes
-        self._tls = tls_context(settings)
-        self._sends_nodes = not settings.node_cache_capable and bool(settings.filter_verb or settings.prioritize_verb)
+    def __post_init__(self) -> None:
+        self._tls = tls_context(self.settings)
+        self._sends_nodes = not self.settings.node_cache_capable and bool(self.settings.filter_verb or self.settings.prioritize_verb)
         self._connection: ExtenderConnection | None = None
         self._reader: ThreadPoolExecutor | None = None
         self._readers = asyncio.Semaphore(_READING_AT_ONCE)
@@ -87,9 +78,9 @@ class HttpExtender:
         if self._connection is not None:
             return
         settings = self.settings
-        self._connection = ExtenderConnection(settings.url_prefix, self._tls, settings.tls_config.server_name, self._environ)
+        self._connection = ExtenderConnection(settings.url_prefix, self._tls, settings.tls_config.server_name, self.environ)
         if self._sends_nodes:
-            self._objects.follow_nodes()
+            self.objects.follow_nodes()
 
     async def close(self) -> None:
         """Close its connections. Calls under way fail."""
@@ -101,7 +92,7 @@ class HttpExtender:
         if reader is not None:
             reader.shutdown(wait=False)  # calls whose answer is being read still get it
         if self._sends_nodes:
-            await self._objects.leave_nodes()
+            await self.objects.leave_nodes()
 
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
         """Ask which of the nodes can hold the pod.
@@ -194,7 +185,7 @@ class HttpExtender:
             missing = "no answer" if sent else "the objects to send could not be read"
             raise ExtenderError(f'Post "{connection.url(verb)}": {missing} within {limit:g}s') from None
         try:
-            return await self._understood(read, answer, AnswerRoom.beside(body, self._nodes()))
+            return await self._understood(read, answer, AnswerRoom.beside(body, self.nodes()))
         except BadAnswer as problem:
             raise ExtenderError(f"failed {verb} with extender at URL {connection.url(verb)}: {problem}") from None
 
@@ -210,16 +201,16 @@ class HttpExtender:
         return await asyncio.get_running_loop().run_in_executor(self._reader, read, answer, room)
 
     async def _about_nodes(self, pod: PodInfo, nodes: Sequence[NodeName]) -> bytes:
-        whole = await self._objects.pod(pod, self._readers)
+        whole = await self.objects.pod(pod, self._readers)
         if self.settings.node_cache_capable:
             return node_request(whole, None, nodes)
-        return node_request(whole, await self._objects.nodes(nodes), None)
+        return node_request(whole, await self.objects.nodes(nodes), None)
 
     async def _about_victims(self, pod: PodInfo, victims: Mapping[NodeName, NodeVictims]) -> bytes:
-        whole = await self._objects.pod(pod, self._readers)
+        whole = await self.objects.pod(pod, self._readers)
         if self.settings.node_cache_capable:
             return preempt_request(whole, victims, None)
-        return preempt_request(whole, victims, await self._objects.pods((one for on in victims.values() for one in on.pods), self._readers))
+        return preempt_request(whole, victims, await self.objects.pods((one for on in victims.values() for one in on.pods), self._readers))
 
     # --- meaning of an answer ------------------------------------------------------------------------------------------------
 
