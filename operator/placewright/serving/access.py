@@ -6,7 +6,6 @@ server is away. Requests wait for answers in the lanes of `reviewlanes`.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from placewright.api.decode import DecodeError
 from placewright.http.routes import Audience, Endpoint, Question, RequestRefused
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
+from placewright.serving.fairroom import ip_of
 from placewright.serving.reviewlanes import Judgments, ReviewLanes
 from placewright.serving.reviews import AskedRight, Reviews, User
 
@@ -80,9 +80,5 @@ class AskingTheApiServer:
 
 def is_loopback(address: str) -> bool:
     """Whether an IP address is this machine's own; also as an IPv6 socket spells an IPv4 one."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return (mapped or found).is_loopback
+    found = ip_of(address)
+    return found is not None and found.is_loopback

@@ -96,6 +96,15 @@ class FairRoom(Generic[G]):
             del self._by_peer[peer]
 
 
+def ip_of(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Read an IP address as a socket spells it, perhaps with an IPv6 zone. An IPv4 address that is mapped into IPv6 is read as IPv4."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found
+
+
 def peer_of(address: str) -> str:
     """Find the peer that an address belongs to.
 
@@ -109,12 +118,7 @@ def peer_of(address: str) -> str:
         >>> peer_of("::ffff:10.0.0.1"), peer_of("2001:db8::1")
         ('10.0.0.1', '2001:db8::/64')
     """
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(found), _IPV6_PREFIX), strict=False))
+    found = ip_of(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.IPv6Network((int(found), _IPV6_PREFIX), strict=False))
+    return address if found is None else str(found)
