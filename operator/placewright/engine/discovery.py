@@ -227,10 +227,8 @@ class Shortfall:
         return tuple(row.wanted for row in self.rows if not row.one_of_several and self.served.find(row.wanted) is None)
 
     def __str__(self) -> str:
-        return "; ".join([f"API server: {self.version or 'of unknown version'}", *(self._parts() or ["lacks nothing"])])
-
-    def _parts(self) -> list[str]:
-        return [*self._collections(), *self._pods()]
+        parts = [*self._collections(), *self._pods()] or ["lacks nothing"]
+        return "; ".join([f"API server: {self.version or 'of unknown version'}", *parts])
 
     def _collections(self) -> Iterator[str]:
         for wanted in self.lacking:

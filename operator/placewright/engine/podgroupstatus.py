@@ -91,24 +91,21 @@ _AT_ONCE: Final = 50
 _REPORTER: Final = "placewright"
 
 
+@dataclass(eq=False)
 class GroupStatusKeeper:
-    """Writes the status of groups, and events about them."""
+    """Writes the status of groups, and events about them.
 
-    def __init__(
-        self, cluster: Cluster, writer: HttpGroupStatusWriter, events: HttpEventRecorder, native_version: Callable[[], str]
-    ) -> None:
-        """Write nothing yet.
+    Attributes:
+        cluster: knows the groups and their placed members.
+        writer: writer of the status.
+        events: about groups.
+        native_version: the version in which PodGroups of scheduling.k8s.io are read.
+    """
 
-        Args:
-            cluster: knows the groups and their placed members.
-            writer: writer of the status.
-            events: about groups.
-            native_version: the version in which PodGroups of scheduling.k8s.io are read.
-        """
-        self._cluster = cluster
-        self._writer = writer
-        self._events = events
-        self._native_version = native_version
+    cluster: Cluster
+    writer: HttpGroupStatusWriter
+    events: HttpEventRecorder
+    native_version: Callable[[], str]
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         """Write that a group waits, into its status and as a warning event.
@@ -120,8 +117,8 @@ class GroupStatusKeeper:
             message: the reason.
             error: whether an error of the scheduler is the reason.
         """
-        self._writer.tell(GroupNews(pod_group, placed=False, error=error, message=message))
-        self._events.record_about(self._regarding(pod_group), EventType.WARNING, "FailedScheduling", "Scheduling", message)
+        self.writer.tell(GroupNews(pod_group, placed=False, error=error, message=message))
+        self.events.record_about(self._regarding(pod_group), EventType.WARNING, "FailedScheduling", "Scheduling", message)
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
         """Write that a group has as many placed members as it needs, into its status and as an event.
@@ -131,8 +128,8 @@ class GroupStatusKeeper:
             placed: members that have a node.
         """
         message = f"{placed} members have a node, {pod_group.min_member} are needed"
-        self._writer.tell(GroupNews(pod_group, placed=True, message=message, owners=self._owners(pod_group)))
-        self._events.record_about(self._regarding(pod_group), EventType.NORMAL, "Scheduled", "Binding", message)
+        self.writer.tell(GroupNews(pod_group, placed=True, message=message, owners=self._owners(pod_group)))
+        self.events.record_about(self._regarding(pod_group), EventType.NORMAL, "Scheduled", "Binding", message)
 
     def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
         """Write that a group is given up, into its status where it has conditions and as a warning event; or that it no longer is.
@@ -141,21 +138,21 @@ class GroupStatusKeeper:
             pod_group: the pod group, as its object declares it.
             condition: the condition, as its members have it.
         """
-        self._writer.tell(GroupNews(pod_group, given_up=condition))
+        self.writer.tell(GroupNews(pod_group, given_up=condition))
         if condition.status == "True":
-            self._events.record_about(self._regarding(pod_group), EventType.WARNING, EVENT_REASON, "Scheduling", condition.message)
+            self.events.record_about(self._regarding(pod_group), EventType.WARNING, EVENT_REASON, "Scheduling", condition.message)
 
     def tell_running(self) -> None:
         """Write the number of running members of each group in which it changed."""
-        pod_groups = self._cluster.pod_groups
+        pod_groups = self.cluster.pod_groups
         for ref in pod_groups.take_stirred():
             pod_group = pod_groups.get(ref) if ref.form is Form.COSCHEDULING else None
             if pod_group is not None:
-                self._writer.tell(GroupNews(pod_group, running=pod_groups.running(ref), owners=self._owners(pod_group)))
+                self.writer.tell(GroupNews(pod_group, running=pod_groups.running(ref), owners=self._owners(pod_group)))
 
     def _owners(self, pod_group: PodGroup) -> str:
         """Return the owners of one placed member, as all members have the same: `namespace/name`, joined by commas."""
-        placements = (self._cluster.placement(uid) for uid in self._cluster.pod_groups.placed(pod_group.ref))
+        placements = (self.cluster.placement(uid) for uid in self.cluster.pod_groups.placed(pod_group.ref))
         member = next((placement.pod for placement in placements if placement is not None), None)
         owners = member.pod.metadata.owner_references if member is not None else None
         return ",".join(sorted(f"{pod_group.ref.namespace}/{owner.name}" for owner in owners or ()))
@@ -164,7 +161,7 @@ class GroupStatusKeeper:
         ref = pod_group.ref
         api_version, kind = {
             Form.COSCHEDULING: (f"{COSCHEDULING_GROUP}/v1alpha1", KIND),
-            Form.NATIVE: (f"{NATIVE_GROUP}/{self._native_version()}", KIND),
+            Form.NATIVE: (f"{NATIVE_GROUP}/{self.native_version()}", KIND),
             Form.WORKLOAD: (f"{NATIVE_GROUP}/v1alpha1", "Workload"),
             Form.VOLCANO: (f"{VOLCANO_GROUP}/v1beta1", KIND),
         }[ref.form]

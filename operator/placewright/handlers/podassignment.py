@@ -8,7 +8,7 @@ An administrator installs the configuration (`manifests/components/profile-assig
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -76,9 +76,7 @@ class PodAssignment:
         request = decode(body, _Review).request
         if request.operation != _CREATE or request.sub_resource:
             return answer_of(request.uid, [])
-        return self._answer(request, list(self._reflector.store.values()))
-
-    def _answer(self, request: _Request, profiles: Sequence[SchedulingProfile]) -> bytes:
+        profiles = list(self._reflector.store.values())
         pod = new_pod(request.object, facts_of(request.namespace, self._namespaces))
         found = assigned_profile(pod, profiles, self._never_in)
         if found is not None:  # its namespace may use it, else it would not be given

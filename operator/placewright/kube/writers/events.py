@@ -20,7 +20,6 @@ from placewright.kube.client import JSON, MERGE_PATCH
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError, RetryBackoff, with_retries
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts, remember
-from placewright.kube.writers.writer import NotActive
 
 #: Bytes of a note; the API server refuses more.
 LONGEST_NOTE: Final = 1024
@@ -143,19 +142,6 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
             remember(self._recent, key, record, self.remembered)
             self._enqueue(record)
 
-    async def close(self, deadline: float = 5.0) -> int:
-        """Write the waiting events, and end the workers.
-
-        Args:
-            deadline: seconds; events that are left then are dropped and counted.
-
-        Returns:
-            The number of events that are left.
-        """
-        left = await super().close(deadline)
-        self.counts.dropped += left
-        return left
-
     # --- recording ---
 
     def _new(self, key: _Key, regarding: Regarding, now: float) -> _Record:
@@ -196,8 +182,6 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     async def _write(self, record: _Record) -> None:
         try:
             await with_retries(lambda: self._request(record), self.attempts, self.backoff, self.sleep)
-        except NotActive:
-            self._drop(record)
         except RequestError as error:
             # No other writer uses our names: an event that exists was written by us, and its answer got lost.
             if isinstance(error, ApiError) and error.status == CONFLICT:

@@ -36,7 +36,6 @@ from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.podstatus import StatusCounts, condition_json, dated, find_condition
 from placewright.kube.writers.writequeue import QueueingWriter, remember
-from placewright.kube.writers.writer import NotActive
 
 #: Condition of the API version of Kubernetes 1.36.
 SCHEDULED: Final = "PodGroupScheduled"
@@ -149,9 +148,6 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         body = {"metadata": {"uid": item.metadata.uid}, "status": status}
         try:
             await self._send(lambda: self.client.patch(path, self._guarded(body), content_type=kind))
-        except NotActive:
-            self.counts.dropped += 1
-            return False
         except RequestError as error:
             if isinstance(error, ApiError) and error.gone_or_replaced:
                 self.counts.vanished += 1

@@ -31,7 +31,7 @@ from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.writequeue import QueueingWriter, WriteCounts
-from placewright.kube.writers.writer import NotActive, pod_path, precondition
+from placewright.kube.writers.writer import pod_path, precondition
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -214,8 +214,6 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             found = await self._send(lambda: self._patched(verdict, patch))
         except _OutOfDate:
             self.counts.vanished += 1
-        except NotActive:
-            self.counts.dropped += 1
         except RequestError as error:
             if isinstance(error, ApiError) and error.gone_or_replaced and error.status != CONFLICT:
                 self.counts.vanished += 1

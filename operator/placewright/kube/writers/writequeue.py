@@ -22,7 +22,7 @@ from placewright.api.bytecount import estimate_bytes
 from placewright.api.fairshares import FairShares
 from placewright.kube.errors import RequestError
 from placewright.kube.tasks import cancelled, until_set
-from placewright.kube.writers.writer import ApiWriter
+from placewright.kube.writers.writer import ApiWriter, NotActive
 
 _log = logging.getLogger(__name__)
 
@@ -100,13 +100,14 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
             deadline: seconds to write for at most.
 
         Returns:
-            The number of items that were not written, or not to the end.
+            The number of items that were not written, or not to the end. They count as dropped.
         """
         self._closing = True
         self._wake_one()
         if self.tasks:
             await self.settled(deadline)
         left = len(self.waiting) + len(self._in_flight)
+        self.counts.dropped += left
         await cancelled(*self.tasks)
         self.tasks = []
         self._resting.clear()
@@ -209,6 +210,8 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
             await self._write(item)
         except MemoryError:
             raise
+        except NotActive:
+            self._drop(item)
         except Exception:  # noqa: BLE001 - one strange item must not end a worker
             self.counts.failed += 1
             _log.exception("%s %s not written", self.SUBJECT, key)
