@@ -35,19 +35,19 @@ ERRORS: Final[Mapping[str, tuple[str, ...]]] = {
     "run": ("CannotElect", "EngineBroken", "TakeoverTooLong"),
     # Answers of the operator's and the console's HTTP servers.
     "page": ("RequestRefused",),
+    # Their text is kube-scheduler's, the API server's, a part of another message, or never shown.
+    "": (
+        # In kube-scheduler's words, in the condition and the events of pods: docs/explain.md.
+        "BindError", "EvictError", "VolumeError", "ClaimError", "CycleError", "FitError", "ExtenderError", "SelectorError", "TermsError",
+        "TranslationError", "NoSuchClaimError", "UnusableVolumeError", "DemandError", "PoolError", "OutOfSteps", "GaveUp", "NotReady",
+        "_Refused", "_TooLong", "QuantityError", "AssumeError", "BadAnswer", "WrongAnswer", "OverdueCallError",
+        # In the API server's words.
+        "RequestError", "PatchError", "_Failed", "JsonPathError", "ProtobufError",
+        # Signals between our own modules: a defect if one is seen.
+        "InvariantError", "AlreadyQueuedError", "NoPolicy", "BreachError", "BrokenPromiseError", "RestlessError", "AnswerLost", "NotSent",
+        "_OutOfDate", "NotActive", "WireError", "LineTooLong", "Malformed", "Expired", "ApiError",
+    ),
 }  # fmt: skip
-#: Classes of errors whose text is kube-scheduler's, the API server's, a part of another message, or never shown.
-NOT_SHOWN: Final = frozenset({
-    # In kube-scheduler's words, in the condition and the events of pods: docs/explain.md.
-    "BindError", "EvictError", "VolumeError", "ClaimError", "CycleError", "FitError", "ExtenderError", "SelectorError", "TermsError",
-    "TranslationError", "NoSuchClaimError", "UnusableVolumeError", "DemandError", "PoolError", "OutOfSteps", "GaveUp", "NotReady",
-    "_Refused", "_TooLong", "QuantityError", "AssumeError", "BadAnswer", "WrongAnswer", "OverdueCallError",
-    # In the API server's words.
-    "RequestError", "PatchError", "_Failed", "JsonPathError", "ProtobufError",
-    # Signals between our own modules: a defect if one is seen.
-    "InvariantError", "AlreadyQueuedError", "NoPolicy", "BreachError", "BrokenPromiseError", "RestlessError", "AnswerLost", "NotSent",
-    "_OutOfDate", "NotActive", "WireError", "LineTooLong", "Malformed", "Expired", "ApiError",
-})  # fmt: skip
 #: Kind and place of the text that functions return for another module to log or to answer.
 PASSED_ON: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(
@@ -118,19 +118,16 @@ class Sources:
         return found
 
     def errors(self) -> Mapping[str, str]:
-        """Return the kind of message of each class of error that a person meets."""
+        """Return the kind of message of each class of error; empty for an error that no person meets."""
         kinds = {name: kind for kind, names in ERRORS.items() for name in names}
         while more := {name: kinds[base] for name, bases in self.classes.items() if name not in kinds for base in bases if base in kinds}:
             kinds.update(more)
         return kinds
 
     def unsorted_errors(self) -> set[str]:
-        """Return the classes of errors that neither `ERRORS` nor `NOT_SHOWN` has, nor a base of theirs."""
-        known = {*self.errors(), *NOT_SHOWN}
-        while more := {name for name, bases in self.classes.items() if name not in known and known.intersection(bases)}:
-            known |= more
+        """Return the classes of errors that `ERRORS` does not have, nor a base of theirs."""
         errors = {name for name, bases in self.classes.items() if any(base.endswith(("Error", "Exception")) for base in bases)}
-        return errors - known
+        return errors - self.errors().keys()
 
     def messages(self) -> Iterator[Message]:
         """Yield every message, in the order of the modules."""
@@ -193,7 +190,7 @@ class _Reader:
 
     def _of_call(self, call: ast.Call, scope: Scope) -> Iterator[_Found]:
         name = last_name(call.func)
-        reader = self._calls.get(name) or (self._of_error if name in self._kinds else None)
+        reader = self._calls.get(name) or (self._of_error if self._kinds.get(name) else None)
         return iter(()) if reader is None or not (call.args or call.keywords) else reader(call, scope)
 
     def _logged(self, call: ast.Call, scope: Scope) -> Iterator[_Found]:

@@ -29,11 +29,12 @@ from placewright.api.profile import GROUP, KIND, VERSION
 from placewright.cli.definitions import shipped_definitions
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError, error_from_answer
+from placewright.kube.errors import error_from_answer
 from placewright.offline.kinds import Manifest
 from placewright_lab.bench.boundwatch import BoundWatch
 from placewright_lab.bench.contenders import Contender, RunningScheduler
 from placewright_lab.bench.wavecomparison import Spent, cpu_seconds
+from placewright_lab.controlplane.installation import until_served
 from placewright_lab.demo.livestate import PROFILES_PATH
 
 CONNECTIONS: Final = 32
@@ -230,7 +231,6 @@ LOOK_SECONDS: Final = 0.05
 _SCHEDULED: Final = "Scheduled"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _REQUEST_SECONDS: Final = 120.0
-_SERVED_SECONDS: Final = 30.0
 
 
 class WaveFailed(Exception):
@@ -335,16 +335,7 @@ class MeasuredCluster:
             await self.client.post(_DEFINITIONS, definition)
         spec = {"schedulerName": scheduler_name}
         profile = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": "bench"}, "spec": spec}
-        async with asyncio.timeout(_SERVED_SECONDS):
-            while True:  # the server serves a definition a moment after its creation
-                try:
-                    await self.client.post(PROFILES_PATH, profile)
-                except ApiError as error:
-                    if error.status != NOT_FOUND:
-                        raise
-                    await asyncio.sleep(LOOK_SECONDS)
-                else:
-                    return
+        await until_served(lambda: self.client.post(PROFILES_PATH, profile))
 
     @asynccontextmanager
     async def started(self, contender: Contender) -> AsyncIterator[RunningScheduler]:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from rich.console import Console
 
 from kubesandbox.controllers.provisioner import DEFAULT_CLASS
@@ -28,23 +27,20 @@ from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import plain
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import ApiError
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.controlplane.assets import provide
+from placewright_lab.controlplane.installation import until_served
 from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.nodekeeper import make_nodes
 from placewright_lab.controlplane.server import ControlPlane, ControlPlaneFailed, Options
 
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_ESTABLISHED_SECONDS: Final = 30.0
-_LOOK_SECONDS: Final = 0.05
 #: Seconds between two looks at the API server and etcd.
 _CHECK_SECONDS: Final = 0.5
 
 _OPENAPI: Final = "/openapi/v2"
 #: Seconds that a fresh server may need for its documents.
 _OPENAPI_SECONDS: Final = 5.0
-_OPENAPI_WAIT: Final = 0.25
 
 Ready = Callable[[ControlPlane, bool], None]
 
@@ -91,16 +87,11 @@ async def serves_openapi(client: ApiClient, patience: float = _OPENAPI_SECONDS) 
 
     Some servers that were built with a newer Go answer 503 for ever. Then `kubectl apply` refuses everything, unless it does not check.
     """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(patience):
-            while True:
-                try:
-                    await client.get(_OPENAPI)
-                except ApiError:
-                    await asyncio.sleep(_OPENAPI_WAIT)
-                else:
-                    return True
-    return False
+    try:
+        await until_served(lambda: client.get(_OPENAPI), range(400, 600), patience)
+    except TimeoutError:
+        return False
+    return True
 
 
 async def _run_while_served(kubelet: Kubelet, running: ControlPlane) -> None:
@@ -116,19 +107,10 @@ async def _run_while_served(kubelet: Kubelet, running: ControlPlane) -> None:
 async def _define(client: ApiClient, definition: dict[str, Any]) -> None:
     """Create a definition, and return when the server serves its resources."""
     await client.post(_DEFINITIONS, definition)
-    async with asyncio.timeout(_ESTABLISHED_SECONDS):
-        while True:
-            if _established(await client.get(f"{_DEFINITIONS}/{definition['metadata']['name']}")):
-                return
-            await asyncio.sleep(_LOOK_SECONDS)
+    spec = definition["spec"]
+    await until_served(lambda: client.get(f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"))
 
 
-def _established(answer: bytes) -> bool:
-    conditions = msgspec.json.decode(answer).get("status", {}).get("conditions") or []
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
-
-
-#: The name of a profile that places pods of `kubectl run`.
 _PROFILE: Final = {
     "apiVersion": "placewright.dev/v1alpha1",
     "kind": "SchedulingProfile",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ PEERING: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
 PROFILES: Final = "/apis/placewright.dev/v1alpha1/schedulingprofiles"
 #: Longer than any run.
 _TOKEN_SECONDS: Final = 6 * 3600
-_ESTABLISHED_SECONDS: Final = 60.0
+_SERVED_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.05
 _APPLY: Final = "application/apply-patch+yaml"
 _DEFINITION: Final = "CustomResourceDefinition"
@@ -80,12 +80,25 @@ async def apply(client: ApiClient, manifest: Object) -> None:
         return
     path = f"{_COLLECTIONS[manifest['kind']]}/{manifest['metadata']['name']}"
     body = copy.deepcopy(manifest)
-    async with asyncio.timeout(_ESTABLISHED_SECONDS):
+    await until_served(lambda: client.patch(path, body, {"fieldManager": "e2e", "force": "true"}, _APPLY))
+
+
+async def until_served(
+    ask: Callable[[], Awaitable[bytes]], unserved: Collection[int] = (NOT_FOUND,), seconds: float = _SERVED_SECONDS
+) -> None:
+    """Repeat a request: a server serves a definition, and its own documents, a moment after their creation.
+
+    Args:
+        ask: makes the request.
+        unserved: statuses for which it is repeated.
+        seconds: time after which `TimeoutError` is raised.
+    """
+    async with asyncio.timeout(seconds):
         while True:
             try:
-                await client.patch(path, body, {"fieldManager": "e2e", "force": "true"}, _APPLY)
+                await ask()
             except ApiError as error:
-                if error.status != NOT_FOUND:
+                if error.status not in unserved:
                     raise
                 await asyncio.sleep(_LOOK_SECONDS)
             else:

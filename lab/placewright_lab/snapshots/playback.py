@@ -21,7 +21,7 @@ from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
 from placewright.offline.world import as_served
 from placewright_lab.simulation.scenario import Happening
-from placewright_lab.snapshots.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
+from placewright_lab.snapshots.linefile import LARGEST_TEXT, numbered_lines
 from placewright_lab.snapshots.snapshot import RECORDING, SNAPSHOT, ObjectFile, identified, read_change
 
 #: Objects of the cluster.
@@ -29,14 +29,6 @@ Seen: TypeAlias = Node | PodInfo | ClusterObject
 R = TypeVar("R")
 #: Number of objects that are read or built between two looks at the clock.
 PIECE: Final = 64
-
-
-@only_what_stays()
-def read_seen(path: Path, largest: int = LARGEST_TEXT) -> SeenFile:
-    """Read a snapshot or a recording at once, as `SeenFile` does."""
-    file = SeenFile(path, largest)
-    finished(file.reading())
-    return file
 
 
 def finished(pieces: Generator[object, None, R]) -> R:

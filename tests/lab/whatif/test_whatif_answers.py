@@ -28,7 +28,7 @@ from placewright_console.local.seenworld import SeenWorld
 from placewright_console.pages.pendingpods import unix_seconds
 from placewright_lab.simulation.apiserver import waiting
 from placewright_lab.simulation.evaluation import evaluate_pod
-from placewright_lab.snapshots.playback import finished, read_seen
+from placewright_lab.snapshots.playback import SeenFile, finished
 from placewright_lab.whatif.whatif import WhatIf
 from placewright_lab.whatif.whatifanswer import MOST_SECONDS, Answer
 from seeds import seeds
@@ -80,7 +80,8 @@ def random_objects(dice: random.Random) -> list[Object]:
 def world_of(path: Path, objects: Sequence[Object], **spec: Any) -> SeenWorld:
     profile = claim_profile()
     profile["spec"] |= spec
-    seen = read_seen(file_of(path, [*objects, profile]))
+    seen = SeenFile(file_of(path, [*objects, profile]))
+    finished(seen.reading())
     world = SeenWorld(REGISTRY, unix_seconds(seen.header.taken))
     finished(world.filling(seen))
     return world
