@@ -11,29 +11,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import random
 import statistics
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from placewright.api.podgroups import GROUP_LABEL
-from placewright.api.profile import default_profile
 from placewright.cli.options import whole_number
-from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.offline.kinds import Manifest
-from placewright.offline.world import OfflineCluster, world_from
-from placewright.plugins.catalog import in_tree
-from placewright.profiles.resolve import resolve
-from placewright.queue.queue import SchedulingQueue
-from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.policy import ProfilePolicy
-from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright.offline.world import world_from
+from placewright.scheduler.scheduler import Scheduler
 from placewright.scheduler.turns import Turns
 from placewright_lab.bench.benchmark import MOST_NODES, MOST_PODS, ResultTable, row_of, table
-from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, nothing_old_collected, openb_mix
+from placewright_lab.bench.decisions import RUNS, nothing_old_collected, offline_scheduler, openb_mix
 from placewright_lab.bench.madeup import gpu_nodes
 from placewright_lab.demo.feed import background
 from placewright_lab.readers.openb import NAMESPACE
@@ -170,23 +162,6 @@ def measure_groups(nodes: int = NODES, groups: int | None = None, members: int =
     runs = [_run(manifests, groups, warm_up) for _ in range(RUNS)]
     seconds, placed, arrivals, holds = zip(*runs, strict=True)
     return Groups(nodes, groups, members, placed[-1], seconds, arrivals, holds)
-
-
-def offline_scheduler(world: OfflineCluster, clock: Callable[[], float] = time.monotonic, **queue_options: Any) -> Scheduler:
-    """Build a scheduler with an empty queue, whose profile is the default one.
-
-    Args:
-        world: the cluster.
-        clock: seconds, of the queue.
-        queue_options: further arguments of `SchedulingQueue`.
-    """
-    queue = SchedulingQueue(lambda _name: policy, clock, **queue_options)
-    handle = ProfileHandle(world.cluster, NoBinder(), queue.nominator, (), NoVolumeWriter(), members=queue.pod_groups)
-    evaluator = handle.evaluator(resolve(default_profile(), in_tree()), in_tree())
-    policy = ProfilePolicy(evaluator.runtime)
-    cycle = SchedulingCycle(world.cluster, queue.nominator, random.Random(0))
-    ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
-    return Scheduler(world.cluster, queue, lambda _name: evaluator, cycle, ports, time.monotonic)
 
 
 def _groups(groups: int, members: int) -> list[Manifest]:

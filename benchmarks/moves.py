@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from benchmarks.gangs import LoopProbe, offline_scheduler
+from benchmarks.gangs import LoopProbe
 from placewright.api.decode import convert
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node
@@ -26,7 +26,7 @@ from placewright.offline.world import world_from
 from placewright.queue.events import A_SLICE
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright_lab.bench.benchmark import MOST_PODS, ResultTable, row_of, table
-from placewright_lab.bench.decisions import ZONE, nothing_old_collected
+from placewright_lab.bench.decisions import ZONE, nothing_old_collected, offline_scheduler
 from placewright_lab.readers.openb import NAMESPACE, node_manifest, pod_manifest
 
 SUMMARY: Final = "events while thousands of pods wait: their cost, and how long they hold the event loop"
@@ -65,7 +65,7 @@ class Stage:
         world = world_from(manifests, "benchmark")
         self.asked = 0
         self.later = 0.0
-        scheduler = offline_scheduler(world, self._clock, timed=self._counted, slices=A_SLICE)
+        scheduler = offline_scheduler(world, clock=self._clock, timed=self._counted, slices=A_SLICE)
         self.queue = scheduler.queue
         self.event_handlers = ClusterEventHandlers(world.cluster, self.queue, scheduler.binding)
         self.pods = list(world.pending.values())

@@ -78,10 +78,14 @@ _PREEMPTION: Final = {
 
 def _decisions(figures: Figures) -> str:
     rows = figures["decisions"].rows
-    sizes, found = _unique(row["nodes"] for row in rows), _by(rows, "workload", "nodes")
-    head = f"`bench decisions`, {rows[0]['pods']:,} pods, every node evaluated, processor time"
-    lines = [[text, *(f"{about(found[name, size]['per_second'])}/s" for size in sizes)] for name, text in _WORKLOADS.items()]
-    return _table([head, *(f"{size:,} nodes" for size in sizes)], lines)
+    return _rates(rows, _WORKLOADS, "nodes", f"`bench decisions`, {rows[0]['pods']:,} pods, every node evaluated, processor time", " nodes")
+
+
+def _rates(rows: Sequence[Row], names: Mapping[str, str], column: str, head: str, unit: str = "") -> str:
+    """Decisions a second: a row for each workload, a column for each value of `column`."""
+    values, found = _unique(row[column] for row in rows), _by(rows, "workload", column)
+    lines = [[text, *(f"{about(found[name, value]['per_second'])}/s" for value in values)] for name, text in names.items()]
+    return _table([head, *(f"{value:,}{unit}" for value in values)], lines)
 
 
 def _summary(figures: Figures) -> str:
@@ -106,10 +110,8 @@ def _summary(figures: Figures) -> str:
 
 def _deployments(figures: Figures) -> str:
     rows = figures["deployments"].rows
-    counts, found = _unique(row["deployments"] for row in rows), _by(rows, "workload", "deployments")
     head = f"{rows[0]['nodes']:,} nodes, {rows[0]['running']:,} pods on them; arriving at random from so many Deployments"
-    lines = [[text, *(f"{about(found[name, count]['per_second'])}/s" for count in counts)] for name, text in _KINDS.items()]
-    return _table([head, *(f"{count:,}" for count in counts)], lines)
+    return _rates(rows, _KINDS, "deployments", head)
 
 
 def _sizes(figures: Figures) -> str:

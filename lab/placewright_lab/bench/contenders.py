@@ -14,6 +14,7 @@ from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 
 OUR_SCHEDULER_NAME: Final = "placewright-bench"
+OUR_LABEL: Final = "placewright"
 
 
 class RunningScheduler(Protocol):
@@ -54,7 +55,12 @@ def ours(kubeconfig: Path) -> Contender:
         async with OperatorProcess(operator_command(kubeconfig), folder / "operator.log") as process:
             yield process
 
-    return Contender("placewright", OUR_SCHEDULER_NAME, start)
+    return Contender(OUR_LABEL, OUR_SCHEDULER_NAME, start)
+
+
+def label_of(minor: int) -> str:
+    """Return the label of a kube-scheduler of version 1.`minor`."""
+    return f"kube-scheduler 1.{minor}"
 
 
 def kube_scheduler(program: Path, minor: int, kubeconfig: Path, gates: str = "") -> Contender:
@@ -65,4 +71,4 @@ def kube_scheduler(program: Path, minor: int, kubeconfig: Path, gates: str = "")
         with KubeScheduler(program, minor, kubeconfig, folder, flags=gates_flag(gates)) as process:
             yield process
 
-    return Contender(f"kube-scheduler 1.{minor}", DEFAULT_SCHEDULER_NAME, start)
+    return Contender(label_of(minor), DEFAULT_SCHEDULER_NAME, start)

@@ -35,7 +35,7 @@ from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.scheduler.ports import EventType
+from placewright.scheduler.ports import Clock, EventType
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.madeup import GPU_PODS, PodShape, gpu_nodes, make_pods, mixed_nodes, plain_pods
 from placewright_lab.readers.openb import NAMESPACE, node_manifest, pod_manifest
@@ -223,14 +223,29 @@ class DecisionBenchmark:
 def run_once(before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> tuple[float, int]:
     """Decide all pods. Return the processor seconds and the number of placed pods after the warm-up."""
     world = world_from([*before, *pods], "benchmark")
-    evaluator = offline_evaluator(profile, in_tree(), world.cluster)
-    policy = ProfilePolicy(evaluator.runtime)
-    queue = SchedulingQueue(lambda _name: policy, time.monotonic)
-    ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
-    scheduler = Scheduler(world.cluster, queue, lambda _name: evaluator, offline_cycle(world.cluster), ports, time.monotonic)
+    scheduler = offline_scheduler(world, profile)
     for pod in world.pending.values():
-        queue.add(pod)
+        scheduler.queue.add(pod)
     return timed(scheduler, len(pods) - WARM_UP, WARM_UP)
+
+
+def offline_scheduler(
+    world: OfflineCluster, profile: ResolvedProfile | None = None, clock: Clock = time.monotonic, **queue_options: Any
+) -> Scheduler:
+    """Build a scheduler with an empty queue.
+
+    Args:
+        world: the cluster.
+        profile: None for the default one.
+        clock: seconds, of the queue.
+        queue_options: further arguments of `SchedulingQueue`.
+    """
+    queue = SchedulingQueue(lambda _name: policy, clock, **queue_options)
+    resolved = profile or resolve(default_profile(), in_tree())
+    evaluator = offline_evaluator(resolved, in_tree(), world.cluster, queue.pod_groups)
+    policy = ProfilePolicy(evaluator.runtime)
+    ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
+    return Scheduler(world.cluster, queue, lambda _name: evaluator, offline_cycle(world.cluster), ports, time.monotonic)
 
 
 def timed(scheduler: Scheduler, count: int, warm_up: int) -> tuple[float, int]:

@@ -20,9 +20,10 @@ from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.cli.options import whole_number
 from placewright.cli.terminal import plain, print_json
 from placewright_lab.bench.against import find_programs
+from placewright_lab.bench.contenders import OUR_LABEL, label_of
 from placewright_lab.bench.figurestamp import load_now, stamp_here
 from placewright_lab.bench.schedulerperf.configuration import read_configurations
-from placewright_lab.bench.schedulerperf.contests import ContestPlan, Say, contest, ours_label, theirs_label
+from placewright_lab.bench.schedulerperf.contests import ContestPlan, Say, contest
 from placewright_lab.bench.schedulerperf.operations import LeftOutWorkload, PerfWorkload
 from placewright_lab.bench.schedulerperf.perfreport import chosen, exchanged, markdown, notes, rows
 from placewright_lab.bench.schedulerperf.verdicts import Contest, read_contests, write_contest
@@ -75,7 +76,7 @@ def _main(args: argparse.Namespace) -> int:
 
 def _measured(args: argparse.Namespace, wanted: Sequence[PerfWorkload | LeftOutWorkload], known: Sequence[Contest]) -> list[Contest]:
     programs = find_programs(args.assets, args.kube_scheduler)
-    labels = (ours_label(), theirs_label(programs))
+    labels = (OUR_LABEL, label_of(programs.minor))
     done = {each.workload for each in known if each.labels == labels}
     todo = [found for found in wanted if found.name not in done]
     plan = ContestPlan(programs, args.turns, args.limit, _made(programs.assets.minor))

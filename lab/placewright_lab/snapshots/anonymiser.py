@@ -120,8 +120,11 @@ class Mask:
         width = len(str(len(names)))
         self._names = {name: f"n{place:0{width}}-{self._hash(name, 8)}" for place, name in enumerate(names)}
         self._names.update({name: name for name in _READY_MADE})
-        self._compared = frozenset(_compared_keys(objects))
-        self._expressed = frozenset(word for text in _expressions(objects) for word in _WORD.findall(text))
+        parts = list(_mappings(objects))
+        compared = (each.get("key") for each in parts if each.get("operator") in ("Gt", "Lt"))
+        self._compared = frozenset(key for key in compared if isinstance(key, str))
+        expressions = (each.get("expression") for each in parts)
+        self._expressed = frozenset(word for text in expressions if isinstance(text, str) for word in _WORD.findall(text))
         self._claims = dict(self._ephemeral_claims(objects))
 
     # --- texts ----------------------------------------------------------------------------------------------------------------
@@ -386,16 +389,12 @@ def _labels(mask: Mask, labels: Mapping[str, str] | None) -> dict[str, str] | No
     return None if labels is None else {mask.label_key(key): mask.label_value(key, value) for key, value in labels.items()}
 
 
-def _compared_keys(item: Json) -> Iterable[str]:
-    """Return the keys of labels and taints whose values are compared as numbers."""
+def _mappings(item: Json) -> Iterable[Mapping[str, Json]]:
+    """Yield every mapping in an object, however deep."""
     if isinstance(item, dict):
-        if item.get("operator") in ("Gt", "Lt") and isinstance(item.get("key"), str):
-            yield item["key"]
-        for each in item.values():
-            yield from _compared_keys(each)
-    elif isinstance(item, list):
-        for each in item:
-            yield from _compared_keys(each)
+        yield item
+    for each in item.values() if isinstance(item, dict) else item if isinstance(item, list) else ():
+        yield from _mappings(each)
 
 
 def _device_names(objects: Iterable[Mapping[str, Json]]) -> Iterable[str]:
@@ -405,18 +404,6 @@ def _device_names(objects: Iterable[Mapping[str, Json]]) -> Iterable[str]:
             spec = each.get("spec") or {}
             yield (spec.get("pool") or {}).get("name", "")
             yield from (device.get("name", "") for device in spec.get("devices") or ())
-
-
-def _expressions(item: Json) -> Iterable[str]:
-    """Yield every CEL expression."""
-    if isinstance(item, dict):
-        if isinstance(item.get("expression"), str):
-            yield item["expression"]
-        for each in item.values():
-            yield from _expressions(each)
-    elif isinstance(item, list):
-        for each in item:
-            yield from _expressions(each)
 
 
 def _name_of(manifest: Mapping[str, Json]) -> str:

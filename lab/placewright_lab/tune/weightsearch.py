@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
@@ -290,24 +291,16 @@ Evaluate = Callable[[Sequence[Settings]], Iterable[Result]]
 @contextmanager
 def evaluator_of(task: Task, processes: int) -> Iterator[Evaluate]:
     """Yield a function that computes the results of settings, in order, in this process or in several others."""
-    trier = Trier(task)
+    evaluate = partial(_result, task)
     if processes == 1:
-        yield lambda several: map(trier.result, several)
+        yield lambda several: map(evaluate, several)
         return
-    with WorkProcesses[Settings, Result](trier.result, processes) as running:
+    with WorkProcesses[Settings, Result](evaluate, processes) as running:
         yield running.results
 
 
-class Trier:
-    """Simulates a task's trials."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-
-    def result(self, settings: Settings) -> Result:
-        """Return the result of the profile with these settings."""
-        task = self._task
-        profile = resolve(with_settings(task.base, settings), task.registry)
-        outcome = simulate(task.scenario, profile, task.registry, seed=task.seed, which=task.which)
-        figures = figures_of(outcome, at=fullest_moment(outcome))
-        return Result(measured(task.objectives, figures), figures.pending, tuple(outcome.plugin_failures))
+def _result(task: Task, settings: Settings) -> Result:
+    profile = resolve(with_settings(task.base, settings), task.registry)
+    outcome = simulate(task.scenario, profile, task.registry, seed=task.seed, which=task.which)
+    figures = figures_of(outcome, at=fullest_moment(outcome))
+    return Result(measured(task.objectives, figures), figures.pending, tuple(outcome.plugin_failures))

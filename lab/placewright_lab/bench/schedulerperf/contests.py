@@ -17,7 +17,7 @@ from placewright.kube.errors import RequestError
 from placewright.kube.eventloop import loop_factory
 from placewright_lab.bench.against import ContenderPrograms
 from placewright_lab.bench.boundwatch import WatchBroken
-from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
+from placewright_lab.bench.contenders import OUR_LABEL, Contender, kube_scheduler, label_of, ours
 from placewright_lab.bench.measuredcluster import FeedBroken, Patience, Plane, WaveFailed, measured_cluster
 from placewright_lab.bench.schedulerperf.operations import CreatePods, LeftOutWorkload, NotKnown, PerfWorkload
 from placewright_lab.bench.schedulerperf.perfrun import Measured, PerfRun, Progress, warm_up
@@ -60,7 +60,7 @@ class ContestPlan:
 
 def contest(found: PerfWorkload | LeftOutWorkload, plan: ContestPlan, say: Say) -> Contest:
     """Run all turns of one workload. The result of a workload that cannot run here has the reason."""
-    labels = (ours_label(), theirs_label(plan.programs))
+    labels = (OUR_LABEL, label_of(plan.programs.minor))
     if isinstance(found, LeftOutWorkload):
         return Contest(found.name, labels=labels, left_out=found.why, made=plan.made)
     measured = sum(each.count for each in found.operations if isinstance(each, CreatePods) and each.collect_metrics)
@@ -76,16 +76,6 @@ def contest(found: PerfWorkload | LeftOutWorkload, plan: ContestPlan, say: Say) 
     return replace(bare, turns=turns)
 
 
-def ours_label() -> str:
-    """Return our name in reports."""
-    return "placewright"
-
-
-def theirs_label(programs: ContenderPrograms) -> str:
-    """Return the other scheduler's name in reports."""
-    return f"kube-scheduler 1.{programs.minor}"
-
-
 def _turn(workload: PerfWorkload, plan: ContestPlan, label: str, progress: Progress) -> PerfTurn:
     """Start everything, run the workload, end everything. Raises `NotKnown` for feature gates that a program does not have."""
     gates = ",".join(f"{gate}={str(value).lower()}" for gate, value in sorted(workload.gates.items()))
@@ -97,9 +87,9 @@ def _turn(workload: PerfWorkload, plan: ContestPlan, label: str, progress: Progr
             if gates:  # newer servers log unknown gates and continue
                 _look_for_unknown((plane.folder / "kube-apiserver.log").read_text(errors="replace"), programs)
             runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
-            mine = label == ours_label()
-            made = ours(plane.kubeconfig) if mine else kube_scheduler(programs.kube_scheduler, programs.minor, plane.kubeconfig, gates)
-            return runner.run(run_turn(workload, plane, replace(made, label=label), plan.limit, progress))
+            theirs = kube_scheduler(programs.kube_scheduler, programs.minor, plane.kubeconfig, gates)
+            contender = ours(plane.kubeconfig) if label == OUR_LABEL else theirs
+            return runner.run(run_turn(workload, plane, contender, plan.limit, progress))
     except _FAILURES as error:
         _look_for_unknown(str(error), programs)
         return PerfTurn(label, ended=str(error))
