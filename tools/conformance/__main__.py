@@ -15,9 +15,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -28,7 +27,6 @@ from placewright.api.bad_input import InputError, printable
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright_lab.controlplane.assets import Assets
 from placewright_lab.controlplane.audit import denied, read_records
 from placewright_lab.controlplane.controllermanager import ControllerManager
 from placewright_lab.controlplane.flags import Features, gates_flag
@@ -63,48 +61,23 @@ class PodPlacer(StrEnum):
     KUBE_SCHEDULER = "kube-scheduler"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The wanted cluster.
-
-    Attributes:
-        assets: kube-apiserver and etcd, and kube-scheduler where that is to place the pods.
-        controller_manager: its program.
-        scheduler: program that places the pods.
-        nodes: number of nodes, in three zones.
-        features: beyond what its version has by default.
-    """
-
-    assets: Assets
-    controller_manager: Path
-    scheduler: PodPlacer
-    nodes: int
-    features: Features
-
-
 def rights_denied(running: ControlPlane) -> list[str]:
     """Return rights that Placewright asked for and its role does not give, each once."""
     records = read_records(running.audit_log)
     return sorted({f"{each.verb} {each.resource}" for each in denied(records, USER)})
 
 
-@contextmanager
-def control_plane(wanted: Wanted) -> Iterator[tuple[ControlPlane, ControllerManager]]:
-    """Start control plane and controller manager. Enter outside an event loop, in the main thread, with which they die."""
-    with ExitStack() as stack:
-        running = stack.enter_context(ControlPlane(wanted.assets, Options(features=wanted.features)))
-        yield running, stack.enter_context(ControllerManager(wanted.controller_manager, running, wanted.features.gates))
-
-
 @asynccontextmanager
-async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerManager, logs: Path) -> AsyncIterator[Callable[[], None]]:
+async def cluster(
+    args: argparse.Namespace, running: ControlPlane, manager: ControllerManager, gates: str, logs: Path
+) -> AsyncIterator[Callable[[], None]]:
     """Nodes and a scheduler on that control plane, which writes to `logs`; yields what raises if any program has ended."""
     async with ApiClient(load_config(str(running.kubeconfig))) as client:
-        await make_nodes(client, wanted.nodes, wanted.assets.minor)
+        await make_nodes(client, args.nodes, running.assets.minor)
         kubelets = [asyncio.create_task(each.run()) for each in (Kubelet(client), NodeKeeper(client))]
         try:
-            await make_system_pods(client, wanted.nodes)
-            async with _scheduler(wanted, running, client, logs) as scheduler:
+            await make_system_pods(client, args.nodes)
+            async with _scheduler(args.scheduler, running, client, gates, logs) as scheduler:
 
                 def check() -> None:
                     running.check()
@@ -118,14 +91,14 @@ async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerMana
 
 
 @asynccontextmanager
-async def _scheduler(wanted: Wanted, running: ControlPlane, client: ApiClient, logs: Path) -> AsyncIterator[Child]:
-    if wanted.scheduler is PodPlacer.PLACEWRIGHT:
+async def _scheduler(placer: PodPlacer, running: ControlPlane, client: ApiClient, gates: str, logs: Path) -> AsyncIterator[Child]:
+    if placer is PodPlacer.PLACEWRIGHT:
         async with _placewright(running, client, logs) as child:
             yield child
         return
-    program = wanted.assets.kube_scheduler
+    program = running.assets.kube_scheduler
     assert program is not None, "the caller has looked"
-    with KubeScheduler(program, wanted.assets.minor, running.kubeconfig, logs, flags=gates_flag(wanted.features.gates)) as scheduler:
+    with KubeScheduler(program, running.assets.minor, running.kubeconfig, logs, flags=gates_flag(gates)) as scheduler:
         yield scheduler
 
 
@@ -198,17 +171,17 @@ def _conduct(args: argparse.Namespace, found: ConformancePrograms) -> int:
     groups = found.assets.minor >= _GROUPS
     gates = (_GROUP_GATES if groups else "") if args.feature_gates is None else args.feature_gates
     apis = (_GROUP_APIS if groups else "") if args.runtime_config is None else args.runtime_config
-    features = Features(gates, apis, controllers=True)
-    wanted = Wanted(found.assets, found.controller_manager, args.scheduler, args.nodes, features)
+    options = Options(features=Features(gates, apis, controllers=True))
     output = args.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
     _say(f"starting Kubernetes 1.{found.assets.minor} with {args.nodes} simulated nodes and {args.scheduler}")
-    with control_plane(wanted) as (running, manager):
+    # Outside the event loop, in the main thread, with which they die.
+    with ControlPlane(found.assets, options) as running, ControllerManager(found.controller_manager, running, gates) as manager:
         told = Cluster(running.kubeconfig, args.nodes, found.assets.kubectl)
         e2e_test = E2eTest(found.e2e_test, told, output)
 
         async def conduct() -> tuple[list[SpecOutcome], list[str]]:
-            async with cluster(wanted, running, manager, output) as check:
+            async with cluster(args, running, manager, gates, output) as check:
                 return await _run(args, e2e_test, check, _gates_on(gates)), rights_denied(running)
 
         outcomes, denied = asyncio.run(conduct())

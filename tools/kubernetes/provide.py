@@ -47,6 +47,7 @@ _LAST_LINES: Final = 8
 _LAST_BYTES: Final = 8192
 _END_SECONDS: Final = 30.0
 _LOCK_SECONDS: Final = 300
+_UNFINISHED: Final = ".building-"
 
 Say = Callable[[str], None]
 
@@ -100,40 +101,62 @@ def recipe(targets: Sequence[str] = TARGETS) -> str:
 
 
 class Build:
-    """One build, in a folder of its own.
+    """Builds programs into the cache, in a folder of its own.
 
     Args:
-        work: an empty folder; the programs come to be in `work/programs`, everything else there is waste afterwards.
-        log: takes the output of every program that runs.
+        cache: takes the programs and the log of the build.
         environ: variables of apt, which may need a proxy; the build itself gets an environment of its own.
-        lock: an open file that the compilers keep open too: the process that locked it stays in possession until the last of them ends.
+        machine: machine that builds.
+        say: takes a line of progress each time something begins that one has to wait for.
         targets: programs to compile, as the source's Makefile names them.
     """
 
-    def __init__(
-        self,
-        work: Path,
-        log: Path,
-        environ: Mapping[str, str],
-        machine: Machine,
-        say: Say,
-        lock: int,
-        targets: Sequence[str] = TARGETS,
-    ) -> None:
+    def __init__(self, cache: Path, environ: Mapping[str, str], machine: Machine, say: Say, targets: Sequence[str]) -> None:
+        self._cache = cache
         self._targets = targets
-        self._work = work
-        self._log = log
+        self._log = cache / "build.log"
         self._machine = machine
         self._say = say
-        self._lock = lock
         self._began = time.monotonic()
         self._for_apt = {**environ, "PATH": machine.path, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
-        self._tree = work / "tree"
-        self._packages = work / "packages"
-        self._programs = work / "programs"
 
     def run(self) -> Assets:
-        """Build everything; returns the programs. Raises `Unavailable` where this Debian lacks a package, and `BuildFailed`."""
+        """Build everything, or wait for another build; returns the programs. Raises as `provide` does."""
+        if not self._machine.is_debian:
+            raise Unavailable("this is not Debian, where root can build one")
+        if not self._machine.root:
+            raise Unavailable("only root can build one")
+        try:
+            self._cache.mkdir(parents=True, exist_ok=True)
+            # The compilers keep the lock open, too, so this process stays in possession until the last of them ends.
+            with _alone(self._cache, self._say) as self._lock:
+                return _built_before(self._cache, self._targets) or self._build_alone()
+        except OSError as error:
+            raise InputError(f"{error.filename or self._cache}: {error.strerror or error}") from None
+
+    def _build_alone(self) -> Assets:
+        """Remove unfinished builds first: we hold the lock, so no process works on them."""
+        for left in self._cache.glob(f"{_UNFINISHED}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        free = shutil.disk_usage(self._cache).free
+        if free < ROOM:
+            raise Unavailable(f"{self._cache} has {free / 1e9:.1f} GB free where a build needs {ROOM / 1e9:.0f} GB")
+        self._log.unlink(missing_ok=True)
+        self._say(f"there is no Kubernetes to run on yet: it is built from Debian's packages, once, into {self._cache}")
+        with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=self._cache, ignore_cleanup_errors=True) as work:
+            self._work = Path(work)
+            self._tree, self._packages, self._programs = (self._work / name for name in ("tree", "packages", "programs"))
+            return self._keep(self._made())
+
+    def _keep(self, built: Assets) -> Assets:
+        """Into its place in one step: a half-built folder never has the name of a good one."""
+        target = self._cache / f"kubernetes-1.{built.minor}-{_suffix(self._targets)}"
+        shutil.rmtree(target, ignore_errors=True)
+        self._log.replace(built.folder / "build.log")
+        built.folder.rename(target)
+        return Assets(target.resolve(), built.minor)
+
+    def _made(self) -> Assets:
         for folder in (self._programs, self._packages, self._work / "apt" / "parts", self._work / "apt" / "lists", self._work / "tmp"):
             folder.mkdir(parents=True)
         (self._work / "apt" / "preferences").write_text("Package: *\nPin: release o=Debian\nPin-Priority: 1001\n")
@@ -301,9 +324,6 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
             continue
 
 
-_UNFINISHED: Final = ".building-"
-
-
 def provide(environ: Mapping[str, str], say: Say, machine: Machine | None = None, targets: Sequence[str] = TARGETS) -> Assets:
     """Return the programs of KUBEBUILDER_ASSETS; else those in the user's cache; else, as root on Debian, built into the cache, in minutes.
 
@@ -318,12 +338,10 @@ def provide(environ: Mapping[str, str], say: Say, machine: Machine | None = None
         InputError: KUBEBUILDER_ASSETS is set, but not to a folder with such programs; or the cache cannot be written.
         BuildFailed: with the fault, where the log is, and its last lines.
     """
-    named = from_environment(environ)
-    if named is not None:
+    if (named := from_environment(environ)) is not None:
         return named
     cache = cache_folder(environ)
-    built = _built_before(cache, targets)
-    return built if built is not None else _build(cache, environ, _Task(say, machine or Machine.this(), targets))
+    return _built_before(cache, targets) or Build(cache, environ, machine or Machine.this(), say, targets).run()
 
 
 def at_hand(environ: Mapping[str, str]) -> Assets | None:
@@ -337,15 +355,6 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     # The XDG specification has relative paths ignored.
     home = chosen if chosen.is_absolute() else Path(environ.get("HOME") or Path.home(), ".cache")
     return home / "placewright"
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A build that may be needed."""
-
-    say: Say
-    machine: Machine
-    targets: Sequence[str]
 
 
 def _suffix(targets: Sequence[str]) -> str:
@@ -364,44 +373,6 @@ def _built_before(cache: Path, targets: Sequence[str]) -> Assets | None:
         if all((folder / target.rpartition("/")[2]).is_file() for target in targets if target not in TARGETS):
             return found
     return None
-
-
-def _build(cache: Path, environ: Mapping[str, str], task: _Task) -> Assets:
-    if not task.machine.is_debian:
-        raise Unavailable("this is not Debian, where root can build one")
-    if not task.machine.root:
-        raise Unavailable("only root can build one")
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with _alone(cache, task.say) as lock:
-            return _built_before(cache, task.targets) or _build_alone(cache, environ, task, lock)
-    except OSError as error:
-        raise InputError(f"{error.filename or cache}: {error.strerror or error}") from None
-
-
-def _build_alone(cache: Path, environ: Mapping[str, str], task: _Task, lock: int) -> Assets:
-    """Remove unfinished builds first: we hold the lock, so no process works on them."""
-    for left in cache.glob(f"{_UNFINISHED}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    free = shutil.disk_usage(cache).free
-    if free < ROOM:
-        room = f"{free / 1e9:.1f} GB free where a build needs {ROOM / 1e9:.0f} GB"
-        raise Unavailable(f"{cache} has {room}")
-    log = cache / "build.log"
-    log.unlink(missing_ok=True)
-    task.say(f"there is no Kubernetes to run on yet: it is built from Debian's packages, once, into {cache}")
-    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=cache, ignore_cleanup_errors=True) as work:
-        build = Build(Path(work), log, environ, task.machine, task.say, lock, task.targets)
-        return _keep(build.run(), cache, log, task.targets)
-
-
-def _keep(built: Assets, cache: Path, log: Path, targets: Sequence[str]) -> Assets:
-    """Into its place in one step: a half-built folder never has the name of a good one."""
-    target = cache / f"kubernetes-1.{built.minor}-{_suffix(targets)}"
-    shutil.rmtree(target, ignore_errors=True)
-    log.replace(built.folder / "build.log")
-    built.folder.rename(target)
-    return Assets(target.resolve(), built.minor)
 
 
 @contextmanager
