@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handlers.stage import WITH_GROUPS, Stage, new_stage
+from handlers.stage import KEEPING, WITH_GROUPS, Stage, new_stage
 from placewright.api.objects import NodeName
 from placewright.explain.records import Records
 from placewright.explain.words import standing
@@ -21,7 +21,6 @@ from placewright_console.live.livesource import QueuedPods
 from placewright_console.pages.companypages import CompanyPages
 from serving.consolecast import COME_IN, READ, Cast
 from serving.desk import Desk, desk
-from serving.groupstage import KEEPING, declare, join
 from serving.test_explaining_groups import GPU, Devices
 
 ALL = ALL_NAMESPACES
@@ -45,13 +44,13 @@ def lines(asked: Desk, name: str) -> list[str]:
 
 
 async def test_a_group_that_waits_is_told_as_explain_tells_it_with_its_failures_and_kept_nodes(stage: Stage) -> None:
-    declare(stage, "train", 2)
+    stage.pod_group("train", 2)
     stage.edit_profile(pluginConfig=KEEPING)
     full = stage.pods(2, cpu="3500m", restart="Never")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: stage.placed(*full))
-        join(stage, "train", "t-0", "t-1", cpu="3")
+        stage.members("train", "t-0", "t-1", cpu="3")
         await stage.until(lambda: len(asked.engine.deciding.scheduler.pod_groups.reservations) == 1)
         page = pages(asked).group("default", "train", ALL)
         assert page is not None
@@ -66,8 +65,8 @@ async def test_a_group_that_waits_is_told_as_explain_tells_it_with_its_failures_
 
 
 async def test_members_on_nodes_are_told_with_their_nodes(stage: Stage) -> None:
-    declare(stage, "train", 2)
-    join(stage, "train", "t-0", "t-1")
+    stage.pod_group("train", 2)
+    stage.members("train", "t-0", "t-1")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 2 and len(asked.engine.deciding.queue) == 0)
@@ -113,7 +112,7 @@ async def test_a_suspect_is_not_evaluated_and_a_pod_of_no_profile_says_so(stage:
 
 
 async def test_over_https_each_reader_gets_the_groups_and_claims_of_the_namespaces_that_may_be_seen(stage: Stage) -> None:
-    declare(stage, "train", 3)
+    stage.pod_group("train", 3)
     cast = Cast(stage)
     cast.namespace("bank")
     cast.pod("ledger-of-the-bank", "bank", cpu="3")
@@ -124,7 +123,7 @@ async def test_over_https_each_reader_gets_the_groups_and_claims_of_the_namespac
     async with desk(stage, console=True) as asked:
         await asked.until_ready()
         await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 1)
-        join(stage, "train", "t-0", "t-1", "t-2", cpu="3")
+        stage.members("train", "t-0", "t-1", "t-2", cpu="3")
         await stage.until(lambda: stage.condition("t-2") and stage.condition("waits"))
         ann, bob, eve = cast.person("ann", COME_IN, READ), cast.person("bob", COME_IN, here=READ), cast.person("eve", COME_IN)
         paths = ["group?group=default/train", "claim?claim=default/too-many", "verdicts?pod=default/t-0"]

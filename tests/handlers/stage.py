@@ -41,6 +41,12 @@ Object = dict[str, Any]
 CRDS = Path(__file__).parents[2] / "crds"
 #: With the definition of PodGroup that comes with us.
 WITH_GROUPS = (CRDS, CRDS / "groups")
+GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+#: `pluginConfig` with which all nodes may be kept for a group, at once.
+KEEPING: Final = [{
+    "name": "GangScheduling",
+    "args": {"reservationAfterSeconds": 0, "reservations": 1, "reservationPercent": 100, "reservationPercentOfNamespace": 100},
+}]  # fmt: skip
 #: How long anything on stage may take before the test fails, in seconds.
 DEADLINE = 60.0
 #: The latency of a request that is held back until `faults.release`, in seconds.
@@ -132,11 +138,20 @@ class Stage:
     def untaint(self, name: str) -> None:
         self._modify(self._nodes, name, lambda node: node["spec"].update(taints=[]))
 
-    def pod(self, name: str, *, cpu: str = "100m", scheduler: str = "placewright", restart: str = "Always") -> Self:
+    def pod(self, name: str, *, cpu: str = "100m", scheduler: str = "placewright", restart: str = "Always", group: str = "") -> Self:
         container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu}}}
         spec = {"schedulerName": scheduler, "restartPolicy": restart, "containers": [container]}
-        self._create(self._pods, {"metadata": {"name": name}, "spec": spec})
+        self._create(self._pods, {"metadata": {"name": name, "labels": {GROUP_LABEL: group} if group else {}}, "spec": spec})
         return self
+
+    def members(self, group: str, *names: str, cpu: str = "1") -> None:
+        for name in names:
+            self.pod(name, cpu=cpu, group=group)
+
+    def pod_group(self, name: str, members: int) -> None:
+        """A PodGroup of scheduler-plugins, on a server that knows them."""
+        groups = self.sandbox.resource("scheduling.x-k8s.io", "v1alpha1", "podgroups")
+        self._create(groups, {"metadata": {"name": name}, "spec": {"minMember": members}})
 
     def pods(self, count: int, **spec: str) -> list[str]:
         names = [f"web-{next(self._names)}" for _ in range(count)]

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from handlers.stage import WITH_GROUPS, Stage, new_stage
+from handlers.stage import KEEPING, WITH_GROUPS, Stage, new_stage
 from observability.metricsdesk import read, watched
 from placewright.observability.metrics.groups import ClaimSeries
-from serving.groupstage import KEEPING, declare, join
 
 ATTEMPTS = "scheduler_podgroup_schedule_attempts_total"
 DURATION = "scheduler_podgroup_scheduling_attempt_duration_seconds"
@@ -24,10 +23,10 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 async def test_groups_are_counted_as_the_store_shows_them(stage: Stage) -> None:
-    declare(stage, "train", 3)
-    declare(stage, "huge", 2)
-    join(stage, "train", "t-0", "t-1", "t-2")
-    join(stage, "huge", "h-0", "h-1", cpu="64")
+    stage.pod_group("train", 3)
+    stage.pod_group("huge", 2)
+    stage.members("train", "t-0", "t-1", "t-2")
+    stage.members("huge", "h-0", "h-1", cpu="64")
     async with watched(stage) as running:
         await stage.until(lambda: stage.placed("t-0", "t-1", "t-2") and stage.condition("h-1").get("reason") == "Unschedulable")
         scrape = running.seen()
@@ -39,19 +38,19 @@ async def test_groups_are_counted_as_the_store_shows_them(stage: Stage) -> None:
         assert scrape.value("placewright_pod_groups", state="waiting") == 1
         assert scrape.value("placewright_pod_groups", state="placed") == 1
         first = scrape.value("placewright_pod_groups_oldest_waiting_seconds")
-        join(stage, "undeclared", "u-0")
+        stage.members("undeclared", "u-0")
         await stage.until(lambda: running.seen().value("placewright_pod_groups", state="waiting") == 2)
         assert 0 < first < running.seen().value("placewright_pod_groups_oldest_waiting_seconds")
 
 
 async def test_a_group_for_which_nodes_are_kept_is_counted_as_reserving_until_it_is_gone(stage: Stage) -> None:
-    declare(stage, "late", 2)
+    stage.pod_group("late", 2)
     stage.edit_profile(pluginConfig=KEEPING)
     full = stage.pods(2, cpu="3500m", restart="Never")
     async with watched(stage) as running:
         await stage.until(lambda: stage.placed(*full))
         assert running.seen().value("placewright_pod_groups_oldest_waiting_seconds") == 0
-        join(stage, "late", "l-0", "l-1", cpu="3")
+        stage.members("late", "l-0", "l-1", cpu="3")
         await stage.until(lambda: running.seen().value("placewright_pod_groups", state="reserving") == 1)
         stage.delete_pod("l-0")
         stage.delete_pod("l-1")

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from cli.test_explain import at, explain
-from handlers.stage import WITH_GROUPS, Stage, new_stage
+from handlers.stage import GROUP_LABEL, KEEPING, WITH_GROUPS, Stage, new_stage
 
 from .desk import desk
-from .groupstage import GROUP, KEEPING, declare, join
 from .test_explaining import read
 
 GPU = "gpu.example.com"
@@ -28,8 +27,8 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 async def test_a_member_that_waits_shows_its_group_and_what_it_lacks(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    declare(stage, "train", 3)
-    join(stage, "train", "t-0", "t-1", "t-2", cpu="3")
+    stage.pod_group("train", 3)
+    stage.members("train", "t-0", "t-1", "t-2", cpu="3")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: stage.condition("t-2"))
@@ -47,15 +46,15 @@ async def test_a_member_that_waits_shows_its_group_and_what_it_lacks(stage: Stag
 
 async def test_a_member_is_told_what_its_group_lacks_and_who_has_it(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     """Two nodes of four CPUs: a running group has six of them, a pod half a one; three members want two CPUs each."""
-    declare(stage, "old", 2)
-    join(stage, "old", "o-0", "o-1", cpu="3")
+    stage.pod_group("old", 2)
+    stage.members("old", "o-0", "o-1", cpu="3")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 2)
         stage.pods(1, cpu="500m")
         await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 3)
-        declare(stage, "train", 3)
-        join(stage, "train", "t-0", "t-1", "t-2", cpu="2")
+        stage.pod_group("train", 3)
+        stage.members("train", "t-0", "t-1", "t-2", cpu="2")
         await stage.until(lambda: stage.condition("t-2"))
         (short,) = (await read(asked, "/debug/explain?pod=default/t-1"))["group"]["shortages"]
         pod = short["holders"][1]["name"]
@@ -76,8 +75,8 @@ async def test_a_member_is_told_what_its_group_lacks_and_who_has_it(stage: Stage
 async def test_a_member_that_fits_by_itself_is_told_that_it_is_its_group_that_does_not(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    declare(stage, "train", 3)
-    join(stage, "train", "t-0", "t-1", "t-2", cpu="2500m")
+    stage.pod_group("train", 3)
+    stage.members("train", "t-0", "t-1", "t-2", cpu="2500m")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: stage.condition("t-2"))
@@ -89,9 +88,9 @@ async def test_a_member_that_fits_by_itself_is_told_that_it_is_its_group_that_do
 
 
 async def test_a_member_whose_group_is_incomplete_shows_who_is_missing(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    declare(stage, "train", 3)
-    join(stage, "train", "t-0", "t-1")
-    join(stage, "unknown", "u-0")
+    stage.pod_group("train", 3)
+    stage.members("train", "t-0", "t-1")
+    stage.members("unknown", "u-0")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: asked.engine.deciding.queue.sizes().gated == 3)
@@ -106,13 +105,13 @@ async def test_a_member_whose_group_is_incomplete_shows_who_is_missing(stage: St
 
 
 async def test_nodes_that_are_kept_for_a_group_are_named(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    declare(stage, "train", 2)
+    stage.pod_group("train", 2)
     stage.edit_profile(pluginConfig=KEEPING)
     full = stage.pods(2, cpu="3500m", restart="Never")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: stage.placed(*full))
-        join(stage, "train", "t-0", "t-1", cpu="3")
+        stage.members("train", "t-0", "t-1", cpu="3")
         await stage.until(lambda: len(asked.engine.deciding.scheduler.pod_groups.reservations) == 1)
         kept = (await read(asked, "/debug/explain?pod=default/t-0"))["group"]["kept"]
         assert kept == {"node-0": 1, "node-1": 1}
@@ -128,15 +127,15 @@ async def test_nodes_that_are_kept_for_a_group_are_named(stage: Stage, capsys: p
 async def test_a_placed_member_was_decided_with_its_group_and_one_that_came_later_was_not(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    declare(stage, "train", 3)
-    join(stage, "train", "t-0", "t-1", "t-2")
+    stage.pod_group("train", 3)
+    stage.members("train", "t-0", "t-1", "t-2")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 3)
         found = await read(asked, "/debug/explain?pod=default/t-1")
         assert (found["tried"][0]["together"], found["group"]["placed"], found["group"].get("waiting", 0)) == (3, 3, 0)
         assert "  decided in one go with 2 others of it\n" in (await explain(stage, capsys, "t-1", *at(asked))).out
-        join(stage, "train", "t-3")
+        stage.members("train", "t-3")
         await stage.until(lambda: asked.engine.deciding.scheduler.counts.bound == 4)
         late = await read(asked, "/debug/explain?pod=default/t-3")
         assert (late["group"]["placed"], "together" in late["tried"][0]) == (4, False)
@@ -169,7 +168,7 @@ class Devices:
         container = {"name": "main", "image": "example.test/main", "resources": {"claims": [{"name": "gpu"}]}}
         spec = {"schedulerName": "placewright", "containers": [container], "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}]}
         pods = self._stage.sandbox.resource("", "v1", "pods")
-        labels = {f"{GROUP}/pod-group": group} if group else {}
+        labels = {GROUP_LABEL: group} if group else {}
         self._writes.create(pods, "default", {"metadata": {"name": name, "labels": labels}, "spec": spec})
 
 
@@ -209,12 +208,12 @@ async def test_a_pod_with_claims_shows_what_they_got_or_which_node_is_nearest(st
 async def test_without_an_operator_a_member_is_explained_with_the_members_that_wait_beside_it(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    declare(stage, "train", 3)
-    join(stage, "train", "t-0", "t-1", cpu="3")
+    stage.pod_group("train", 3)
+    stage.members("train", "t-0", "t-1", cpu="3")
     early = (await explain(stage, capsys, "t-1", "--here")).out
     assert f"group {TRAIN}: needs 3 at once; 0 placed; 2 wait; 1 is not there yet" in early
     assert "now: it would not be tried: waiting for minCount pods" in early
-    join(stage, "train", "t-2", cpu="3")
+    stage.members("train", "t-2", cpu="3")
     ran = await explain(stage, capsys, "t-1", "--here")
     assert (ran.code, "0 placed; 3 wait\n" in ran.out) == (0, True)
     assert "  needs 1 more member placed: 1 lacks cpu\n" in ran.out
@@ -226,7 +225,7 @@ async def test_without_an_operator_a_member_is_explained_with_the_members_that_w
 async def test_without_an_operator_members_share_the_devices_that_there_are(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     made = Devices(stage)
     made.on("node-0", 1)
-    declare(stage, "train", 2)
+    stage.pod_group("train", 2)
     for name in ("t-0", "t-1"):
         made.claim(name)
         made.pod(name, name, group="train")
