@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from contract.client import Answer, Object
 from contract.cluster import Cluster
+from manifest import manifest
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ANYTHING: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -31,8 +32,7 @@ class Boxes:
         return self.cluster.path("boxes", group=self.group)
 
     def box(self, name: str = "it", **spec: object) -> Object:
-        metadata = {"name": name}
-        return {"apiVersion": f"{self.group}/v1", "kind": "Box", "metadata": metadata, "spec": {"size": 3, **spec}}
+        return manifest(f"{self.group}/v1", "Box", name, spec={"size": 3, **spec})
 
     async def create(self, **spec: object) -> Answer:
         return await self.cluster.client.post(self.path, self.box(**spec))
@@ -42,26 +42,17 @@ class Boxes:
 async def defined(cluster: Cluster, schema: Object, *, has_status: bool = True) -> AsyncIterator[Boxes]:
     """A definition with this schema, ready for use, for as long as the context is open."""
     group = f"{cluster.namespace}.example.com"
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"boxes.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": "boxes", "singular": "box", "kind": "Box", "shortNames": ["bx"]},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}} if has_status else {},
-                    "additionalPrinterColumns": COLUMNS,
-                }
-            ],
-        },
+    names = {"plural": "boxes", "singular": "box", "kind": "Box", "shortNames": ["bx"]}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}} if has_status else {},
+        "additionalPrinterColumns": COLUMNS,
     }
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"boxes.{group}", spec=spec)
     (await cluster.client.post(DEFINITIONS, definition)).expect(201)
     own = f"{DEFINITIONS}/boxes.{group}"
     established = await cluster.eventually(_established, own)

@@ -6,6 +6,7 @@ from typing import Any
 
 from contract.client import Object
 from contract.cluster import Cluster
+from manifest import manifest
 
 GROUP = "resource.k8s.io"
 VERSION = 34
@@ -31,26 +32,17 @@ def claim_spec(*requests: Object, **devices: Any) -> Object:
 
 
 def a_claim(name: str, *requests: Object, **devices: Any) -> Object:
-    return {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name},
-        "spec": claim_spec(*requests, **devices),
-    }
+    return manifest(f"{GROUP}/v1", "ResourceClaim", name, spec=claim_spec(*requests, **devices))
 
 
 def template(name: str, *requests: Object, **devices: Any) -> Object:
-    return {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name},
-        "spec": {"metadata": {"labels": {"made": "so"}}, "spec": claim_spec(*requests, **devices)},
-    }
+    spec = {"metadata": {"labels": {"made": "so"}}, "spec": claim_spec(*requests, **devices)}
+    return manifest(f"{GROUP}/v1", "ResourceClaimTemplate", name, spec=spec)
 
 
 def device_class(name: str, expression: str = f'device.driver == "{DRIVER}"', **spec: Any) -> Object:
     selectors = [{"cel": {"expression": expression}}]
-    return {"apiVersion": f"{GROUP}/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors, **spec}}
+    return manifest(f"{GROUP}/v1", "DeviceClass", name, spec={"selectors": selectors, **spec})
 
 
 def device(name: str, **fields: Any) -> Object:
@@ -59,18 +51,9 @@ def device(name: str, **fields: Any) -> Object:
 
 def resource_slice(name: str, *devices: Object, pool: Object | None = None, **spec: Any) -> Object:
     where = {} if {"nodeSelector", "allNodes", "perDeviceNodeSelection"} & spec.keys() else {"nodeName": "node-a"}
-    return {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": name},
-        "spec": {
-            "driver": DRIVER,
-            "pool": {"name": "node-a", "generation": 1, "resourceSliceCount": 1, **(pool or {})},
-            "devices": list(devices) or [device("gpu-0")],
-            **where,
-            **spec,
-        },
-    }
+    whole = {"name": "node-a", "generation": 1, "resourceSliceCount": 1, **(pool or {})}
+    usual = {"driver": DRIVER, "pool": whole, "devices": list(devices) or [device("gpu-0")]}
+    return manifest(f"{GROUP}/v1", "ResourceSlice", name, spec=usual | where | spec)
 
 
 def result(request: str = "gpu", device: str = "gpu-0", **fields: Any) -> Object:

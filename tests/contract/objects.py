@@ -3,54 +3,33 @@
 from __future__ import annotations
 
 from contract.client import Object
+from manifest import manifest
 
 NOBODY = "contract-nobody"
 """A scheduler that does not exist: pods of it stay as the test made them."""
 
 
 def config_map(name: str, data: dict[str, str] | None = None, **metadata: object) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, **metadata},
-        "data": data or {},
-    }
+    return manifest("v1", "ConfigMap", name, metadata, data=data or {})
 
 
 def lease(name: str, holder: str = "nobody", **metadata: object) -> Object:
-    return {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": name, **metadata},
-        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15},
-    }
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15}
+    return manifest("coordination.k8s.io/v1", "Lease", name, metadata, spec=spec)
 
 
 def a_pod(name: str, labels: dict[str, str] | None = None, **spec: object) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": labels or {}},
-        "spec": {
-            "schedulerName": NOBODY,
-            "automountServiceAccountToken": False,
-            "containers": [{"name": "main", "image": "registry.invalid/app:1"}],
-            **spec,
-        },
-    }
+    containers = [{"name": "main", "image": "registry.invalid/app:1"}]
+    usual = {"schedulerName": NOBODY, "automountServiceAccountToken": False, "containers": containers}
+    return manifest("v1", "Pod", name, {"labels": labels or {}}, spec=usual | spec)
 
 
 def binding(name: str, node: str, **metadata: object) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": name, **metadata},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-    }
+    return manifest("v1", "Binding", name, metadata, target={"apiVersion": "v1", "kind": "Node", "name": node})
 
 
 def a_node(name: str, **spec: object) -> Object:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec}
+    return manifest("v1", "Node", name, spec=spec)
 
 
 def running() -> Object:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from contract.client import DEADLINE, Client, Object
 from contract.cluster import Cluster
+from manifest import manifest
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES = f"/apis/{GROUP}/v1"
@@ -43,11 +44,10 @@ class Robot:
     async def _give(
         self, roles: str, bindings: str, kind: str, name: str, rules: Sequence[Object], namespace: str, subject: Object | None = None
     ) -> None:
-        role = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name}, "rules": [*rules, MARK]}
+        role = manifest(f"{GROUP}/v1", kind, name, rules=[*rules, MARK])
         subject = subject or {"kind": "ServiceAccount", "name": "robot", "namespace": self.cluster.namespace}
         reference = {"apiGroup": GROUP, "kind": kind, "name": name}
-        binding = {"apiVersion": f"{GROUP}/v1", "kind": f"{kind}Binding", "metadata": {"name": name}}
-        binding |= {"roleRef": reference, "subjects": [subject]}
+        binding = manifest(f"{GROUP}/v1", f"{kind}Binding", name, roleRef=reference, subjects=[subject])
         (await self.cluster.client.post(roles, role)).expect(201)
         (await self.cluster.client.post(bindings, binding)).expect(201)
         async with asyncio.timeout(DEADLINE):  # real servers hear of roles a moment later

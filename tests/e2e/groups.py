@@ -8,6 +8,7 @@ from typing import Final
 
 import yaml
 
+from manifest import manifest
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 
@@ -22,32 +23,26 @@ _LOOK_SECONDS: Final = 0.05
 
 async def define_groups(client: ApiClient) -> None:
     """Install the definition, unless the cluster has one; returns when it is served."""
+    if not await _served(client):
+        await apply(client, yaml.safe_load(_DEFINITION.read_text()))
+    async with asyncio.timeout(60.0):
+        while not await _served(client):  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _served(client: ApiClient) -> bool:
     try:
         await client.get(_GROUPS)
     except ApiError as error:
         if error.status != NOT_FOUND:
             raise
-        await apply(client, yaml.safe_load(_DEFINITION.read_text()))
-    async with asyncio.timeout(60.0):
-        while True:
-            try:
-                await client.get(_GROUPS)
-            except ApiError as error:
-                if error.status != NOT_FOUND:
-                    raise
-                await asyncio.sleep(_LOOK_SECONDS)
-            else:
-                return
+        return False
+    return True
 
 
 async def group_of(stage: Stage, name: str, count: int, *, cpu: str) -> list[str]:
     """A group that needs all its members, and these; their keys."""
-    group = {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": stage.namespace},
-        "spec": {"minMember": count},
-    }
+    group = manifest("scheduling.x-k8s.io/v1alpha1", "PodGroup", name, {"namespace": stage.namespace}, spec={"minMember": count})
     await stage.client.post(f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{stage.namespace}/podgroups", group)
     names = [f"{name}-{number}" for number in range(count)]
     for each in names:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-Object = dict[str, Any]
+from manifest import Object, manifest
+
 STAGE: Final = "e2e.placewright.dev/stage"
 _READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
 
@@ -12,13 +13,9 @@ _READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady", "m
 def a_node(name: str, stage: str, *, cpu: str = "4", pods: int = 110, taint: str = "") -> Object:
     """A node that is ready."""
     amounts = {"cpu": cpu, "memory": "16Gi", "pods": str(pods)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {STAGE: stage, "kubernetes.io/hostname": name}},
-        "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]} if taint else {},
-        "status": {"allocatable": amounts, "capacity": amounts, "conditions": [_READY]},
-    }
+    spec = {"taints": [{"key": taint, "effect": "NoSchedule"}]} if taint else {}
+    status = {"allocatable": amounts, "capacity": amounts, "conditions": [_READY]}
+    return manifest("v1", "Node", name, {"labels": {STAGE: stage, "kubernetes.io/hostname": name}}, spec=spec, status=status)
 
 
 def restricted_container(name: str) -> Object:
@@ -44,4 +41,4 @@ def a_pod(name: str, namespace: str, stage: str, *, cpu: str = "100m", on: str =
     }
     if priority_class:
         spec["priorityClassName"] = priority_class
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return manifest("v1", "Pod", name, {"namespace": namespace}, spec=spec)

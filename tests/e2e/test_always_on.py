@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from faults.audit import Findings
-from faults.report import Run
+from faults.report import append
 from lab.controlplane.breaking import forget_history
 from placewright.kube.errors import CONFLICT, ApiError
 from placewright_lab.controlplane.audit import Record
@@ -52,7 +52,7 @@ def judge(replicas: Replicas, request: pytest.FixtureRequest) -> Judge:
         file: Path | None = request.config.getoption("report")
         fault = f"{request.node.name.removeprefix('test_').replace('_', ' ')}, on kube-apiserver"
         if file is not None:  # on a real control plane there are no seeds
-            Run.of(fault, 0, found, recovery).append_to(file)
+            append(file, fault, 0, found, recovery)
         return found
 
     return verdict

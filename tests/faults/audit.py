@@ -199,13 +199,13 @@ class Replay:
             return
         best = Amounts()
         for state in open_states:
-            best = best.most(state.room)
+            best = best | state.room
         used = new.asks
         for each in self._placed[new.node].values():
             if each.ours or each.at < new.at - GRACE:
                 used = used + each.asks
-        if not used.within(best):
-            self._faults.append(f"{pod.key} came to {new.node}: {used} are then used of {best}")
+        if not used <= best:
+            self._faults.append(f"{pod.key} came to {new.node}: {dict(used)} are then used of {dict(best)}")
 
     def _lately(self, node: str, at: float) -> list[NodeView]:
         """The states in which the node was in the last `GRACE` seconds."""
@@ -256,7 +256,7 @@ def room_for(history: History, asks: Amounts) -> dict[str, int]:
             if pod.node == node.name and not pod.over:
                 used = used + pod.asks
         found[node.name] = 0
-        while not node.cordoned and (used := used + asks).within(node.room):
+        while not node.cordoned and (used := used + asks) <= node.room:
             found[node.name] += 1
     return found
 

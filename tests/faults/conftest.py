@@ -11,7 +11,7 @@ import pytest
 from benchmarks.checkouts import checkout_named, running
 from placewright.framework.registry import ENTRY_POINT_GROUP
 
-from .report import Run
+from .report import append
 from .stage import Stage, new_stage
 
 FAILED = pytest.StashKey[bool]()
@@ -84,7 +84,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> As
         fault = request.node.originalname.removeprefix("test_").replace("_", " ")
         file: Path | None = request.config.getoption("report")
         if file is not None:
-            Run.of(fault, seed, found, made.recovery).append_to(file)
+            append(file, fault, seed, found, made.recovery)
         assert found.faults == []
         assert found.pods == len(made.created)
         assert [line for each in made.replicas for line in each.breakdowns()] == []

@@ -5,48 +5,24 @@ Pods, nodes, claims, slices of devices, and what is said and held: every version
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final, TypeVar
 
+from handlers.placement_checker import amount, requests
+
 Object = dict[str, Any]
+#: By resource, in thousandths.
+Amounts = Counter[str]
 View = TypeVar("View")
 
-_SUFFIXES: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 LEASE: Final = "placewright"
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 _OVER: Final = ("Succeeded", "Failed")
 #: Pool and name.
 Device = tuple[str, str]
-
-
-def milli_cpu(text: str) -> int:
-    """`250m`, `2` in thousandths of a CPU."""
-    return int(text[:-1]) if text.endswith("m") else int(text) * 1000
-
-
-def amount(text: str) -> int:
-    """`64Mi`, `110` as a number."""
-    return int(text[:-2]) * _SUFFIXES[text[-2:]] if text[-2:] in _SUFFIXES else int(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """milli-CPU, bytes, pods."""
-
-    cpu: int = 0
-    memory: int = 0
-    pods: int = 0
-
-    def __add__(self, other: Amounts) -> Amounts:
-        return Amounts(self.cpu + other.cpu, self.memory + other.memory, self.pods + other.pods)
-
-    def within(self, room: Amounts) -> bool:
-        return self.cpu <= room.cpu and self.memory <= room.memory and self.pods <= room.pods
-
-    def most(self, other: Amounts) -> Amounts:
-        """The larger of each."""
-        return Amounts(max(self.cpu, other.cpu), max(self.memory, other.memory), max(self.pods, other.pods))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +210,12 @@ def pod_view(pod: Object) -> PodView:
     """A pod's JSON, seen."""
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     condition = next((one for one in status.get("conditions") or () if one["type"] == "PodScheduled"), {})
-    wanted = [one.get("resources", {}).get("requests", {}) for one in spec["containers"]]
     return PodView(
         uid=metadata["uid"],
         key=f"{metadata['namespace']}/{metadata['name']}",
         scheduler=spec.get("schedulerName", ""),
         node=spec.get("nodeName", ""),
-        asks=Amounts(sum(milli_cpu(one.get("cpu", "0")) for one in wanted), sum(amount(one.get("memory", "0")) for one in wanted), 1),
+        asks=amounts(requests(pod)),
         over=status.get("phase") in _OVER,
         leaving=bool(metadata.get("deletionTimestamp")),
         condition=(condition.get("status", ""), condition.get("reason", ""), condition.get("message", "")),
@@ -248,6 +223,11 @@ def pod_view(pod: Object) -> PodView:
         wants=len(spec.get("resourceClaims") or ()),
         claims=tuple(_claim_names(spec, status)),
     )
+
+
+def amounts(told: Mapping[str, Fraction]) -> Amounts:
+    """Whole numbers, which can be added and compared."""
+    return Counter({name: int(value * 1000) for name, value in sorted(told.items())})
 
 
 def _claim_names(spec: Object, status: Object) -> Iterator[str]:
@@ -260,9 +240,8 @@ def _claim_names(spec: Object, status: Object) -> Iterator[str]:
 
 def node_view(node: Object) -> NodeView:
     """A node's JSON, seen."""
-    room = node["status"]["allocatable"]
-    amounts = Amounts(milli_cpu(room["cpu"]), amount(room["memory"]), amount(room["pods"]))
-    return NodeView(node["metadata"]["name"], amounts, bool(node["spec"].get("unschedulable")))
+    room = {name: amount(text) for name, text in node["status"]["allocatable"].items()}
+    return NodeView(node["metadata"]["name"], amounts(room), bool(node["spec"].get("unschedulable")))
 
 
 def claim_view(claim: Object) -> ClaimView:

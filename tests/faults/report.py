@@ -7,7 +7,7 @@ import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,46 +19,14 @@ _HEAD: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run of one fault."""
-
-    fault: str
-    seed: int
-    pods: int
-    bound: int
-    doubly_bound: int
-    lost: int
-    overcommitted: int
-    unled: int
-    untrue: int
-    untold: int
-    #: How often a replica took the Lease.
-    terms: int
-    recovery: float | None
-    #: None: there were none to look at.
-    groups: int | None = None
-    split: int | None = None
-    #: Groups with fewer members on nodes than they need, for a reason that is known.
-    halfway: int = 0
-    claims: int | None = None
-    astray: int | None = None
-
-    @classmethod
-    def of(cls, fault: str, seed: int, found: Findings, recovery: float | None) -> Run:
-        counts = {name: len(getattr(found, name)) for name in ("doubly_bound", "lost", "overcommitted", "unled", "untrue", "untold")}
-        seconds = None if recovery is None else round(recovery, 2)
-        groups = None if found.groups is None else len(found.split)
-        claims = None if found.claims is None else len(found.astray)
-        return cls(
-            fault, seed, found.pods, found.bound, **counts, terms=found.terms, recovery=seconds,
-            groups=found.groups, split=groups, halfway=found.halfway, claims=found.claims, astray=claims,
-        )  # fmt: skip
-
-    def append_to(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8") as report:
-            report.write(json.dumps(asdict(self)) + "\n")
+def append(file: Path, fault: str, seed: int, found: Findings, recovery: float | None) -> None:
+    """A line for one run of one fault: how much was found of each. What there could be none of is null."""
+    counts = {name: len(value) if isinstance(value, list) else value for name, value in asdict(found).items()}
+    counts |= {name: None for name, of in (("split", found.groups), ("astray", found.claims)) if of is None}
+    seconds = None if recovery is None else round(recovery, 2)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as report:
+        report.write(json.dumps({"fault": fault, "seed": seed, **counts, "recovery": seconds}) + "\n")
 
 
 def table(lines: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, Final
 
 from kubesandbox.auth.credentials import make_credentials, write_private
+from manifest import Object, manifest
 
 from .api import Api, Refused, api_of
 from .audit import OURS, Findings, audit, node_counts
@@ -24,7 +25,6 @@ from .proxy import BindingRequest, Proxy
 from .replica import Replica, operator
 from .warm import api_server
 
-Object = dict[str, Any]
 #: Who publishes devices on stage; also the name of their class.
 DRIVER: Final = "gpu.sandbox.placewright.dev"
 _DEFINITIONS: Final = Path(__file__).parents[2] / "crds"
@@ -94,10 +94,8 @@ class Stage:
 
     async def node(self, name: str, *, cpu: str = "8", memory: str = "16Gi", pods: str = "110") -> None:
         room = {"cpu": cpu, "memory": memory, "pods": pods}
-        labels = {"kubernetes.io/hostname": name}
-        ready = [{"type": "Ready", "status": "True"}]
-        status = {"allocatable": room, "capacity": room, "conditions": ready}
-        await self.api.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status})
+        status = {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]}
+        await self.api.create(NODES, manifest("v1", "Node", name, {"labels": {"kubernetes.io/hostname": name}}, status=status))
 
     async def nodes(self, count: int, **wanted: str) -> list[str]:
         names = [f"node-{number}" for number in range(count)]
@@ -106,8 +104,7 @@ class Stage:
 
     async def profile(self, **spec: Any) -> None:
         content = {"schedulerName": OURS, "backoff": {"maxSeconds": 1}, **spec}
-        body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "default"}, "spec": content}
-        await self.api.create(PROFILES, body)
+        await self.api.create(PROFILES, manifest("placewright.dev/v1alpha1", "SchedulingProfile", "default", spec=content))
 
     async def pod(
         self,
@@ -125,9 +122,8 @@ class Stage:
         spec: Object = {"schedulerName": scheduler} | ({"priorityClassName": priority_class} if priority_class else {})
         spec["containers"] = [{"name": "main", "image": "example.test/main", "resources": resources}]
         spec["resourceClaims"] = [{"name": f"c{at}", "resourceClaimTemplateName": each} for at, each in enumerate(templates)]
-        metadata: Object = {"name": name or f"web-{next(self._names)}", "namespace": "default"}
-        metadata["labels"] = {GROUP_LABEL: group} if group else {}
-        made = await self.api.create(OWN_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        meta = {"namespace": "default", "labels": {GROUP_LABEL: group} if group else {}}
+        made = await self.api.create(OWN_PODS, manifest("v1", "Pod", name or f"web-{next(self._names)}", meta, spec=spec))
         uid = str(made["metadata"]["uid"])
         if scheduler == OURS:
             self.created.append(uid)
@@ -148,8 +144,7 @@ class Stage:
     async def group(self, name: str, needed: int, members: int = 0, **wanted: Any) -> list[str]:
         """Declare a group and create its members, as many as are placed together if no more are asked for; their uids."""
         self.groups[name] = needed
-        body = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}}
-        await self.api.create(GROUPS, {**body, "spec": {"minMember": needed}})
+        await self.api.create(GROUPS, manifest("scheduling.x-k8s.io/v1alpha1", "PodGroup", name, spec={"minMember": needed}))
         return await self.pods(members or needed, group=name, **wanted)
 
     async def claim_template(self, name: str, count: int) -> None:
@@ -157,13 +152,12 @@ class Stage:
         self._counts[name] = count
         request = {"name": "gpu", "exactly": {"deviceClassName": DRIVER, "count": count}}
         spec = {"spec": {"devices": {"requests": [request]}}}
-        body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": spec}
-        await self.api.create(TEMPLATES, body)
+        await self.api.create(TEMPLATES, manifest("resource.k8s.io/v1", "ResourceClaimTemplate", name, spec=spec))
 
     async def priority_class(self, name: str, value: int) -> None:
         """Its pods come first, and evict nobody."""
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        await self.api.create(PRIORITY_CLASSES, {**body, "value": value, "preemptionPolicy": "Never"})
+        body = manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=value, preemptionPolicy="Never")
+        await self.api.create(PRIORITY_CLASSES, body)
 
     @asynccontextmanager
     async def burst(self, count: int, **wanted: Any) -> AsyncIterator[asyncio.Task[list[str]]]:
@@ -206,11 +200,10 @@ class Stage:
 
     async def bind(self, uid: str, node: str) -> bool:
         """As another scheduler would; whether the API server agreed."""
-        metadata = {"name": self.name_of(uid), "namespace": "default", "uid": uid}
-        target = {"apiVersion": "v1", "kind": "Node", "name": node}
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        name, target = self.name_of(uid), {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = manifest("v1", "Binding", name, {"namespace": "default", "uid": uid}, target=target)
         try:
-            await self.api.request("POST", f"{OWN_PODS}/{metadata['name']}/binding", binding)
+            await self.api.request("POST", f"{OWN_PODS}/{name}/binding", body)
         except Refused as refused:
             if refused.code not in _TOO_LATE:
                 raise

@@ -118,7 +118,7 @@ async def delete_or_replace(stage: Stage, uid: str) -> None:
     pod = stage.history.first[uid]
     await stage.delete_pod(uid)
     if stage.random.random() < 0.6:
-        await stage.pod(stage.name_of(uid), cpu=f"{pod.asks.cpu}m", group=pod.group)
+        await stage.pod(stage.name_of(uid), cpu=f"{pod.asks['cpu']}m", group=pod.group)
 
 
 @asynccontextmanager

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from hostile.siege import NAMESPACES, PODS, Siege, besieged
 from hostilepods import KINDS, Dice, hostile_pod
-from limited import GIBI, MEBI, LimitedOperator, limited_operator
+from manifest import manifest
 
-from .api import Api, api_of
 from .audit import OURS
 from .churn import Churn, Memory, slope
-from .stage import CRDS, OWN_PODS, PROFILES, Stage, now
-from .warm import api_server
+from .stage import Stage, now
 
 REPLICAS = 2
 #: Memory grows while caches fill; its slope is taken from then on, seconds.
@@ -50,8 +47,6 @@ async def test_soak_with_churn(stage: Stage, request: pytest.FixtureRequest) -> 
 
 
 NODES = 5000
-#: A pod of the usual kind must find its node while the others are there, seconds. It is generous: several of these share a machine.
-PATIENCE = 60.0
 #: Hostile pods that are there at the same time, and one in so many that stands on a node already.
 AT_ONCE, ASSIGNED = 3, 3
 
@@ -60,59 +55,37 @@ async def test_an_operator_with_a_gibibyte_at_5000_nodes_outlives_whatever_pods_
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     seconds: float = request.config.getoption("soak_seconds", 4.0)
-    definitions = [word for each in CRDS for word in ("--crds", str(each))]
-    async with api_server(tmp_path, ["--nodes", str(NODES), *definitions]) as kubeconfig, api_of(kubeconfig) as api:
-        content = {"schedulerName": OURS, "backoff": {"maxSeconds": 1}}
-        kind = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile"}
-        await api.create(PROFILES, kind | {"metadata": {"name": "default"}, "spec": content})
-        async with limited_operator(kubeconfig, tmp_path, GIBI) as operator:
-            await _placed(api, operator, "first")
-            before = operator.resident
-            made = await _come_and_go(api, operator, Dice(1), seconds)
-            await _placed(api, operator, "last")
-            sizes = {"before": before, "after": operator.resident, "most": operator.peak, "against the limit": operator.data}
-            figures = {"nodes": NODES, "pods": made, "MiB": {name: round(size / MEBI) for name, size in sizes.items()}}
-            print(json.dumps(figures))  # noqa: T201 - the figures are what `make soak` is for
-            assert operator.said("MemoryError") == []
-            assert operator.peak < GIBI * 3 / 4
-            assert operator.resident < before + GIBI / 4, "what was kept of them is bounded, and they are gone"
+    async with besieged(tmp_path, NODES) as siege:
+        before = siege.resident
+        made = await _come_and_go(siege, Dice(1), seconds)
+        await siege.tenant.until_placed(2)
+        sizes = {"before": before, "after": siege.resident, "most": siege.peak}
+        print(json.dumps({"nodes": NODES, "pods": made, "MiB": sizes}))  # noqa: T201 - the figures are what `make soak` is for
+        assert siege.exit_code is None
+        assert "MemoryError" not in siege.words
+        assert siege.peak < 1024 * 3 / 4
+        assert siege.resident < before + 1024 / 4, "what was kept of them is bounded, and they are gone"
 
 
-async def _come_and_go(api: Api, operator: LimitedOperator, dice: Dice, seconds: float) -> int:
-    """Hostile pods, a few at a time, until each kind has come, and the time is over; how many. Pods as usual come in between."""
-    there: list[dict[str, Any]] = []
+async def _come_and_go(siege: Siege, dice: Dice, seconds: float) -> int:
+    """Hostile pods, a few at a time, until each kind has come, and the time is over; how many. Healthy pods are placed in between."""
+    there: list[str] = []
     began, number = now(), 0
     while number < 2 * len(KINDS) or now() < began + seconds:
         pod = hostile_pod(dice, number, OURS, node=f"node-{number % NODES}" if number % ASSIGNED == 0 else "")
         namespace = pod["metadata"]["namespace"]
         if namespace != "default":
-            await api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-        await api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
-        there.append(pod)
+            await siege.api.create(NAMESPACES, manifest("v1", "Namespace", namespace))
+        await siege.api.create(PODS.format(namespace), pod)
+        there.append(f"{PODS.format(namespace)}/{pod['metadata']['name']}")
         if len(there) > AT_ONCE:
-            await _remove(api, there.pop(0))
+            await siege.api.delete(there.pop(0))
         if number % 10 == 0:
-            await _placed(api, operator, f"usual-{number}")
+            await siege.tenant.until_placed(1)
         number += 1
-    for pod in there:
-        await _remove(api, pod)
+    for path in there:
+        await siege.api.delete(path)
     return number
-
-
-async def _remove(api: Api, pod: dict[str, Any]) -> None:
-    meta = pod["metadata"]
-    await api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}")
-
-
-async def _placed(api: Api, operator: LimitedOperator, name: str) -> None:
-    """A pod of the usual kind comes and gets a node."""
-    requests = {"cpu": "100m", "memory": "64Mi"}
-    spec = {"schedulerName": OURS, "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
-    await api.create(OWN_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec})
-    async with asyncio.timeout(PATIENCE):
-        while not (await api.get(f"{OWN_PODS}/{name}"))["spec"].get("nodeName"):
-            assert operator.alive, operator.process.last_words()
-            await asyncio.sleep(0.05)
 
 
 #: Large buffers with small ones behind them, freed but for the small ones: what is resident afterwards, MiB.

@@ -52,5 +52,5 @@ def naively_placeable(stage: Stage) -> list[tuple[PodView, list[NodeView]]]:
     for each in pods:
         if each.node:
             used[each.node] = used[each.node] + each.asks
-    nodes = [node for node in stage.history.nodes.values() if used[node.name].within(node.room)]
+    nodes = [node for node in stage.history.nodes.values() if used[node.name] <= node.room]
     return [(pod, nodes)] if nodes else []

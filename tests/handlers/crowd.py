@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
-Object = dict[str, Any]
+from manifest import Object, manifest
+
 Demand = Callable[[str, Object, Object], None]
 """Takes the name of an application, the spec of its pods, and their container."""
 HOST, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -29,14 +29,10 @@ def cluster() -> list[Object]:
         _class("local", "kubernetes.io/no-provisioner", waits=True),
     ]
     drivers = [{"name": LIMITED, "nodeID": "n", "topologyKeys": [HOST], "allocatable": {"count": 1}}]
-    limits = [_object("storage.k8s.io/v1", "CSINode", node["metadata"]["name"], spec={"drivers": drivers}) for node in nodes]
-    priorities = [_object("scheduling.k8s.io/v1", "PriorityClass", "harmless", value=0, preemptionPolicy="Never")]
-    spaces = [_object("v1", "Namespace", name, labels={"team": name}) for name in NAMESPACES]
+    limits = [manifest("storage.k8s.io/v1", "CSINode", node["metadata"]["name"], spec={"drivers": drivers}) for node in nodes]
+    priorities = [manifest("scheduling.k8s.io/v1", "PriorityClass", "harmless", value=0, preemptionPolicy="Never")]
+    spaces = [manifest("v1", "Namespace", name, {"labels": {"team": name}}) for name in NAMESPACES]
     return [*spaces, *priorities, *nodes, *classes, *limits, *(_local_volume(f"local-{n}", n % 4) for n in range(10))]
-
-
-def _object(api_version: str, kind: str, name: str, labels: Object | None = None, **rest: Any) -> Object:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": labels or {}}, **rest}
 
 
 def _node(number: int, zone: str, region: str) -> Object:
@@ -53,22 +49,20 @@ def _node(number: int, zone: str, region: str) -> Object:
         spec["taints"] = [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]
     elif number == 5:
         spec["unschedulable"] = True
-    return _object("v1", "Node", f"n{number}", labels, spec=spec, status={"capacity": amounts, "allocatable": amounts})
+    return manifest("v1", "Node", f"n{number}", {"labels": labels}, spec=spec, status={"capacity": amounts, "allocatable": amounts})
 
 
 def _class(name: str, provisioner: str, *, waits: bool, default: bool = False) -> Object:
     mode = "WaitForFirstConsumer" if waits else "Immediate"
-    made = _object("storage.k8s.io/v1", "StorageClass", name, provisioner=provisioner, volumeBindingMode=mode)
-    if default:
-        made["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
-    return made
+    meta = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}} if default else {}
+    return manifest("storage.k8s.io/v1", "StorageClass", name, meta, provisioner=provisioner, volumeBindingMode=mode)
 
 
 def _local_volume(name: str, number: int) -> Object:
     terms = [{"matchExpressions": [{"key": HOST, "operator": "In", "values": [f"n{8 + number}"]}]}]
     spec = {"capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
     affinity = {"required": {"nodeSelectorTerms": terms}}
-    return _object("v1", "PersistentVolume", name, spec={**spec, "local": {"path": "/disk"}, "nodeAffinity": affinity})
+    return manifest("v1", "PersistentVolume", name, spec={**spec, "local": {"path": "/disk"}, "nodeAffinity": affinity})
 
 
 class Crowd:
@@ -107,9 +101,8 @@ class Crowd:
         for number in range(replicas):
             pod = f"{name}-{number}"
             volumes = self._volume(name, pod, namespace, storage)
-            body = _object("v1", "Pod", pod, {"app": name}, spec={**spec, "containers": [container], "volumes": volumes})
-            body["metadata"]["namespace"] = namespace
-            self.pods.append(body)
+            meta = {"labels": {"app": name}, "namespace": namespace}
+            self.pods.append(manifest("v1", "Pod", pod, meta, spec={**spec, "containers": [container], "volumes": volumes}))
 
     def _place(self, _: str, spec: Object, __: Object) -> None:
         terms = [
@@ -177,7 +170,5 @@ class Crowd:
             modes = ["ReadWriteOncePod" if storage == "shared" else "ReadWriteOnce"]
             spec = {"accessModes": modes, "resources": {"requests": {"storage": "1Gi"}}}
             named = {} if storage in ("standard", "shared") else {"storageClassName": storage}
-            claim = _object("v1", "PersistentVolumeClaim", name, spec={**spec, **named})
-            claim["metadata"]["namespace"] = namespace
-            self.objects.append(claim)
+            self.objects.append(manifest("v1", "PersistentVolumeClaim", name, {"namespace": namespace}, spec={**spec, **named}))
         return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]

@@ -13,15 +13,15 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from intruders import HABITS, intruders
-from serving.desk import trusting
+from manifest import Object, manifest
+from serving.desk import LOOPBACK, get, said, trusting
 
-from .siege import HOSTILE, NAMESPACES, PODS, PROFILES, Object, Siege, a_profile
+from .siege import HOSTILE, NAMESPACES, PODS, PROFILES, Siege, a_profile
 
 GROUPS: Final = f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{HOSTILE}/podgroups"
 CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{HOSTILE}/resourceclaims"
 DRIVER: Final = "gpu.sandbox.placewright.dev"
 HOST: Final = "kubernetes.io/hostname"
-LOOPBACK: Final = "127.0.0.1"
 #: In each answer of /metrics.
 _PENDING: Final = "scheduler_pending_pods"
 T = TypeVar("T")
@@ -149,7 +149,7 @@ async def selector_flood(siege: Siege, rng: Dice) -> AsyncIterator[None]:
     """Terms with selectors of namespaces, times namespaces, whose labels change all the while."""
     spaces, pods, wanted = rng.worst_first(((200, 1, 800), (300, 20, 64), (100, 200, 8)))
     names = [siege.name("space") for _ in range(spaces)]
-    await siege.create(NAMESPACES, ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
+    await siege.create(NAMESPACES, (manifest("v1", "Namespace", name) for name in names))
 
     def term(number: int) -> Object:
         return {
@@ -256,10 +256,10 @@ def member(siege: Siege, group: str, cpu: str, **spec: Any) -> Object:
 
 async def pod_groups(siege: Siege, of: str, count: int, least: int, **annotations: str) -> list[str]:
     """Groups that need so many members; their names."""
-    kind = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": least}}
+    version, spec = "scheduling.x-k8s.io/v1alpha1", {"minMember": least}
     meta = {"annotations": {f"placewright.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}}
     names = [siege.name(of) for _ in range(count)]
-    await siege.create(GROUPS, ({**kind, "metadata": {"name": name, **meta}} for name in names))
+    await siege.create(GROUPS, (manifest(version, "PodGroup", name, meta, spec=spec) for name in names))
     return names
 
 
@@ -338,11 +338,9 @@ async def device_selectors(siege: Siege, rng: Dice) -> AsyncIterator[None]:
         return {"name": f"r{number}", "firstAvailable": [{"name": f"s{each}", **wish} for each in range(alternatives)]}
 
     names = [siege.name("claim") for _ in range(claims)]
-    made = await siege.create(CLAIMS, (
-        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": HOSTILE},
-         "spec": {"devices": {"requests": [request(number) for number in range(requests)]}}}
-        for name in names
-    ))  # fmt: skip
+    spec = {"devices": {"requests": [request(number) for number in range(requests)]}}
+    meta = {"namespace": HOSTILE}
+    made = await siege.create(CLAIMS, (manifest("resource.k8s.io/v1", "ResourceClaim", name, meta, spec=spec) for name in names))
     if made:  # what the API server refuses is no attack
         await siege.pods(siege.pod("claiming", resourceClaims=[{"name": "c", "resourceClaimName": name}]) for name in made)
     yield
@@ -394,7 +392,7 @@ async def _probes(port: int, client: Any) -> None:
     while len(failed) < _FAILURE_THRESHOLD:
         try:
             async with asyncio.timeout(15.0):
-                answer = await _livez(port, client)
+                answer = await said(port, get("/livez"), tls=client)
             failed = [] if answer.startswith(b"HTTP/1.1 200 OK") else [*failed, answer]
         except OSError as lost:  # a probe at the crowd's own address may be taken for one of the crowd; TimeoutError is one, too
             failed.append(lost)
@@ -412,15 +410,6 @@ async def made_up_tokens(siege: Siege, rng: Dice) -> AsyncIterator[None]:
         yield
         for _ in range(3):
             assert _PENDING in await siege.scraped()
-
-
-async def _livez(port: int, client: Any) -> bytes:
-    reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client)
-    try:
-        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-        return await reader.read()
-    finally:
-        writer.transport.abort()
 
 
 @asynccontextmanager

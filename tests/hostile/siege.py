@@ -24,10 +24,10 @@ from typing import Any, Final, NamedTuple
 
 from faults.api import Api, Refused, api_of
 from kubesandbox.process import SandboxProcess, end_process
+from manifest import Object, manifest
 from ports import reserved_port
-from serving.desk import trusting
+from serving.desk import get, said, trusting
 
-Object = dict[str, Any]
 _DEFINITIONS: Final = Path(__file__).parents[2] / "crds"
 PODS: Final = "/api/v1/namespaces/{}/pods"
 NAMESPACES: Final = "/api/v1/namespaces"
@@ -135,14 +135,9 @@ class Siege:
 
     async def scraped(self) -> str:
         """Its metrics. Scraped as Prometheus does, with a token and ten seconds of patience, which waits for no answer about another."""
-        request = f"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {self.api.client.token}\r\n\r\n"
+        request = get("/metrics", "Connection: close", f"Authorization: Bearer {self.api.client.token}")
         async with asyncio.timeout(10.0):
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.secure_port, ssl=trusting())
-            try:
-                writer.write(request.encode())
-                return (await reader.read()).decode()
-            finally:
-                writer.transport.abort()
+            return (await said(self.secure_port, request, tls=trusting())).decode()
 
     @property
     def secure_port(self) -> int:
@@ -165,9 +160,8 @@ class Siege:
     def pod(self, of: str = "pod", *, scheduler: str = SCHEDULER, meta: Object | None = None, **spec: Any) -> Object:
         """A pod's body, in the hostile namespace."""
         container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "1m"}}}
-        metadata = {"name": self.name(of), "namespace": HOSTILE, **(meta or {})}
         whole = {"schedulerName": scheduler, "containers": [container], **spec}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}
+        return manifest("v1", "Pod", self.name(of), {"namespace": HOSTILE, **(meta or {})}, spec=whole)
 
     async def create(self, path: str, bodies: Iterable[Object]) -> list[str]:
         """Create them all. Return the names of those that the API server accepts."""
@@ -264,11 +258,10 @@ class Tenant:
         began = loop.time()
         container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}
         for number in itertools.count():
-            metadata = {"name": f"healthy-{number}", "namespace": INNOCENT}
-            spec = {"schedulerName": SCHEDULER, "containers": [container]}
-            await self._siege.api.create(PODS.format(INNOCENT), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-            self._made[metadata["name"]] = (time.monotonic(), self._siege.processor)
-            self._judge(metadata["name"])
+            name, spec = f"healthy-{number}", {"schedulerName": SCHEDULER, "containers": [container]}
+            await self._siege.api.create(PODS.format(INNOCENT), manifest("v1", "Pod", name, {"namespace": INNOCENT}, spec=spec))
+            self._made[name] = (time.monotonic(), self._siege.processor)
+            self._judge(name)
             await asyncio.sleep(max(began + number + 1 - loop.time(), 0.0))
 
     def _heard(self, _kind: str, pod: Object, at: float) -> None:
@@ -303,13 +296,13 @@ async def besieged(folder: Path, nodes: int, devices: int = 0) -> AsyncIterator[
 
 async def _furnish(api: Api) -> None:
     for name in (HOSTILE, INNOCENT):
-        await api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        await api.create(NAMESPACES, manifest("v1", "Namespace", name))
     await api.create(PROFILES, a_profile("default", schedulerName=SCHEDULER, backoff={"maxSeconds": 1}))
 
 
 def a_profile(name: str, **spec: Any) -> Object:
     """A profile's body."""
-    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
+    return manifest("placewright.dev/v1alpha1", "SchedulingProfile", name, spec=spec)
 
 
 @asynccontextmanager
