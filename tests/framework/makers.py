@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,17 +14,15 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Handle, Plugin
+from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.runtime.handle import ProfileHandle
-from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import NoNominations
-from placewright.plugins.catalog import in_tree
-from placewright.profiles.config import read_profiles
-from placewright.profiles.resolve import resolve
-from placewright.testing import built
+from placewright.testing import built, profile
 from placewright.testing.plugincase import AnyNode, AnyPod
+from placewright.testing.profiles import registry_with
 
 Body = dict[str, Any]
 
@@ -37,23 +33,15 @@ def names(cluster: Cluster, rows: NDArray[Any]) -> set[str]:
     return {str(cluster.names[row]) for row in indices}
 
 
-@lru_cache(maxsize=256)
-def resolved(spec: bytes, plugins: tuple[type[Plugin], ...]) -> ResolvedProfile:
-    """A profile of the default scheduler's pods with this spec, in JSON; kept, for nobody writes into it."""
-    document: Body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}}
-    document["spec"] = {"schedulerName": "default-scheduler", **msgspec.json.decode(spec)}
-    return resolve(read_profiles(document, "test")[0], Registry(plugins))
-
-
 @dataclass
 class Scene(NoNominations):
     """A cluster under a profile; it is its own source of nominations."""
 
     extra: tuple[type[Plugin], ...] = ()
     spec: Body = field(default_factory=dict)
-    registry: Registry = field(default_factory=in_tree)
     cluster: Cluster = field(default_factory=Cluster)
     nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
+    evictions: Evictions | None = None
     #: Nobody logs what becomes of `nominated`, so nothing may be kept.
     with_terms: int = 1
 
@@ -84,15 +72,19 @@ class Scene(NoNominations):
             self.cluster.assume(info, NodeName(node))
         return self
 
+    @property
+    def registry(self) -> Registry:
+        """The plugins of the tree, and the extra ones."""
+        return registry_with(self.extra)
+
     def handle(self) -> Handle:
         """A handle as plugins get it."""
         return self.evaluator().runtime.queue_sort.handle
 
     def evaluator(self, budget: ColumnBudget | None = None) -> Evaluator:
         """The profile's plugins around this cluster."""
-        registry = self.registry.extended(self.extra)
-        profile = resolved(msgspec.json.encode(self.spec), tuple(registry.values()))
-        return ProfileHandle(self.cluster, nominations=self, budget=budget).evaluator(profile, registry)
+        handle = ProfileHandle(self.cluster, nominations=self, budget=budget, evictions=self.evictions)
+        return handle.evaluator(profile("p").generation(0).spec(**self.spec).resolved(*self.extra), self.registry)
 
     def parts(self, evaluator: Evaluator, evaluation: Evaluation) -> dict[str, dict[str, PluginScore]]:
         """By node that fits, by plugin; `score` was called before."""

@@ -340,7 +340,7 @@ def test_writes_into_objects_are_looked_for_where_that_is_wanted(untouched: bool
 
     scene = bare(Script("A").pre_filters(scribble))
     profile = scene.evaluator().runtime.profile
-    registry = Registry(scene.registry.extended(scene.extra).values())
+    registry = Registry(scene.registry.values())
     guarding = Guarding(untouched=untouched)
     handle = ProfileHandle(scene.cluster, guarding=guarding)
     evaluator = handle.evaluator(profile, registry)
@@ -359,7 +359,7 @@ async def test_writes_are_looked_for_in_what_is_awaited_as_well() -> None:
 
     scene = bare(Script("A").pre_binds(scribble))
     handle: Any = ProfileHandle(scene.cluster, guarding=Guarding(untouched=True))
-    runtime = handle.evaluator(scene.evaluator().runtime.profile, scene.registry.extended(scene.extra)).runtime
+    runtime = handle.evaluator(scene.evaluator().runtime.profile, scene.registry).runtime
     with pytest.raises(PluginError, match='running PreBind plugin "A": it wrote into pod default/p'):
         await runtime.run_pre_bind(CycleState(), pod("p", labels={"a": "b"}).build(), A)
 

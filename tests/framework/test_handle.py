@@ -74,7 +74,7 @@ class Around:
         return {f"{beside.name} of {ref.name}": 7}
 
     def evaluator(self) -> Evaluator:
-        return self.handle.evaluator(self.profile, self.scene.registry.extended(self.scene.extra))
+        return self.handle.evaluator(self.profile, self.scene.registry)
 
 
 # --- a profile's handle ---------------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_each_handle_watches_its_own_plugins_unless_it_is_told_otherwise() -> No
 
 def test_an_evaluator_without_a_scheduler_has_a_handle_that_says_so() -> None:
     scene = bare()
-    registry = scene.registry.extended(scene.extra)
+    registry = scene.registry
     profile = scene.evaluator().runtime.profile
     handle: Any = ProfileHandle(scene.cluster).evaluator(profile, registry).runtime.queue_sort.handle
     assert list(handle.waiting_pods()) == []

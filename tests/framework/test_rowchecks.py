@@ -354,5 +354,5 @@ def test_a_queue_without_nominations_is_asked_all_the_same() -> None:
     assert evaluator.evaluate(pod("p").build()).count == 1
     scene.with_nodes(node("c"))
     profile = evaluator.runtime.profile
-    alone = ProfileHandle(scene.cluster).evaluator(profile, scene.registry.extended(scene.extra))
+    alone = ProfileHandle(scene.cluster).evaluator(profile, scene.registry)
     assert alone.evaluate(pod("p").build()).count == 3

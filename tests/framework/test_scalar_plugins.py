@@ -170,7 +170,7 @@ def test_a_plugin_of_an_installed_package_is_enabled_by_a_profile_and_decides(mo
     monkeypatch.setattr(registry_room, "entry_points", offered)
     registry = in_tree().with_installed(installed_plugins())
     spec = {"plugins": {"multiPoint": {"enabled": [{"name": "ByLength", "weight": 9}]}}}
-    world = Scene(spec=spec, registry=registry).with_nodes(node("short"), node("longer"))
+    world = Scene(spec=spec, extra=(registry["ByLength"],)).with_nodes(node("short"), node("longer"))
     evaluator = world.evaluator()
     evaluation = evaluator.evaluate(pod("p").build())
     totals = evaluator.score(evaluation)

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
-
-import msgspec
 
 import framework.makers
 from placewright import testing as kit
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.preemption import PreemptionSpec
-from placewright.api.profile import PluginConfig, default_profile
 from placewright.api.workloads import PodDisruptionBudget
-from placewright.framework.interface import Diagnosis, Plugin, PostFilterResult
+from placewright.framework.interface import Diagnosis, PostFilterResult
 from placewright.framework.ports import NominationChanges
 from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
-from placewright.framework.runtime.handle import ProfileHandle
-from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.plugins.catalog import in_tree
-from placewright.profiles.resolve import resolve
 
 
 def a_pod(
@@ -48,14 +39,6 @@ def budget(
     return kit.disruption_budget(name).namespace(namespace).spec(selector=selector).allows(allowed).disrupted(*disrupted).build()
 
 
-@lru_cache(maxsize=256)
-def resolved(args: bytes, plugins: tuple[type[Plugin], ...], rules: bytes = b"null") -> ResolvedProfile:
-    """The default profile with these arguments of DefaultPreemption and these rules, in JSON; kept, for nobody writes into it."""
-    configs = [PluginConfig(name="DefaultPreemption", args=msgspec.json.decode(args))]
-    spec = msgspec.json.decode(rules, type=PreemptionSpec | None)
-    return resolve(default_profile(plugin_config=configs, preemption=spec), in_tree().extended(plugins))
-
-
 @dataclass
 class Scene(framework.makers.Scene):
     """A cluster under the default profile; it is its own source of nominations."""
@@ -71,6 +54,8 @@ class Scene(framework.makers.Scene):
     changes: NominationChanges = field(default_factory=NominationChanges)
 
     def __post_init__(self) -> None:
+        args = [{"name": "DefaultPreemption", "args": self.args}]
+        self.spec = {"pluginConfig": args} | ({} if self.rules is None else {"preemption": self.rules})
         self.evictions = Evictions(self.cluster, lambda: self.now, lambda: self.today, self.tried.get)
 
     def node(
@@ -86,13 +71,6 @@ class Scene(framework.makers.Scene):
         """Add a disruption budget."""
         self.cluster.objects.put(budget(*args, **kwargs))
         return self
-
-    def evaluator(self) -> Evaluator:
-        """The default profile around this cluster."""
-        registry = in_tree().extended(self.extra)
-        profile = resolved(msgspec.json.encode(self.args), self.extra, msgspec.json.encode(self.rules))
-        handle = ProfileHandle(self.cluster, nominations=self, evictions=self.evictions)
-        return handle.evaluator(profile, registry)
 
     def diagnosed(self, preemptor: PodInfo) -> tuple[Evaluator, Evaluation, Diagnosis]:
         """The pod evaluated; no node may be able to hold it."""

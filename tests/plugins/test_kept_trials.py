@@ -20,7 +20,8 @@ from placewright.framework.runtime.rowchecks import AnswerByRow, RowwiseCheck
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.queue.nominator import Nominator
-from plugins.preempting import a_pod, resolved
+from placewright.testing import profile
+from plugins.preempting import a_pod
 from randomcases import cases
 
 NAMES = [NodeName(f"n{index}") for index in range(4)]
@@ -38,7 +39,7 @@ AWAY = {
 class Full:
     """Four nodes with three pods each, and one evaluator that sees all that becomes of them."""
 
-    def __init__(self, rules: bytes = b"null") -> None:
+    def __init__(self, rules: dict[str, Any] | None = None) -> None:
         self.rules = rules
         self.cluster = Cluster()
         self.nominator = Nominator()
@@ -50,7 +51,8 @@ class Full:
         self.long_lived = self.evaluator()
 
     def evaluator(self) -> Evaluator:
-        return ProfileHandle(self.cluster, nominations=self.nominator).evaluator(resolved(b"{}", (), self.rules), in_tree())
+        made = profile().spec(preemption=self.rules).resolved()
+        return ProfileHandle(self.cluster, nominations=self.nominator).evaluator(made, in_tree())
 
     def node(self, name: NodeName, cpu: str) -> None:
         document = {
@@ -96,12 +98,13 @@ STEPS = st.tuples(
 )
 
 
-RULES = (b"null", b'{"protect": {"matchLabels": {"app": "db"}}}', b'{"maxVictims": 1, "protect": {"matchLabels": {"app": "db"}}}')
+PROTECT = {"protect": {"matchLabels": {"app": "db"}}}
+RULES = (None, PROTECT, {"maxVictims": 1, **PROTECT})
 
 
 @settings(max_examples=cases(60))
 @given(st.lists(STEPS, max_size=12), st.sampled_from(RULES))
-def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, int, int]], rules: bytes) -> None:
+def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, int, int]], rules: dict[str, Any] | None) -> None:
     full = Full(rules)
     for number, (what, index, other) in enumerate(steps):
         change(full, what, NAMES[index], other)

@@ -13,11 +13,9 @@ from framework.makers import Scene
 from placewright.api.avoidedpods import ANNOTATION
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
-from placewright.plugins.catalog import in_tree
 from placewright.testing import node, pod
 from placewright_legacy_plugins import NodePreferAvoidPods
 
-PLUGINS = in_tree().extended([NodePreferAvoidPods])
 SPEC = {"plugins": {"multiPoint": {"enabled": [{"name": "NodePreferAvoidPods", "weight": 10_000}]}}}
 
 
@@ -46,7 +44,7 @@ def scores(scene: Scene, evaluator: Any, one: PodInfo) -> dict[str, int]:
 
 
 def scored(one: PodInfo, *nodes: Node) -> dict[str, int]:
-    scene = Scene(spec=SPEC, registry=PLUGINS).with_nodes(*nodes)
+    scene = Scene(spec=SPEC, extra=(NodePreferAvoidPods,)).with_nodes(*nodes)
     return scores(scene, scene.evaluator(), one)
 
 
@@ -93,14 +91,14 @@ def test_fields_that_nobody_knows_do_not_matter() -> None:
 
 
 def test_pods_share_their_columns_unless_a_node_avoids_them() -> None:
-    scene = Scene(spec=SPEC, registry=PLUGINS).with_nodes(avoiding("a", entry()), node("b"))
+    scene = Scene(spec=SPEC, extra=(NodePreferAvoidPods,)).with_nodes(avoiding("a", entry()), node("b"))
     runtime = scene.evaluator().runtime
     assert runtime.sign(owned(uid="u5")) == runtime.sign(owned(uid="u6")) == runtime.sign(pod("x").build())
     assert runtime.sign(owned()) != runtime.sign(pod("x").build())
 
 
 def test_kept_columns_follow_annotations_that_come_and_go() -> None:
-    dice, scene = random.Random(7), Scene(spec=SPEC, registry=PLUGINS)
+    dice, scene = random.Random(7), Scene(spec=SPEC, extra=(NodePreferAvoidPods,))
     evaluator = scene.evaluator()
     avoided: dict[str, set[str]] = {}
     for _ in range(200):

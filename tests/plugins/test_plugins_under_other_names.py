@@ -16,9 +16,9 @@ from hints.rows import Row
 from hints.test_hint_table import ROWS
 from hints.waiting_room import WaitingRoom
 
-import framework.makers
 import placewright_lab.readers.goldencases
 from explain.test_nearest_miss import ZONE, a_node, a_pod, affinity_terms
+from framework.makers import Scene
 from placewright.api.profile import default_profile
 from placewright.explain.explanation import evaluated
 from placewright.framework.interface import Plugin
@@ -161,9 +161,8 @@ def test_what_would_let_a_pod_in_is_told_alike() -> None:
 
 @pytest.fixture
 def _others_in_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    resolved, build = framework.makers.resolved, ProfileHandle.evaluator
-    monkeypatch.setattr(framework.makers, "resolved", lambda spec, plugins: under_other_names(resolved(spec, plugins)))
-    monkeypatch.setattr(ProfileHandle, "evaluator", lambda handle, profile, _registry: build(handle, profile, OTHERS))
+    build = ProfileHandle.evaluator
+    monkeypatch.setattr(ProfileHandle, "evaluator", lambda handle, profile, _registry: build(handle, under_other_names(profile), OTHERS))
 
 
 @pytest.mark.usefixtures("_others_in_the_room")
@@ -178,7 +177,7 @@ def test_the_same_events_wake_rejected_pods(row: Row) -> None:
 @pytest.mark.usefixtures("_others_in_the_room")
 def test_groups_are_decided_as_one_under_a_plugin_of_another_name() -> None:
     plugins = {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}
-    runtime = framework.makers.Scene(spec={"plugins": plugins}).evaluator().runtime
+    runtime = Scene(spec={"plugins": plugins}).evaluator().runtime
     assert runtime.pod_groups is not None
     assert runtime.pod_groups.name == f"{ACME}GangScheduling"
     assert runtime.run_pre_enqueue(pod_maker("p").build()).ok

@@ -326,7 +326,7 @@ def test_the_rules_are_filters_on_kube_schedulers_choice(
 @given(cluster=clusters, priority=st.integers(1, 4))
 def test_rules_that_say_nothing_are_no_rules(spec: dict[str, Any] | None, cluster: list[list[Any]], priority: int) -> None:
     scene, model = both(cluster, {}, Rules())
-    scene.rules = spec
+    scene.spec["preemption"] = spec
     evaluator = scene.evaluator()
     assert evaluator.runtime.preemption_rules is None
     preemptor = a_pod("new", priority, "900m")

@@ -24,6 +24,5 @@ def scenario_file(folder: Path) -> Path:
 def profile_file(folder: Path, name: str, **spec: Any) -> Path:
     """Write a profile for pods that name no scheduler."""
     path = folder / f"{name}.json"
-    kind = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}}
-    path.write_text(json.dumps({**kind, "spec": {"schedulerName": "default-scheduler", **spec}}))
+    path.write_text(json.dumps(kit.profile(name).spec(**spec).manifest))
     return path

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placewright import testing as kit
-from placewright.api.decode import convert
-from placewright.api.profile import SchedulingProfile
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.kinds import Manifest
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import Which, simulate
@@ -41,11 +38,12 @@ def goes(at: float, manifest: Manifest) -> Happening:
     return Happening(at, Act.DELETED, manifest)
 
 
-def a_profile(*plugins: type[Plugin], name: str = "", **spec: Any) -> ResolvedProfile:
+def a_profile(*plugins: type[Plugin], name: str = "default", **spec: Any) -> ResolvedProfile:
     """Make a profile with these out-of-tree plugins, all enabled."""
-    enabled = {"plugins": {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}} if plugins else {}
-    body = {"metadata": {"name": name}, "spec": {"schedulerName": "default-scheduler", **enabled, **spec}}
-    return resolve(convert(body, SchedulingProfile), in_tree().extended(plugins))
+    made = kit.profile(name)
+    for plugin in plugins:
+        made = made.enable(plugin)
+    return made.spec(**spec).resolved(*plugins)
 
 
 def run(
