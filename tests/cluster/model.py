@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from cluster.makers import NODES, a_node, a_pod
+from framework.scalar_model import ports_clash
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import HostPort, PodInfo
 from placewright.api.selectors import selector_from_pairs
@@ -133,7 +134,7 @@ class Model:
             "pods": sorted(pod.uid for pod in pods),
             "requests": {resource: total for resource in everywhere if (total := sum(pod.requests.get(resource, 0) for pod in pods))},
             "scoring": (sum(pod.scoring_cpu for pod in pods), sum(pod.scoring_memory for pod in pods)),
-            "free": [not any(_clash(port, taken) for taken in ports) for port in PORTS],
+            "free": [not any(ports_clash(port, taken) for taken in ports) for port in PORTS],
             "tallies": [sum(each.selects(pod.pairwise_key, pod.labels) for pod in pods) for each in SELECTIONS],
             "with volumes": sorted(pod.uid for pod in pods if pod.volumes),
         }
@@ -143,10 +144,6 @@ def _amount(found: Node, resource: str) -> int:
     """Of the few spellings that `any_node` uses."""
     text = str((found.status.allocatable or {}).get(resource, "0"))
     return int(text.removesuffix("Gi")) * (2**30 if text.endswith("Gi") else 1000 if resource == "cpu" else 1)
-
-
-def _clash(one: HostPort, other: HostPort) -> bool:
-    return one[:2] == other[:2] and (one.address == other.address or "0.0.0.0" in (one.address, other.address))
 
 
 def view_of(cluster: Cluster) -> View:

@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from framework.scalar_model import Model, Part, Profile, Said
-from framework.worlds import EVENTS, Body, Dice, TwinWorld, pod_object, profile_spec
+from framework.worlds import EVENTS, Body, Dice, TwinWorld, pod_object, profile_object
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.profile import SchedulingProfile
 from placewright.cluster import noderows
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.handle import ProfileHandle
@@ -23,21 +22,12 @@ from placewright.framework.status import Status
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.noderesources import balanced, fit
 from placewright.plugins.noderesources.strategies import FEW_ROWS
-from placewright.profiles.config import read_profiles
-from placewright.profiles.resolve import resolve
 from randomcases import cases
 
 REGISTRY = in_tree()
 #: More than enough events for kept columns to go wrong in; a failing history is cut short by shrinking `LENGTHS`.
 SEEDS, LENGTHS = st.integers(0, 2**32), st.integers(10, 80)
 RANDOM_HISTORY = settings(max_examples=cases(120), suppress_health_check=list(HealthCheck))
-
-
-def resolved(spec: dict[str, Any]) -> ResolvedProfile:
-    spec = {"schedulerName": "default-scheduler"} | spec
-    document = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
-    profile: SchedulingProfile = read_profiles(document, "test")[0]
-    return resolve(profile, REGISTRY)
 
 
 def evaluator_of(profile: ResolvedProfile, world: TwinWorld) -> Evaluator:
@@ -142,11 +132,11 @@ def test_columns_kept_through_any_history_say_what_a_plain_evaluation_says(seed:
     profile = dice.profile()
     few = dice.choice((0, FEW_ROWS))  # so that the arithmetic of many rows is also held to the model
     with patch.object(fit, "FEW_ROWS", few), patch.object(balanced, "FEW_ROWS", few):
-        assert live(resolved(profile_spec(profile)), profile, dice, length) == length
+        assert live(profile_object(profile), profile, dice, length) == length
 
 
 @settings(RANDOM_HISTORY, max_examples=cases(25))
 @given(SEEDS, LENGTHS)
 def test_with_spread_and_affinity_too_a_long_lived_evaluator_says_what_a_fresh_one_says(seed: int, length: int) -> None:
     dice = Dice(seed)
-    assert live(resolved(profile_spec(dice.profile(), pairwise=True)), None, dice, length) == length
+    assert live(profile_object(dice.profile(), pairwise=True), None, dice, length) == length

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from framework.scalar_model import MIB, ORDER, Profile
-from placewright.api.decode import convert
-from placewright.api.objects import Node, NodeName, Pod
+from placewright import testing as kit
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.queue.nominator import Nominator
+from placewright.testing.nodes import NodeMaker
 
 Body = dict[str, Any]
 NODES: Final = tuple(f"n{i}" for i in range(5))
@@ -162,12 +164,8 @@ def _quantities(amounts: Mapping[str, int]) -> Body:
 def node_object(node: Body) -> Node:
     """The node as the API server shows it."""
     images = [{"names": [f"{name}@digest", name], "sizeBytes": size} for name, size in node["images"].items()]
-    manifest = {
-        "metadata": {"name": node["name"], "labels": node["labels"]},
-        "spec": {"unschedulable": node["cordoned"], "taints": node["taints"]},
-        "status": {"allocatable": _quantities(node["offers"]), "images": images},
-    }
-    return convert(manifest, Node)
+    made = NodeMaker(node["name"]).labels(node["labels"]).spec(unschedulable=node["cordoned"], taints=node["taints"])
+    return made.offers(_quantities(node["offers"])).status(images=images).build()
 
 
 def pod_object(pod: Body) -> PodInfo:
@@ -182,58 +180,46 @@ def pod_object(pod: Body) -> PodInfo:
         {"protocol": protocol if protocol != "TCP" else "", "hostPort": port, "hostIP": address if address != "0.0.0.0" else ""}
         for protocol, port, address in pod["ports"]
     ]
-    required = {"nodeSelectorTerms": pod["required"]} if pod["required"] is not None else None
-    preferred = [{"weight": weight, "preference": term} for weight, term in pod["preferred"]]
-    affinity = {
-        "requiredDuringSchedulingIgnoredDuringExecution": required,
-        "preferredDuringSchedulingIgnoredDuringExecution": preferred or None,
+    spec = {
+        "priority": pod["priority"],
+        "containers": containers,
+        "initContainers": init,
+        "overhead": _quantities(pod["overhead"]) or None,
+        "nodeSelector": pod["selector"],
+        "tolerations": pod["tolerations"],
+        "affinity": {"nodeAffinity": _node_affinity(pod["required"], pod["preferred"])},
     }
-    manifest = {
-        "metadata": {"name": pod["uid"], "namespace": "default", "uid": pod["uid"]},
-        "spec": {
-            "nodeName": pod["node"] or pod["wants_node"],
-            "priority": pod["priority"],
-            "containers": containers,
-            "initContainers": init,
-            "overhead": _quantities(pod["overhead"]) or None,
-            "nodeSelector": pod["selector"],
-            "tolerations": pod["tolerations"],
-            "affinity": {"nodeAffinity": affinity},
-        },
-    }
-    return PodInfo(convert(manifest, Pod))
+    return kit.pod(pod["uid"], on=pod["node"] or pod["wants_node"], **spec).uid(pod["uid"]).build()
 
 
-def profile_spec(profile: Profile, *, pairwise: bool = False) -> Body:
+def profile_object(said: Profile, *, pairwise: bool = False) -> ResolvedProfile:
     """The profile as people write it; without the plugins that the model does not know, unless `pairwise`."""
-    off = [name for name in (*ORDER, *SCORES) if name not in profile.filters and name not in profile.weights]
-    off += [name for name in ORDER if name in SCORES and name not in profile.filters and name not in off]
+    off = [name for name in (*ORDER, *SCORES) if name not in said.filters and name not in said.weights]
+    off += [name for name in ORDER if name in SCORES and name not in said.filters and name not in off]
     off += [] if pairwise else ["PodTopologySpread", "InterPodAffinity", "DynamicResources", "DefaultPreemption"]
-    strategy: Body = {"type": profile.strategy, "resources": [{"name": name, "weight": weight} for name, weight in profile.scored]}
-    if profile.strategy == "RequestedToCapacityRatio":
-        shape = [{"utilization": x, "score": y} for x, y in profile.shape]
-        strategy["requestedToCapacityRatio"] = {"shape": shape}
-    added: Body = {}
-    if profile.enforced is not None:
-        added["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": profile.enforced}
-    if profile.added_preferences:
-        added["preferredDuringSchedulingIgnoredDuringExecution"] = [
-            {"weight": weight, "preference": term} for weight, term in profile.added_preferences
-        ]
+    strategy: Body = {"type": said.strategy, "resources": [{"name": name, "weight": weight} for name, weight in said.scored]}
+    if said.strategy == "RequestedToCapacityRatio":
+        strategy["requestedToCapacityRatio"] = {"shape": [{"utilization": x, "score": y} for x, y in said.shape]}
+    added = _node_affinity(said.enforced, said.added_preferences)
     args: Body = {
         "NodeResourcesFit": {
             "scoringStrategy": strategy,
-            "ignoredResources": profile.ignored,
-            "ignoredResourceGroups": profile.ignored_groups,
+            "ignoredResources": said.ignored,
+            "ignoredResourceGroups": said.ignored_groups,
         },
-        "NodeResourcesBalancedAllocation": {"resources": [{"name": name, "weight": 1} for name in profile.balanced]},
+        "NodeResourcesBalancedAllocation": {"resources": [{"name": name, "weight": 1} for name in said.balanced]},
         "NodeAffinity": {"addedAffinity": added} if added else {},
     }
-    return {
-        "plugins": {"multiPoint": {"disabled": [{"name": name} for name in off]}},
-        "weights": {name: weight for name, weight in profile.weights.items() if name not in off},
-        "pluginConfig": [{"name": name, "args": arguments} for name, arguments in args.items() if name not in off],
-    }
+    made = kit.profile("p").disable(*off).weights(**{name: weight for name, weight in said.weights.items() if name not in off})
+    for name, arguments in args.items():
+        made = made if name in off else made.args(name, **arguments)
+    return made.resolved()
+
+
+def _node_affinity(required: Sequence[Body] | None, preferred: Sequence[tuple[int, Body]]) -> Body:
+    weighted = [{"weight": weight, "preference": term} for weight, term in preferred]
+    found = {} if required is None else {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": required}}
+    return found | ({"preferredDuringSchedulingIgnoredDuringExecution": weighted} if weighted else {})
 
 
 # --- what happens --------------------------------------------------------------------------------------------------------------

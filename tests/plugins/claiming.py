@@ -13,18 +13,15 @@ from placewright.api.decode import convert
 from placewright.api.devices import DeviceStatus, ResourceClaim, ResourceClaimStatus
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.status import Status
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.resolve import resolve
 from placewright.testing.claimport import FakeClaimWriter
 from placewright.testing.objectmaker import next_version
 
 Body = dict[str, Any]
-PROFILE = resolve(default_profile(), in_tree())
 
 
 class Server(FakeClaimWriter):
@@ -79,7 +76,7 @@ class Claiming:
         gpu = kit.device_class("gpu")
         self.cluster.objects.put((gpu.serves(resource) if resource else gpu).build())
         handle = ProfileHandle(self.cluster, claims=self.server)
-        self.evaluator = handle.evaluator(PROFILE, in_tree())
+        self.evaluator = handle.evaluator(kit.profile().resolved(), in_tree())
         self.table = self.cluster.objects.devices.claims
 
     def with_conditions(self, node: str, *conditions: str) -> None:
@@ -99,9 +96,8 @@ class Claiming:
 
     def claim(self, name: str, count: int = 1, **meta: Any) -> ResourceClaim:
         """A claim that there is."""
-        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}]
-        body = {"metadata": {"name": name, "namespace": "default", "uid": f"u-{name}", **meta}, "spec": {"devices": {"requests": requests}}}
-        kept = self.server.keep(convert(body, ResourceClaim))
+        made = kit.resource_claim(name).uid(f"u-{name}").request("gpu", count=count, name="r").metadata(**meta)
+        kept = self.server.keep(made.build())
         self.show(name)
         return kept
 

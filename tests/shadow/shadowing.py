@@ -5,18 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from placewright.api.decode import convert
-from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.plugins.catalog import in_tree
-from placewright.profiles.resolve import resolve
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.shadow.shadow import REPORT_SECONDS, Shadow
 from placewright.shadow.shadows import Shadows
+from placewright.testing.profiles import ProfileMaker, registry_with
 from scheduler.makers import World
 
 Body = dict[str, Any]
@@ -49,7 +46,7 @@ class Beside(World):
     def __init__(self, *plugins: type[Plugin], **spec: Any) -> None:
         """`plugins`: those that only shadows use. `spec`: of the live profile."""
         self.clock = Ticking()
-        self._of_shadows = in_tree().extended(plugins)
+        self._plugins_of_shadows = plugins
         super().__init__(**spec)
         self.shadows = Shadows(self.cluster, self._build_shadow, self.clock, lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.deciding.append(self.shadows.decided)
@@ -58,13 +55,12 @@ class Beside(World):
         self._adopted: dict[str, ResolvedProfile] = {}
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
-        return ProfileHandle(cluster).evaluator(profile, self._of_shadows)
+        return ProfileHandle(cluster).evaluator(profile, registry_with(self._plugins_of_shadows))
 
     def shadow(self, name: str = "shadow", *, budget: float = 50, generation: int = 1, **spec: Any) -> Shadow:
         """Put a shadow of `default` to work; it knows the cluster then."""
-        wanted = {"mode": "Shadow", "shadows": "default", "shadow": {"budgetPercent": budget}, **spec}
-        body = {"metadata": {"name": name, "generation": generation}, "spec": wanted}
-        self._adopted[name] = resolve(convert(body, SchedulingProfile), self._of_shadows)
+        made = ProfileMaker(name).generation(generation).spec(mode="Shadow", shadows="default", shadow={"budgetPercent": budget})
+        self._adopted[name] = made.spec(**spec).resolved(*self._plugins_of_shadows)
         self.shadows.adopt(self._adopted.values())
         return self.rest(self.shadows.by_name[name])
 
