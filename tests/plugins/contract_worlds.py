@@ -38,7 +38,7 @@ def one_of(*choices: ObjectMaker[Any]) -> Callable[[Random], Any]:
     return lambda dice: dice.choice(choices).build()
 
 
-def pods(*choices: PodMaker) -> Callable[[Random], PodInfo]:
+def a_pod_of(*choices: PodMaker) -> Callable[[Random], PodInfo]:
     """One of these, with some label."""
     return lambda dice: dice.choice(choices).labels(app=dice.choice("ab")).build()
 
@@ -49,12 +49,12 @@ def as_read(manifest: Body) -> Any:
 
 # --- fields that few pods and nodes have -------------------------------------------------------------------------------------
 
-pod_that_names_a_node = pods(*(POD.on(name) for name in NODE_NAMES), POD, POD, POD, POD)
+pod_that_names_a_node = a_pod_of(*(POD.on(name) for name in NODE_NAMES), POD, POD, POD, POD)
 _PORTS = tuple(product((80, 443), ("", "10.0.0.1", "10.0.0.2"), ("TCP", "UDP")))
 _ONE_PORT = [POD.host_port(port, ip=address, protocol=protocol) for port, address, protocol in _PORTS]
-pod_with_ports = pods(*_ONE_PORT, *_ONE_PORT, *(made.host_port(port) for made in _ONE_PORT for port in (80, 443)), *[POD] * 12)
-gated_pod = pods(*(POD.gates(*names) for names in ("", "g", "h", "gh")))
-pod_that_asks_the_kubelet = pods(
+pod_with_ports = a_pod_of(*_ONE_PORT, *_ONE_PORT, *(made.host_port(port) for made in _ONE_PORT for port in (80, 443)), *[POD] * 12)
+gated_pod = a_pod_of(*(POD.gates(*names) for names in ("", "g", "h", "gh")))
+pod_that_asks_the_kubelet = a_pod_of(
     *(
         POD.spec(containers=[{"name": "main", "restartPolicyRules": rules}], **more)
         for rules in ([], [{"action": "RestartAllContainers"}])
@@ -75,14 +75,14 @@ node_that_avoids = one_of(
 _OWNED = [POD.owned_by("ReplicaSet", app, uid=app).labels(app=app) for app in APPS]
 owned_pod = one_of(*_OWNED * 3, *(made.node_selector(disk="ssd") for made in _OWNED), *(POD.labels(app=app) for app in APPS))
 #: Of the default scheduler or another, and half of them Ready where they stand on a node.
-pod_that_may_be_ready = pods(
+pod_that_may_be_ready = a_pod_of(
     *(
         POD.scheduler(name).status(conditions=conditions)
         for name in ("default-scheduler", "default-scheduler", "other")
         for conditions in ([], [{"type": "Ready", "status": "True"}])
     )
 )
-big_pod = pods(*(POD.requests(cpu=cpu, memory="1Gi").priority(priority) for cpu in "124" for priority in (0, 5, 10)))
+big_pod = a_pod_of(*(POD.requests(cpu=cpu, memory="1Gi").priority(priority) for cpu in "124" for priority in (0, 5, 10)))
 small_node = one_of(*(NODE.offers(cpu=cpu, memory="8Gi") for cpu in "24"))
 
 
@@ -157,7 +157,7 @@ zoned_storage = one_of(
     *(kit.persistent_volume(f"v{number}") for number in "01"),
 )
 _CLAIMS = [[POD.volume_claims(*names) for names in combinations(("c0", "c1", "c2", "c3"), count)] for count in range(3)]
-pod_with_bound_claims = pods(*_CLAIMS[0] * 3, *_CLAIMS[1] * 2, *_CLAIMS[2])
+pod_with_bound_claims = a_pod_of(*_CLAIMS[0] * 3, *_CLAIMS[1] * 2, *_CLAIMS[2])
 #: A claim bound to a volume of the same number, a volume of a CSI driver, or how many of these a node takes.
 limited_storage = one_of(
     *[kit.persistent_volume_claim(f"c{number}").bound_to(f"v{number}") for number in range(4)] * 3,
@@ -186,7 +186,7 @@ def pod_with_any_disk(dice: Random) -> PodInfo:
 
 
 #: Pods with claims of `volume_worlds`, bound and unbound.
-pod_with_claims = pods(*(POD.volume_claims(*names) for names in (*[("c0",), ("c1",)] * 3, ("c0", "c1"), ("c1", "c0"))))
+pod_with_claims = a_pod_of(*(POD.volume_claims(*names) for names in (*[("c0",), ("c1",)] * 3, ("c0", "c1"), ("c1", "c0"))))
 
 
 def provisioning(dice: Random) -> ClusterObject:
@@ -204,7 +204,7 @@ node_of_a_zone = one_of(*(kit.node("n", pods="9").zone(zone) for zone in "abab")
 
 # --- devices -----------------------------------------------------------------------------------------------------------------
 
-pod_with_device_claims = pods(
+pod_with_device_claims = a_pod_of(
     *[POD.resource_claims(name) for name in ("d0", "d1", "d2", "d2")] * 3,
     *[POD] * 3, *(POD.resource_claims(*names) for names in combinations(("d0", "d1", "d2"), 2)),
 )  # fmt: skip
@@ -250,6 +250,6 @@ def _device_claim(dice: Random) -> ObjectMaker[Any]:
 
 
 _AMOUNTS = ({}, {SHARES: "250"}, {SHARES: "500"}, {SHARES: "1000"}, {SHARES: "2000"}, {SHARES: "1500"})
-pod_with_a_share = pods(*(POD.requests(amount, cpu="1").limits(amount, cpu="1") for amount in _AMOUNTS))
+pod_with_a_share = a_pod_of(*(POD.requests(amount, cpu="1").limits(amount, cpu="1") for amount in _AMOUNTS))
 _SHARING = NODE.offers(cpu="16", memory="16Gi")
 node_with_shares = one_of(_SHARING, *(_SHARING.offers({SHARES: amount}) for amount in ("1000", "2000", "4000")))
