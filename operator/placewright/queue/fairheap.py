@@ -98,11 +98,6 @@ class TenantTurns:
         #: The tags of tenants that left with a tag above the virtual time, by name; the lowest tag first.
         self._debts: KeyedHeap[int] = KeyedHeap()
 
-    @property
-    def debts(self) -> int:
-        """The number of tenants that owe and do not wait."""
-        return len(self._debts)
-
     def begin(self, tenant: Tenant, weight: int) -> None:
         """Let a tenant wait: at the virtual time, or where its debt puts it.
 
@@ -231,27 +226,20 @@ class TenantWaits:
             seconds: seconds that the pod waited among the active pods.
         """
         self._handed_out += 1
-        wait = self._named.get(tenant)
-        if wait is None:
-            wait = self._counted_for(tenant)
+        wait = self._named.get(tenant) or self._named_anew(tenant)
         wait.pods += 1
         wait.seconds += seconds
         wait.last = self._handed_out
 
-    def _counted_for(self, tenant: str) -> TenantWait:
-        if len(self._named) >= MOST_NAMED and not self._give_up_a_name():
-            return self._others
-        wait = self._named[tenant] = TenantWait()
-        return wait
-
-    def _give_up_a_name(self) -> bool:
-        """Drop the tenant whose name has been taken for longest, if it had no pod for long."""
-        name, wait = next(iter(self._named.items()))
-        if wait.last > self._handed_out - PASSED_OVER:
-            self._named.move_to_end(name)  # the next newcomer asks another
-            return False
-        del self._named[name]
-        return True
+    def _named_anew(self, tenant: str) -> TenantWait:
+        """Name a tenant. If all names are taken, it replaces the tenant that was named first, if that had no pod for long."""
+        if len(self._named) >= MOST_NAMED:
+            name, wait = next(iter(self._named.items()))
+            if wait.last > self._handed_out - PASSED_OVER:
+                self._named.move_to_end(name)  # the next newcomer asks another
+                return self._others
+            del self._named[name]
+        return self._named.setdefault(tenant, TenantWait())
 
     def __iter__(self) -> Iterator[tuple[str, TenantWait]]:
         """Iterate over the tenants that have a name, and the others together if there are any."""

@@ -113,14 +113,9 @@ class WaitLimit:
                 # A member that joins a group that is given up is given up, too.
                 joins = queued.pod_group is not None and queued.pod_group.given_up
                 self._listed.push(uid, (-math.inf if joins else by.began(queued),), queued)
-        while done < most and (overdue := self._overdue(now)) is not None:
-            done += self._judge(overdue, now, by)
+        while done < most and self.after is not None and (key := self._listed.first_key()) is not None and key[0] + self.after <= now:
+            done += self._judge(self._listed.take_first()[1], now, by)
         return done
-
-    def _overdue(self, now: float) -> QueuedPod | None:
-        """Take the pod off the list that has waited longest, if that is longer than the limit."""
-        key = self._listed.first_key()
-        return self._listed.pop() if key is not None and self.after is not None and key[0] + self.after <= now else None
 
     def _judge_anew(self, queued: QueuedPod, now: float, by: GivingUp) -> int:
         """Take a pod back that may wait longer now, with all members of its group; return the number of pods looked at."""

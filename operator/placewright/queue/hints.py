@@ -73,8 +73,8 @@ class PluginHints(NamedTuple):
 _NOT_ASKED: Final = PluginHints((), None, ())
 
 
-class EventHints:
-    """The hints of one profile for one kind of event, looked up once and asked about thousands of pods.
+class EventHints(dict[str, PluginHints]):
+    """The hints of one profile for one kind of event, by plugin. Each is looked up once and asked about thousands of pods.
 
     Args:
         interests: events that each plugin registered; None for "any event".
@@ -88,13 +88,10 @@ class EventHints:
         self._interests = interests
         self._event = event
         self._timed = timed
-        self._by_plugin: dict[str, PluginHints] = {}
 
-    def of(self, plugin: str) -> PluginHints:
-        """Return the events of this kind that a plugin registered."""
-        found = self._by_plugin.get(plugin)
-        if found is None:
-            found = self._by_plugin[plugin] = self._look_up(plugin)
+    def __missing__(self, plugin: str) -> PluginHints:
+        """Look up the events of this kind that a plugin registered."""
+        found = self[plugin] = self._look_up(plugin)
         return found
 
     def _look_up(self, plugin: str) -> PluginHints:
@@ -116,7 +113,7 @@ class EventHints:
     @cached_property
     def wanted(self) -> bool:
         """False when the event can help no pod of this profile."""
-        return self._event.wildcard or any(self.of(plugin).asked for plugin in self._interests)
+        return self._event.wildcard or any(self[plugin].asked for plugin in self._interests)
 
     def effect_on(self, queued: QueuedPod, old: Any, new: Any) -> Requeue:
         """Return the effect of an event of this kind on this pod. A hint that raises counts as QUEUE.
@@ -137,7 +134,7 @@ class EventHints:
         if queued.gated:
             # Being worth a try means another PreEnqueue here: only the gating plugin can lift its gate.
             return Requeue.AFTER_BACKOFF if self._helps(queued.gating_plugin, queued, old, new) else Requeue.SKIP
-        if queued.recalled and self.of(queued.gating_plugin).asked:
+        if queued.recalled and self[queued.gating_plugin].asked:
             return Requeue.AFTER_BACKOFF
         for plugin in queued.pending_plugins:
             if self._helps(plugin, queued, old, new):
@@ -148,7 +145,7 @@ class EventHints:
         return Requeue.SKIP if queued.rejected else Requeue.AFTER_BACKOFF
 
     def _helps(self, plugin: str, queued: QueuedPod, old: Any, new: Any) -> bool:
-        for hint in (self._by_plugin.get(plugin) or self.of(plugin)).asked:
+        for hint in self[plugin].asked:
             try:
                 if hint(queued.pod, old, new) is QueueingHint.QUEUE:
                     return True
@@ -335,7 +332,7 @@ class UnschedulablePods(ByUid):
             The pods of each plugin; a pod that several plugins rejected is in several of them.
         """
         for plugin, held in self._by_plugin.items():
-            asked, narrow, keys = hints.of(plugin)
+            asked, narrow, keys = hints[plugin]
             if asked:
                 pods = self.concerned(plugin, keys, old, new) if keyed and keys else held
                 yield Reached(pods, narrow if isinstance(new, PodInfo) else None)

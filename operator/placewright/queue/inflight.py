@@ -12,7 +12,7 @@ event.
 from __future__ import annotations
 
 import enum
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -94,15 +94,14 @@ class ProfileRoom:
         groups_pass: False while a group is being decided. Then no member of another group is handed out, and pods without a group are.
     """
 
-    __slots__ = ("_all", "_by_extender", "_left", "_on_their_way", "_refused", "_sizes", "groups_pass")
+    __slots__ = ("_all", "_by_extender", "_left", "_on_their_way", "_refused", "groups_pass")
 
     def __init__(self, sizes: RoomSizes, left: Callable[[], None] = lambda: None) -> None:
         self.groups_pass = True
-        self._sizes = sizes
         self._left = left
         self._on_their_way: FairShares[str] = FairShares(sizes.on_their_way, _FACTOR)
         self._all: FairShares[str] = FairShares(sizes.in_all, _FACTOR)
-        self._by_extender: dict[str, FairShares[str]] = {}
+        self._by_extender: defaultdict[str, FairShares[str]] = defaultdict(lambda: FairShares(sizes.by_extender, _FACTOR))
         self._refused = False
 
     @property
@@ -127,7 +126,7 @@ class ProfileRoom:
         """Return whether one more pod of this lane may be handed out."""
         namespace, extender, grouped = lane
         may = (self.groups_pass or not grouped) and self._on_their_way.may_take(namespace) and self._all.may_take(namespace)
-        if may and (not extender or extender not in self._by_extender or self._by_extender[extender].may_take(namespace)):
+        if may and (not extender or self._by_extender[extender].may_take(namespace)):
             return True
         self._refused = True
         return False
@@ -148,13 +147,11 @@ class ProfileRoom:
         if after is _ON_ITS_WAY:
             self._on_their_way.take(namespace)
             if extender:
-                self._by_extender.setdefault(extender, FairShares(self._sizes.by_extender, _FACTOR)).take(namespace)
+                self._by_extender[extender].take(namespace)
         elif before is _ON_ITS_WAY:
             self._on_their_way.give_back(namespace)
             if extender:
                 self._by_extender[extender].give_back(namespace)
-                if not self._by_extender[extender].held:
-                    del self._by_extender[extender]
         if self._refused and before is not _UNCOUNTED:
             # First of all, because a pod that is refused again meanwhile waits for the next place.
             self._refused = False

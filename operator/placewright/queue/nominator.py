@@ -58,7 +58,8 @@ class Nominator:
         if kept_for is not None:
             self.kept_for[pod.uid] = kept_for
         self.with_terms += bool(pod.pairwise_key.affinity)
-        if _claims_more_than_its_node(pod):
+        # It has volumes, claims to devices, or extended resources, which devices may serve.
+        if pod.volumes or pod.pod.spec.resource_claims or any("/" in name for name in pod.requests):
             self._claimants[pod.uid] = (pod, target)
         self.changes.append(target)
 
@@ -143,8 +144,3 @@ class Nominator:
             yield
         finally:
             self.together.discard(ref)
-
-
-def _claims_more_than_its_node(pod: PodInfo) -> bool:
-    """Return whether the pod has volumes, claims to devices, or extended resources, which devices may serve."""
-    return bool(pod.volumes or pod.pod.spec.resource_claims) or any("/" in name for name in pod.requests)

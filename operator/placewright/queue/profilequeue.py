@@ -45,10 +45,11 @@ class ProfileQueue:
         sifted: False while no pod is handed out, because the profile's new generation still has pods to gate.
         hints: the profile's queueing hints.
         wait_limit: limit after which waiting pods are given up; None if the profile gives up no pod.
+        parts: the structures that hold the pods, with their sub-queues.
     """
 
     __slots__ = (
-        "_parts", "_policy", "_queues", "_sorted_by", "active", "backoff", "error_backoff", "fair", "gated", "held", "hints", "name",
+        "_policy", "_queues", "_sorted_by", "active", "backoff", "error_backoff", "fair", "gated", "held", "hints", "name", "parts",
         "room", "sifted", "suspects", "unschedulable", "wait_limit",
     )  # fmt: skip
 
@@ -133,7 +134,7 @@ class ProfileQueue:
 
     def _order_by(self, active: Order) -> None:
         self.active = active
-        self._parts = (
+        self.parts = (
             (SubQueue.ACTIVE, active),
             (SubQueue.BACKOFF, self.backoff),
             (SubQueue.BACKOFF, self.error_backoff),
@@ -151,12 +152,6 @@ class ProfileQueue:
         if not looked_at or most is None:
             self._order_by(moving.then)
         return looked_at
-
-    def pop(self) -> tuple[QueuedPod, Lane]:
-        """Hand out the first active pod that has room, with its lane; the caller knows that there is one."""
-        found = self.active.pop()
-        assert found is not None  # the caller has seen that there is one
-        return found
 
     def pop_early(self) -> tuple[QueuedPod, Lane]:
         """Hand out the pod whose backoff ends next, with its lane; the caller knows that there is one."""
@@ -184,16 +179,16 @@ class ProfileQueue:
         return queued is not None and not self.room.full and self.room.may_enter(self.lane_of(queued))
 
     def __len__(self) -> int:
-        return sum(len(part) for _, part in self._parts)
+        return sum(len(part) for _, part in self.parts)
 
     def waiting(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
         """Iterate over all pods with their sub-queues."""
-        return ((place, queued) for place, part in self._parts for queued in part)
+        return ((place, queued) for place, part in self.parts for queued in part)
 
     def move(self, queued: QueuedPod, place: SubQueue | None) -> None:
         """Take a pod out of the structure that holds it, if any, on its way to a sub-queue."""
         self._queues.changed.note(queued.uid)
-        for each, part in self._parts:
+        for each, part in self.parts:
             if each is queued.place:
                 part.remove(queued.uid)
         queued.goes_to(place)
@@ -252,11 +247,6 @@ class ProfileQueue:
             self.wait_limit.note(queued)
         return place
 
-    def sizes(self) -> tuple[int, int, int, int]:
-        """Return the number of active, backing off, unschedulable and gated pods."""
-        backing_off = len(self.backoff) + len(self.error_backoff) + len(self.suspects)
-        return len(self.active), backing_off, len(self.unschedulable), len(self.gated)
-
     def reach(self, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
         """Find the waiting pods whose rejecting or gating plugin listens for an event; a pod of several plugins several times.
 
@@ -291,7 +281,7 @@ class ProfileQueue:
             return True
         hints = self.hints.about(event)
         rejected_by = (queued.gating_plugin,) if queued.gated else (*queued.unschedulable_plugins, *queued.pending_plugins)
-        listening = [of for of in map(hints.of, rejected_by) if of.asked]
+        listening = [of for plugin in rejected_by if (of := hints[plugin]).asked]
         return any(of.narrow is None or not isinstance(new, PodInfo) or of.narrow(queued.pod, old, new) for of in listening)
 
     def rejections(self) -> Counter[str]:
@@ -321,13 +311,10 @@ class ProfileQueue:
         waiting = self.unschedulable
         if plugins is None:
             return list(waiting)
-        if not any(plugin in plugins or not self.hints.knows(plugin) for plugin in waiting.plugins()):
+        doubted = {plugin for plugin in waiting.plugins() if plugin in plugins or not self.hints.knows(plugin)}
+        if not doubted:
             return []  # for most changes of a profile, and thousands of pods may wait
-        return [queued for queued in waiting if not self.rejection_stands(queued) or not queued.rejecting_plugins.isdisjoint(plugins)]
-
-    def rejection_stands(self, queued: QueuedPod) -> bool:
-        """Return False when every plugin that rejected this pod has been disabled since."""
-        return any(self.hints.knows(plugin) for plugin in queued.rejecting_plugins)
+        return [queued for queued in waiting if queued.rejecting_plugins & plugins or queued.rejecting_plugins <= doubted]
 
     def after_failure(self, queued: QueuedPod, began_under: Hints, missed: Iterable[InFlightEvent]) -> Requeue:
         """Return what a failed pod does next, in view of the events during its attempt.
@@ -381,11 +368,6 @@ class ProfileQueue:
                 self._make_active(queued, self.policy, now)
                 moved += 1
         return moved
-
-    def next_backoff_expiry(self) -> float | None:
-        """Return when the next backoff ends, in seconds; None when no pod backs off."""
-        keys = [key for key in (self.backoff.first_key(), self.error_backoff.first_key()) if key is not None]
-        return float(min(key[0] for key in keys) + 1) * WINDOW_SECONDS if keys else None
 
     def changed(self, queued: QueuedPod) -> None:
         """Index a waiting pod anew, after the pod changed."""
@@ -445,10 +427,6 @@ class ProfileQueues(dict[str, ProfileQueue]):
         if not queue.served and not len(queue):
             del self[queue.name]
 
-    def can_hand_out(self) -> bool:
-        """Return True when `next` would find a pod that may be tried."""
-        return any(queue.open and (queue.active.first_key() is not None or queue.may_try_early) for queue in self.values())
-
     def next(self) -> tuple[ProfileQueue | None, bool]:
         """Return the open queue whose first pod comes first.
 
@@ -475,8 +453,9 @@ class ProfileQueues(dict[str, ProfileQueue]):
 
     def next_backoff_expiry(self) -> float | None:
         """Return when the next backoff of any profile ends, in seconds; None when no pod backs off."""
-        expiries = (queue.next_backoff_expiry() for queue in self.values())
-        return min((expiry for expiry in expiries if expiry is not None), default=None)
+        heaps = [heap for queue in self.values() for heap in (queue.backoff, queue.error_backoff)]
+        keys = [key for heap in heaps if (key := heap.first_key()) is not None]
+        return float(min(key[0] for key in keys) + 1) * WINDOW_SECONDS if keys else None
 
     def sizes(self, scheduler_name: str | None, in_flight: int) -> Sizes:
         """Count the pods of each sub-queue.
@@ -488,9 +467,11 @@ class ProfileQueues(dict[str, ProfileQueue]):
         Returns:
             The counts, `in_flight` among them.
         """
-        each = [queue.sizes() for queue in self.values() if scheduler_name in (None, queue.name)]
-        active, backoff, unschedulable, gated = (sum(column) for column in zip((0,) * 4, *each, strict=True))
-        return Sizes(active, backoff, unschedulable, gated, in_flight)
+        counts = Counter({SubQueue.IN_FLIGHT: in_flight})
+        for queue in self.values():
+            for place, part in queue.parts if scheduler_name in (None, queue.name) else ():
+                counts[place] += len(part)
+        return Sizes(*(counts[place] for place in SubQueue))
 
 
 #: Puts a waiting pod into the sub-queue that it belongs to now: (queue, pod, how, label of the event).

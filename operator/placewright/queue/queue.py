@@ -209,7 +209,9 @@ class SchedulingQueue:
         if early:
             # While no pod is active, a pod in backoff costs no other its turn (upstream's SchedulerPopFromBackoffQ, 1.33).
             self._count(SubQueue.ACTIVE, labels.POP_FROM_BACKOFF)
-        queued, lane = queue.pop_early() if early else queue.pop()
+        found = queue.pop_early() if early else queue.active.pop()
+        assert found is not None  # `next` has seen that there is one
+        queued, lane = found
         self._hand_out(queued, queue, lane)
         return queued
 
@@ -253,7 +255,7 @@ class SchedulingQueue:
 
     async def wait_for_pod(self) -> None:
         """Return as soon as `pop` can hand out a pod."""
-        while not self._queues.can_hand_out():
+        while self._queues.next()[0] is None:
             self._ready.clear()
             await self._ready.wait()
 

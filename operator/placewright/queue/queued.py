@@ -227,10 +227,10 @@ class QueuedPod:
 
         All members of a group have the key of the group's first member, so that the group comes as one.
         """
-        pod_group = self.pod_group
-        return (
-            policy.sort_key(self.pod, self.timestamp) if pod_group is None else policy.sort_key(pod_group.first.pod, pod_group.turn_since)
-        )
+        if (pod_group := self.pod_group) is None:
+            return policy.sort_key(self.pod, self.timestamp)
+        # As for a pod, the turn counts from when the group came or its last attempt failed.
+        return policy.sort_key(pod_group.first.pod, pod_group.since if pod_group.failed_at is None else pod_group.failed_at)
 
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
         """Compute when backoff ends. Members of a group that failed as one wait until the same window.
@@ -323,11 +323,6 @@ class QueuedPodGroup:
     #: The version of each member that `ready` and `first` know.
     _counted: dict[str, PodInfo] = field(default_factory=dict)
     _first: QueuedPod | None = None
-
-    @property
-    def turn_since(self) -> float:
-        """When its wait for a turn began: when its first member came, or its last attempt failed, as for a pod."""
-        return self.since if self.failed_at is None else self.failed_at
 
     @property
     def first(self) -> QueuedPod:

@@ -75,11 +75,6 @@ class FailureHandler:
         self.status.pod_unscheduled(pod, reason, failure.message, failure.nominated_node)
         return pod
 
-    def report_deleting(self, pod: PodInfo) -> None:
-        """Report that a pod which is being deleted is not scheduled."""
-        note = f"skip schedule deleting pod: {pod.key}"
-        self.events.record(pod, EventType.WARNING, FAILED_SCHEDULING, _SCHEDULING, note)
-
 
 _logger = logging.getLogger(__name__)
 
@@ -342,7 +337,8 @@ class Attempts:
     def skip(self, pod: PodInfo) -> bool:
         """Return True for a pod that needs no node, because it has one or is being deleted. Report the latter."""
         if pod.terminating:
-            self.failures.report_deleting(pod)
+            note = f"skip schedule deleting pod: {pod.key}"
+            self.failures.events.record(pod, EventType.WARNING, FAILED_SCHEDULING, _SCHEDULING, note)
         return pod.terminating or self.cluster.placement(pod.uid) is not None
 
     def begin(self, queued: QueuedPod, evaluator: Evaluator) -> Attempt:

@@ -2,14 +2,15 @@
 
 `Reserver` assumes the pod, reserves its resources and asks Permit, within the decision. `BindingCycle` then waits for permission,
 prepares and binds the pod, or takes everything back. Many binding cycles run at once. While one runs, its pod is in flight in the
-queue and assumed in the cluster.
+queue and assumed in the cluster. `WaitingPods` has the pods that Permit plugins keep, as kube-scheduler's `waitingPodsMap` has.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,20 +20,20 @@ from placewright.api.annotations import DECISION, DEVICES, NO_DEVICES, Decision
 from placewright.api.errors import BindError
 from placewright.api.givenup import placed_condition
 from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.framework.interface import PreBindPlugin, Seconds
 from placewright.framework.runtime.guard import why
-from placewright.framework.status import SUCCESS, Code, Status, error
+from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
 from placewright.queue.inflight import RoomPlace
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt, Counts, FailureHandler, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
-from placewright.scheduler.messages import late_rejection
+from placewright.scheduler.messages import late_rejection, permit_timeout
 from placewright.scheduler.podgroups.barrier import LEFT, Barrier
-from placewright.scheduler.ports import EventRecorder, EventType
-from placewright.scheduler.waitingpods import WaitingPods
+from placewright.scheduler.ports import Clock, EventRecorder, EventType
 
 _logger = logging.getLogger(__name__)
 
@@ -40,6 +41,114 @@ SCHEDULED: Final = "Scheduled"
 BOUND_BY_ANOTHER: Final = "bound by another scheduler meanwhile"
 REPLACED: Final = "replaced by another pod of its name meanwhile"
 PREEMPTED_IN_PREBIND: Final = "preempted while it was prepared for its node"
+
+
+class WaitingPod:
+    """A pod that waits for permission, with the plugins that have not allowed it yet."""
+
+    def __init__(self, pod: PodInfo, waits: Mapping[str, float], clock: Clock) -> None:
+        """Begin to wait now.
+
+        Args:
+            pod: a pod that is assumed and reserved.
+            waits: seconds that each plugin may keep the pod, by name.
+            clock: seconds, monotonic.
+        """
+        self.pod = pod
+        self._waits = dict(waits)
+        self._clock = clock
+        self._since = clock()
+        self._verdict: Status | None = None
+        self._decided = asyncio.Event()
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """The plugins that have not allowed the pod."""
+        return tuple(self._waits)
+
+    def allow(self, plugin: str) -> None:
+        """Allow the pod on behalf of a plugin; the last plugin to allow lets it go."""
+        self._waits.pop(plugin, None)
+        if not self._waits:
+            self._decide(SUCCESS)
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """Reject the pod on behalf of a plugin; it is rolled back.
+
+        Args:
+            plugin: name of the plugin.
+            reason: text of the pod's event.
+        """
+        self._decide(unschedulable(reason).by(plugin))
+
+    def give_up(self, reason: str) -> None:
+        """Fail the pod without blaming a plugin; it is rolled back and tried again."""
+        self._decide(error(reason))
+
+    async def decision(self) -> Status:
+        """Wait until every plugin has allowed the pod, one has rejected it, or one has used up its time.
+
+        Returns:
+            SUCCESS, a rejection, or an error.
+        """
+        while self._verdict is None:
+            plugin, longest = min(self._waits.items(), key=lambda wait: wait[1])
+            # The scheduler's clock decides, because tests move it by hand. asyncio's timeout only ends the wait.
+            left = self._since + longest - self._clock()
+            if left <= 0:
+                self.reject(plugin, permit_timeout(plugin, longest))
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._decided.wait()
+        return self._verdict
+
+    def _decide(self, verdict: Status) -> None:
+        if self._verdict is None:
+            self._verdict = verdict
+            self._decided.set()
+
+
+class WaitingPods:
+    """All waiting pods, by uid.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pods: dict[str, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(tuple(self._pods.values()))
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """Return the waiting pod of this uid; None when it does not wait."""
+        return self._pods.get(uid)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def enter(self, pod: PodInfo, waits: Mapping[str, float]) -> None:
+        """Keep the pod if a plugin wants it to wait. Plugins find it here from now on, before its binding cycle has begun.
+
+        Args:
+            pod: a pod that is assumed and reserved.
+            waits: seconds that each plugin may keep the pod, by name; empty when no plugin does.
+        """
+        if waits:
+            self._pods[pod.uid] = WaitingPod(pod, waits, self._clock)
+
+    async def decided(self, pod: PodInfo) -> Status:
+        """Wait for the decision about a pod and let the pod go. Return SUCCESS at once for a pod that no plugin keeps."""
+        waiting = self._pods.get(pod.uid)
+        if waiting is None:
+            return SUCCESS
+        try:
+            return await waiting.decision()
+        finally:
+            del self._pods[pod.uid]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +309,14 @@ class BindingCycle:
             self._lost(attempt, result, REPLACED)  # its Binding reached another pod, or none
             return False
         # A watch may have been faster than the answer. It shows the stored pod, so the answer does not matter.
-        shown = self._confirmed_on(uid)
+        known = self.cluster.placement(uid)
+        shown = None if known is None or known.assumed else known.node
         if status.ok or shown == result.node:
             self._bound(attempt, result)
             return True
         if shown is not None:
             self._bound_by_another(attempt, result)
-        elif unknown and self.cluster.placement(uid) is not None:
+        elif unknown and known is not None:
             _logger.warning("%s; the pod keeps its room until the API server shows whether it is bound", status.message)
             # The API server may still carry the Binding out. To free the room now could overfill the node (decision 6).
             self.unresolved[uid] = (attempt, result)
@@ -301,10 +411,6 @@ class BindingCycle:
             waiting.give_up(why)
         elif uid in self.preparing:
             self.end_preparation(uid)
-
-    def _confirmed_on(self, uid: str) -> NodeName | None:
-        known = self.cluster.placement(uid)
-        return None if known is None or known.assumed else known.node
 
     def _bound(self, attempt: Attempt, result: ScheduleResult) -> None:
         self.queue.done(attempt.uid)

@@ -315,7 +315,7 @@ class ClusterEventHandlers:
             self._keep_out(item.metadata.name, old, item)
         if old is None:
             self._moved_by(item, Action.ADD, None, item)
-        elif not _same_revision(old, item) and not _selects_as_before(old, item):
+        elif _changed(old, item):
             self._moved_by(item, Action.UPDATE, old, item)
 
     def cluster_object_gone(self, item: ClusterObject) -> None:
@@ -376,13 +376,11 @@ def _facts(name: str, namespace: ClusterObject | None) -> object:
     return facts_of(name, {name: namespace} if isinstance(namespace, Namespace) else {})
 
 
-def _same_revision(old: ClusterObject, new: ClusterObject) -> bool:
-    """Return whether a relist shows an unchanged object. Without a resourceVersion that cannot be known."""
-    return old.metadata.resource_version == new.metadata.resource_version != ""
-
-
-def _selects_as_before(old: ClusterObject, new: ClusterObject) -> bool:
-    return isinstance(old, _SELECTING) and isinstance(new, _SELECTING) and old.spec == new.spec
+def _changed(old: ClusterObject, new: ClusterObject) -> bool:
+    """Return whether an object may have changed for pods. Without a resourceVersion, a relist may show an unchanged object."""
+    if old.metadata.resource_version == new.metadata.resource_version != "":
+        return False
+    return not (isinstance(old, _SELECTING) and isinstance(new, _SELECTING) and old.spec == new.spec)
 
 
 def node_update_events(old: Node, new: Node) -> Iterator[ClusterEvent]:

@@ -66,14 +66,9 @@ class GiveUpReports:
         """Judge and report at every beat, until cancelled."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
-            await self._judge_in_slices()
+            while self.queue.giving_up.step(A_SLICE) >= A_SLICE:  # noqa: ASYNC110 - it judges, and waits for nothing
+                await asyncio.sleep(0)
             self.report()
-
-    async def _judge_in_slices(self) -> None:
-        looked_at = A_SLICE
-        while looked_at >= A_SLICE:
-            looked_at = self.queue.giving_up.step(A_SLICE)
-            await asyncio.sleep(0)
 
     def beat(self) -> None:
         """Judge all waiting pods now, and report."""

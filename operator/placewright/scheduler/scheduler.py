@@ -19,7 +19,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, Counts, FailureHandler, Observers
-from placewright.scheduler.binding import BindingCycle, Reserver
+from placewright.scheduler.binding import BindingCycle, Reserver, WaitingPods
 from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle, broken
 from placewright.scheduler.extendedcycle import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.giveupreports import GiveUpReports
@@ -41,8 +41,7 @@ from placewright.scheduler.ports import (
     StatusWriter,
 )
 from placewright.scheduler.preemption import Preemption
-from placewright.scheduler.turns import Steps, Turns
-from placewright.scheduler.waitingpods import WaitingPods
+from placewright.scheduler.turns import Steps, Turns, at_once
 
 #: Seconds between two reviews of reservations.
 REVIEW_SECONDS: Final = 1.0
@@ -142,7 +141,7 @@ class Scheduler:
         """Decide a pod that the queue handed out, and start its binding, as kube-scheduler's `ScheduleOne` does."""
         evaluator = self._evaluator_for(queued)
         if evaluator is not None and self._is_in_group(queued.pod, evaluator):
-            self.pod_groups.schedule_one(queued, evaluator)
+            at_once(self.pod_groups.schedule_in_steps(queued, evaluator))
         elif evaluator is not None:
             self._schedule_by_itself(queued, evaluator)
 

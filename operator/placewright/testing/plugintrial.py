@@ -38,11 +38,10 @@ from placewright.queue import hints
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.attempts import FailureHandler, Observers
-from placewright.scheduler.binding import BindingCycle
+from placewright.scheduler.binding import BindingCycle, WaitingPods
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import AlwaysLead
-from placewright.scheduler.waitingpods import WaitingPods
 from placewright.testing.bindingpoints import BindingPoints
 from placewright.testing.objectfields import differing_fields, in_words
 from placewright.testing.pluginanswers import PluginQuestions, PodAnswers, checked

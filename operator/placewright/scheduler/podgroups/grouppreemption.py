@@ -18,7 +18,7 @@ from placewright.framework.interface import Seconds
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import NEVER
 from placewright.framework.preemption.evictions import VictimUnit, units_of
-from placewright.framework.preemption.rules import PreemptionRefusal, soonest
+from placewright.framework.preemption.rules import soonest
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, make_room
@@ -49,12 +49,6 @@ class GroupRoom:
     withdraws: bool = False
     why: str = ""
     retry_after: Seconds | None = None
-
-    def refuse(self, refusal: PreemptionRefusal) -> None:
-        """Leave the group without room, because of a rule of its profile."""
-        self.nodes = {}
-        self.why = f"preemption: {refusal.reason}"
-        self.retry_after = refusal.retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +142,7 @@ class _Search:
         victims = [] if rules is None else self._all_leaving()
         refusal = None if rules is None or not victims else rules.limits().objection(victims)
         if refusal is not None:
-            self._room.refuse(refusal)
+            self._room.nodes, self._room.why, self._room.retry_after = {}, f"preemption: {refusal.reason}", refusal.retry_after
 
     def _all_leaving(self) -> list[PodInfo]:
         return [victim for uid in self._victims for victim in self._leaving_for(uid)]

@@ -23,7 +23,7 @@ from typing import Any, Final
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
-from placewright.framework.interface import PodGroupPlugin, Seconds
+from placewright.framework.interface import Seconds
 from placewright.framework.preemption.rules import soonest
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
@@ -106,15 +106,6 @@ class PodGroupScheduler:
         elif not problem and placed == 1:
             self.status.group_placed(pod_group, 1)
 
-    def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
-        """Decide the group of a pod, and start the bindings of its members.
-
-        Args:
-            queued: pod that the queue handed out.
-            evaluator: evaluator of its profile.
-        """
-        at_once(self.schedule_in_steps(queued, evaluator))
-
     def schedule_in_steps(self, queued: QueuedPod, evaluator: Evaluator, turns: Turns | None = None) -> Steps[None]:
         """Decide the group of a pod, in steps of a member each, and start the bindings of its members.
 
@@ -186,7 +177,8 @@ class PodGroupScheduler:
         pod_group = self._cluster.pod_groups.get(ref)
         complaint = declaration_complaint(self._cluster.pod_groups, ref)
         if pod_group is None or complaint:
-            attempts.fail(attempts.begin(popped, evaluator), _waits_for_its_group(complaint, plugin))
+            waits = FitError(f"waiting for the pod's group: {complaint}", unschedulable_plugins=frozenset({plugin.name}))
+            attempts.fail(attempts.begin(popped, evaluator), waits)
             return None
         group = Group(pod_group, plugin, evaluator)
         for queued in self._queue.take_pod_group(popped):
@@ -327,18 +319,20 @@ class PodGroupScheduler:
         if trial.domains_left:
             why += f" ({trial.domains_left} other domains are left for the next attempt)"
         trial.take_back()
-        room = yield from self._room_for(_hopeless_first(group, failures))
+        room = yield from self._room_for(group, failures)
         self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room, trial)
         if not room.nodes:
             self._keep_nodes_for(group)
         elif room.free:
             self._queue.retry(group.attempts[0].uid, full_backoff=True)  # nothing has to leave, so no event will bring the group back
 
-    def _room_for(self, group: Group) -> Steps[GroupRoom]:
+    def _room_for(self, group: Group, failures: Mapping[str, FitError]) -> Steps[GroupRoom]:
         """Return the room that the group could make by preemption."""
         if len(group.attempts) < group.needed or _asks_extenders(group):
             return GroupRoom()
-        return (yield from self._evicting.search(group))
+        # Members that no node could hold come first. If no eviction helps them, the search ends early.
+        ordered = sorted(group.attempts, key=lambda attempt: attempt.uid not in failures)
+        return (yield from self._evicting.search(Group(group.pod_group, group.plugin, group.evaluator, ordered)))
 
     def _keep_nodes_for(self, group: Group) -> None:
         try:
@@ -390,16 +384,6 @@ class PodGroupScheduler:
         if group.attempts:
             started, profile = group.attempts[0].started, group.evaluator.runtime.profile
             self._observers.group_ended(GroupAttempt(profile, result, started, group.decided, self.attempts.clock()))
-
-
-def _waits_for_its_group(complaint: str, plugin: PodGroupPlugin) -> FitError:
-    return FitError(f"waiting for the pod's group: {complaint}", unschedulable_plugins=frozenset({plugin.name}))
-
-
-def _hopeless_first(group: Group, failures: Mapping[str, FitError]) -> Group:
-    """Return the group with the members first that no node could hold. If no eviction helps them, the search ends early."""
-    ordered = sorted(group.attempts, key=lambda attempt: attempt.uid not in failures)
-    return Group(group.pod_group, group.plugin, group.evaluator, ordered)
 
 
 def _asks_extenders(group: Group) -> bool:
