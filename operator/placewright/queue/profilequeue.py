@@ -247,6 +247,11 @@ class ProfileQueue:
             self.wait_limit.note(queued)
         return place
 
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Return the number of active, backing off, unschedulable and gated pods."""
+        backing_off = len(self.backoff) + len(self.error_backoff) + len(self.suspects)
+        return len(self.active), backing_off, len(self.unschedulable), len(self.gated)
+
     def reach(self, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
         """Find the waiting pods whose rejecting or gating plugin listens for an event; a pod of several plugins several times.
 
@@ -467,11 +472,9 @@ class ProfileQueues(dict[str, ProfileQueue]):
         Returns:
             The counts, `in_flight` among them.
         """
-        counts = Counter({SubQueue.IN_FLIGHT: in_flight})
-        for queue in self.values():
-            for place, part in queue.parts if scheduler_name in (None, queue.name) else ():
-                counts[place] += len(part)
-        return Sizes(*(counts[place] for place in SubQueue))
+        each = [queue.sizes() for queue in self.values() if scheduler_name in (None, queue.name)]
+        active, backoff, unschedulable, gated = (sum(column) for column in zip((0,) * 4, *each, strict=True))
+        return Sizes(active, backoff, unschedulable, gated, in_flight)
 
 
 #: Puts a waiting pod into the sub-queue that it belongs to now: (queue, pod, how, label of the event).
