@@ -13,6 +13,8 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
+from placewright.http.routes import RequestRefused
+
 _BYTES: Final = 32
 #: The path below which a request needs the session's token.
 DATA: Final = "/api/"
@@ -37,7 +39,7 @@ class Doorkeeper:
         self._session = secrets.token_urlsafe(_BYTES)
         self.fragment = f"secret={self._secret}"
 
-    def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
+    def admit(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Judge a request.
 
         Args:
@@ -45,19 +47,18 @@ class Doorkeeper:
             path: path without the query.
             headers: headers with names in any case.
 
-        Returns:
-            None if it may be answered; otherwise status and text of the refusal.
+        Raises:
+            RequestRefused: it may not be answered.
         """
         if headers.get("Host", "") not in self._hosts:
-            return _MISDIRECTED, "this is the console of 127.0.0.1 and localhost, and of no other host"
+            raise RequestRefused(_MISDIRECTED, "this is the console of 127.0.0.1 and localhost, and of no other host")
         origin = headers.get("Origin")
         if origin is None and method not in ("GET", "HEAD"):
-            return _FORBIDDEN, "a request that changes something names its Origin"
+            raise RequestRefused(_FORBIDDEN, "a request that changes something names its Origin")
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
-            return _FORBIDDEN, "this page may not read the console"
+            raise RequestRefused(_FORBIDDEN, "this page may not read the console")
         if path.startswith(DATA) and path != SESSION and not _equal(headers.get("Authorization", ""), f"Bearer {self._session}"):
-            return _UNAUTHORIZED, "no session: open the URL that `placewright console` printed"
-        return None
+            raise RequestRefused(_UNAUTHORIZED, "no session: open the URL that `placewright console` printed")
 
     def exchange(self, secret: str) -> str | None:
         """Exchange the secret for the session's token. The secret is used up.

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from placewright.cli.operatorport import CannotAsk
-from placewright.http.routes import SECURITY_HEADERS
+from placewright.http.routes import SECURITY_HEADERS, RequestRefused
 from placewright_console.local.operatorlink import OperatorLink
 
 #: The media types that an operator's console answers with. Anything else is handed on as text.
@@ -54,16 +54,19 @@ class HandThrough:
             name: name of the data, such as `feed`.
 
         Returns:
-            The operator's answer; 503 with the reason while it is away.
+            The operator's answer.
+
+        Raises:
+            RequestRefused: it is away (503).
         """
         try:
             async with self._link.answer(name, dict(request.query)) as theirs:
                 if theirs.status == _UNAUTHORIZED or (theirs.status == _FORBIDDEN and name == _FEED):
                     self._link.lost()  # the token or the right is no longer what it was
-                    return _away("the operator's console does not admit the kubeconfig's user any more")
+                    raise RequestRefused(_AWAY, "the operator's console does not admit the kubeconfig's user any more")
                 return await self._handed_on(request, theirs, name)
         except CannotAsk as problem:
-            return _away(str(problem))
+            raise RequestRefused(_AWAY, str(problem)) from None
 
     async def _handed_on(self, request: web.Request, theirs: aiohttp.ClientResponse, name: str) -> web.StreamResponse:
         kind = theirs.content_type if theirs.content_type in _TYPES else "text/plain"
@@ -102,7 +105,3 @@ def dropped_when_it_ends(request: web.Request) -> Iterator[None]:
     except TimeoutError:
         if request.transport is not None:
             request.transport.abort()
-
-
-def _away(why: str) -> web.Response:
-    return web.Response(status=_AWAY, text=f"{why}\n", headers={"Cache-Control": "no-store"})

@@ -152,18 +152,15 @@ class ConsoleServer:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        refusal = self._door.refusal(request.method, request.path, request.headers)
-        if refusal is not None:
-            status, text = refusal
-            return web.Response(status=status, text=f"{text}\n", headers=SECURITY_HEADERS)
-        self._asked = asyncio.get_running_loop().time()
         try:
+            self._door.admit(request.method, request.path, request.headers)
+            self._asked = asyncio.get_running_loop().time()
             answer = await handler(request)
         except web.HTTPException as problem:
             problem.headers.update(SECURITY_HEADERS)
             raise
         except RequestRefused as refused:
-            answer = web.Response(status=refused.status, text=f"{refused}\n")
+            answer = web.Response(status=refused.status, text=f"{refused}\n", headers={"Cache-Control": "no-store"})
         except (DecodeError, RecursionError) as problem:  # a question that nests deeper than a page would ask
             answer = web.Response(status=_BAD_REQUEST, text=f"the request is not as expected: {problem}\n")
         if not answer.prepared:
@@ -173,14 +170,13 @@ class ConsoleServer:
     async def _page(self, request: web.Request) -> web.Response:
         page = static_pages().get(request.match_info.get("page", ""))
         if page is None:
-            return web.Response(status=_NOT_FOUND, text="404 page not found\n")
+            raise RequestRefused(_NOT_FOUND, "404 page not found")
         return web.Response(body=page.body, headers={"Content-Type": page.content_type, "Cache-Control": "no-cache"})
 
     async def _session(self, request: web.Request) -> web.Response:
         session = self._door.exchange(decode(await request.read(), _Secret).secret)
         if session is None:
-            text = "this URL was used before, or is another console's: start `placewright console` again\n"
-            return web.Response(status=_FORBIDDEN, text=text)
+            raise RequestRefused(_FORBIDDEN, "this URL was used before, or is another console's: start `placewright console` again")
         return web.Response(text=session, headers={"Cache-Control": "no-store"})
 
     async def _feed(self, request: web.Request) -> web.StreamResponse:

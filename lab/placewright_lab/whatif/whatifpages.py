@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -18,7 +18,7 @@ from aiohttp import web
 from placewright.api.bad_input import InputError
 from placewright.api.decode import decode
 from placewright.framework.registry import Registry
-from placewright.http.routes import SECURITY_HEADERS
+from placewright.http.routes import SECURITY_HEADERS, RequestRefused
 from placewright_console.local.clusterathand import ClusterAtHand
 from placewright_console.local.doorkeeper import DATA
 from placewright_console.local.seenworld import SeenWorld
@@ -26,6 +26,7 @@ from placewright_lab.whatif.whatif import WhatIf
 from placewright_lab.whatif.whatifapply import Applied, Seen, apply_change, apply_shadow
 
 #: Bytes of a question or of a change, more than any profile has.
+T = TypeVar("T")
 LARGEST_BODY: Final = 2**20
 #: Seconds of work between two turns of the loop.
 _SLICE: Final = 0.02
@@ -104,22 +105,14 @@ class WhatIfPages:
         )
 
     async def _form(self, request: web.Request) -> web.Response:
-        try:
-            form = self._what_if.form(await self._at_hand.current_world())
-        except InputError as problem:
-            return _text(_NO_CLUSTER, str(problem))
+        form = self._what_if.form(await self._shown_world())
         return _json({**form, "writes": self._at_hand.writer is not None, "readOnly": "" if self._at_hand.writer else READ_ONLY})
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
         asked = await _body(request, Question)
-        if isinstance(asked, web.Response):
-            return asked
         number = self._next(asked.page)
         async with self._lock:
-            try:
-                world = await self._at_hand.current_world()
-            except InputError as problem:
-                return _text(_NO_CLUSTER, str(problem))
+            world = await self._shown_world()
             answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", **SECURITY_HEADERS})
             await answer.prepare(request)
             if self._preparing is not None or not self._what_if.is_fresh(world):
@@ -128,6 +121,12 @@ class WhatIfPages:
             with closing(self._what_if.answer(asked.profile, asked.changes)) as lines:
                 await self._stream(request, answer, lines, lambda: self._newest.get(asked.page) == number)
         return answer
+
+    async def _shown_world(self) -> SeenWorld:
+        try:
+            return await self._at_hand.current_world()
+        except InputError as problem:
+            raise RequestRefused(_NO_CLUSTER, str(problem)) from None
 
     def _next(self, page: str) -> int:
         self._asked += 1
@@ -174,35 +173,29 @@ class WhatIfPages:
 
     async def _apply(self, request: web.Request) -> web.Response:
         change = await _body(request, WantedWrite)
-        if isinstance(change, web.Response):
-            return change
         writer = self._at_hand.writer
         if writer is None:
-            return _text(_FORBIDDEN, READ_ONLY)
+            raise RequestRefused(_FORBIDDEN, READ_ONLY)
         write = apply_shadow if change.shadow else apply_change
         applied: Applied = await write(writer, self._registry, Seen(change.profile, change.uid, change.generation), change.changes)
         return _json({"said": applied.said, "ok": applied.object is not None}, applied.status)
 
 
-async def _body(request: web.Request, kind: type[Any]) -> Any:
+async def _body(request: web.Request, kind: type[T]) -> T:
     """Decode a body of JSON, or refuse a body that is too long, or from another site's form. Raises `DecodeError`."""
     if request.content_type != _JSON:
-        return _text(_NO_JSON, "a body of application/json is expected")
+        raise RequestRefused(_NO_JSON, "a body of application/json is expected")
     text = b""
     async for piece in request.content.iter_any():
         text += piece
         if len(text) > LARGEST_BODY:
-            return _text(_TOO_LARGE, f"a body of at most {LARGEST_BODY} bytes is expected")
+            raise RequestRefused(_TOO_LARGE, f"a body of at most {LARGEST_BODY} bytes is expected")
     return decode(text, kind)
 
 
 async def _tell(answer: web.StreamResponse, line: Mapping[str, Any]) -> None:
     async with asyncio.timeout(_WRITE_SECONDS):
         await answer.write(msgspec.json.encode(line) + b"\n")
-
-
-def _text(status: int, text: str) -> web.Response:
-    return web.Response(status=status, text=f"{text}\n")
 
 
 def _json(value: Mapping[str, Any], status: int = 200) -> web.Response:
