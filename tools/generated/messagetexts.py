@@ -45,7 +45,7 @@ ERRORS: Final[Mapping[str, tuple[str, ...]]] = {
         "RequestError", "PatchError", "_Failed", "JsonPathError", "ProtobufError",
         # Signals between our own modules: a defect if one is seen.
         "InvariantError", "AlreadyQueuedError", "NoPolicy", "BreachError", "BrokenPromiseError", "RestlessError", "AnswerLost", "NotSent",
-        "_OutOfDate", "NotActive", "WireError", "LineTooLong", "Malformed", "Expired", "ApiError",
+        "_OutOfDate", "NotActive", "WireError", "LineTooLong", "Malformed", "ApiError",
     ),
 }  # fmt: skip
 #: Kind and place of the text that functions return for another module to log or to answer.
