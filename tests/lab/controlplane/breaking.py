@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from typing import Any
 
 from placewright_lab.controlplane.server import ControlPlane
@@ -33,4 +34,8 @@ def forget_history(plane: ControlPlane) -> None:
 
 def _ask_etcd(plane: ControlPlane, command: str, body: dict[str, Any]) -> Any:
     """Make one call through etcd's JSON gateway, which needs no client program."""
-    return json.loads(plane._ask(f"https://127.0.0.1:{plane._ports.etcd}/v3/kv/{command}", {}, json.dumps(body).encode()))
+    url = f"https://127.0.0.1:{plane._ports.etcd}/v3/kv/{command}"
+    request = urllib.request.Request(url, json.dumps(body).encode())
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=plane._context()))
+    with opener.open(request, timeout=10.0) as answer:
+        return json.load(answer)
