@@ -13,6 +13,7 @@ WAITING: Final = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplat
 GOT_MADE, GOT_ABSENT = (WAITING.status(resourceClaimStatuses=[{"name": "gpu", "resourceClaimName": name}]) for name in ("made", "absent"))
 NODE, ON_NODE = node("n"), pod("else", on="n")
 CLAIM, OTHER_CLAIM = resource_claim("mine"), resource_claim("else")
+RESERVED: Final = CLAIM.allocated("x", pool="p").reserved_for("me")
 GIVEN, OTHER_GIVEN = CLAIM.allocated("x", pool="p"), OTHER_CLAIM.allocated("x", pool="p")
 SLICE, CLASS, RULE = resource_slice("n"), device_class("c"), device_taint_rule("r", "k")
 GPU, FPGA = {"vendor.com/gpu": "1"}, {"vendor.com/fpga": "1"}
@@ -44,6 +45,10 @@ ROWS: Final[tuple[Row, ...]] = (
     _claims.wakes("its claim that is made anew", new=CLAIM),
     _claims.rests("another claim that is made", new=OTHER_CLAIM),
     _claims.wakes("devices given to its claim", old=CLAIM, new=GIVEN),
+    _claims.wakes("its claim that is deleted and lists it", old=RESERVED, new=RESERVED.deleting()),
+    _claims.rests(
+        "its claim that is deleted and lists another pod", old=CLAIM, new=CLAIM.allocated("x", pool="p").reserved_for("else").deleting()
+    ),
     _claims.rests("a label of its claim", old=CLAIM, new=CLAIM),
     _claims.rests("devices given to another claim", old=OTHER_CLAIM, new=OTHER_GIVEN),
     _claims.wakes("devices taken from another claim", old=OTHER_GIVEN, new=OTHER_CLAIM),

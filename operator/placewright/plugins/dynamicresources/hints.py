@@ -11,7 +11,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.devices import DeviceObjects, owner_of_extended
 from placewright.cluster.storage import key_of
 from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, event_with_hint
-from placewright.plugins.dynamicresources.claims import NotReady, claims_of, each_claim, named_claims
+from placewright.plugins.dynamicresources.claims import NotReady, claims_of, each_claim, named_claims, reserved_for
 from placewright.plugins.shared.hints import own_change, was_in_the_way
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
@@ -49,6 +49,8 @@ class DeviceHints:
         """Queue any pod if devices became free. Queue a pod whose claims all exist if one of them changed."""
         if new is None:
             return QueueingHint.when(old is not None and _frees(old, pod))
+        if new.metadata.deletion_timestamp is not None and reserved_for(new, pod):
+            return QueueingHint.QUEUE  # the pod's next attempt releases the claim
         claims = self._claims_of(pod)
         if claims is None:
             return QueueingHint.SKIP
