@@ -5,7 +5,7 @@ from __future__ import annotations
 from contract.client import Object
 from manifest import manifest
 
-NOBODY = "contract-nobody"
+NO_SCHEDULER = "contract-no-scheduler"
 """A scheduler that does not exist: pods of it stay as the test made them."""
 
 
@@ -20,7 +20,7 @@ def lease(name: str, holder: str = "nobody", **metadata: object) -> Object:
 
 def a_pod(name: str, labels: dict[str, str] | None = None, **spec: object) -> Object:
     containers = [{"name": "main", "image": "registry.invalid/app:1"}]
-    usual = {"schedulerName": NOBODY, "automountServiceAccountToken": False, "containers": containers}
+    usual = {"schedulerName": NO_SCHEDULER, "automountServiceAccountToken": False, "containers": containers}
     return manifest("v1", "Pod", name, {"labels": labels or {}}, spec=usual | spec)
 
 

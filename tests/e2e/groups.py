@@ -26,7 +26,7 @@ async def define_groups(client: ApiClient) -> None:
     if not await _served(client):
         await apply(client, yaml.safe_load(_DEFINITION.read_text()))
     async with asyncio.timeout(60.0):
-        while not await _served(client):  # noqa: ASYNC110 - the server tells nobody
+        while not await _served(client):  # noqa: ASYNC110 - the server has no event for it
             await asyncio.sleep(_LOOK_SECONDS)
 
 

@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 class Api:
-    """A client that asks until somebody answers."""
+    """A client that repeats each request until the API server answers."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

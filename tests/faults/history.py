@@ -63,7 +63,7 @@ class ClaimView:
     """What the audit wants to know of a ResourceClaim.
 
     Attributes:
-        owner: uid of the pod that it was made for; empty for nobody's.
+        owner: uid of the pod that owns the claim; empty without an owner.
         allocated: whether it says so; it may have no devices and yet do so.
         node: where its devices are; empty for anywhere.
         reserved: uids of whom it is reserved for.

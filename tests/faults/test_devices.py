@@ -29,9 +29,9 @@ pytestmark = pytest.mark.devices(DEVICES)
 async def test_devices_with_the_leader_killed_between_allocation_and_binding(stage: Stage) -> None:
     await set_up(stage)
     slow_down(stage, SLOW)
+    leader, heir = await stage.leader_and_heir()  # before the pods, which may all be bound while it is asked for
     creating = asyncio.create_task(claiming_pods(stage))
     await stage.until(lambda: stage.history.bound > 5 and len(allocated_and_unbound(stage)) > 1, "claims have devices, their pods no node")
-    leader, heir = await stage.leader_and_heir()
     await leader.kill()
     killed = now()
     assert allocated_and_unbound(stage)

@@ -59,7 +59,7 @@ class FakeApi:
         await self.die()
 
     async def die(self) -> None:
-        """Stop listening: from now on nobody answers."""
+        """Stop listening. Connections are refused from now on."""
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()

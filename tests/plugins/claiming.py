@@ -40,7 +40,7 @@ class Server(FakeClaimWriter):
         self.late: list[Coroutine[Any, Any, None]] = []
 
     def keep(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim, whoever does it."""
+        """Store a claim with a new version."""
         kept = replace(claim, metadata=replace(claim.metadata, resource_version=next_version()))
         self.claims[kept.metadata.name] = replace(kept, status=replace(kept.status, devices=self.says.get(kept.metadata.name)))
         return self.claims[kept.metadata.name]

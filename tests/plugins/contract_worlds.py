@@ -210,7 +210,7 @@ pod_with_device_claims = a_pod_of(
 )  # fmt: skip
 _ANY, _SOME = "device.driver == 'gpu.example.com'", "device.attributes['gpu.example.com'].model == 'a'"
 _CLASSES = [kit.device_class(name).selects(expression) for name, expression in (("any", _ANY), ("some", _SOME), ("some", _ANY))]
-#: The API server lets nobody change the spec of a claim, so that is always the same.
+#: The API server refuses changes to the spec of a claim, so all states have one spec.
 _DEVICE_CLAIMS = [
     kit.resource_claim("d0").request("any", name="r"), kit.resource_claim("d1").request("any", count=2, name="r"),
     kit.resource_claim("d2").request_first_of("some", "any", name="r"),

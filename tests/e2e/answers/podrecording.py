@@ -28,7 +28,7 @@ class PodRecorder(Recorder):
         self._replica_sets: list[Object] = []
 
     async def furnish(self) -> None:
-        """Create namespaces, classes, nodes, Services, ReplicaSets, and pods that somebody else put on nodes."""
+        """Create namespaces, classes, nodes, Services, ReplicaSets, and pods that the test binds itself."""
         await create(self.client, "/api/v1/namespaces", ({"metadata": {"name": name}} for name in NAMESPACES if name != "default"))
         classes = ({"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"} for name, value in PRIORITIES.items())
         await create(self.client, "/apis/scheduling.k8s.io/v1/priorityclasses", classes)
@@ -91,7 +91,7 @@ class PodRecorder(Recorder):
 def small(pod: Object) -> Object:
     """The pod with small requests.
 
-    Nobody looks whether it fits where it is put, and on an overfull node 1.20 refuses even pods that ask for none of what is short.
+    The test does not check whether the pod fits. On an overfull node, 1.20 refuses even a pod that does not request what is short.
     """
     for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())):
         requests = container["resources"]["requests"]

@@ -78,7 +78,7 @@ class Recorder:
     Attributes:
         fixed: those that do not change.
         placed: pods on nodes.
-        known: nodes and pods of which kube-scheduler must have heard before the first decision.
+        known: nodes and pods that kube-scheduler must know before the first decision.
     """
 
     pods: ClassVar[int]

@@ -28,7 +28,7 @@ class VolumeRecorder(Recorder):
         self._claims: list[str] = []
 
     async def furnish(self) -> None:
-        """Nodes, classes, volumes, claims, and pods that somebody else put on nodes."""
+        """Create nodes, classes, volumes, claims, and pods that the test binds itself."""
         for number in range(NODES):
             node = self._dice.storage_node(number)
             self.known.add(node["metadata"]["name"])
