@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -161,6 +162,29 @@ def test_a_pod_that_names_another_group_changes_over() -> None:
     world.add(member("a"), member("b"))
     world.queue.update(member("b", "other").build())
     assert [queued.pod.name for queued in world.queue.take_pod_group(world.pop())] == ["a"]
+
+
+@pytest.mark.parametrize("to", ["", "other"])
+@pytest.mark.parametrize("waits", [SubQueue.GATED, SubQueue.UNSCHEDULABLE, SubQueue.IN_FLIGHT])
+def test_a_waiting_pod_whose_group_changes_is_tried_as_if_it_came(waits: SubQueue, to: str) -> None:
+    """Its rejection was about the group that it left, whose other members are tried again, too."""
+    world = fit_world()
+    world.policy.closed = {"uid-a"} if waits is SubQueue.GATED else set()
+    world.add(member("a"), member("b"))
+    taken = world.queue.take_pod_group(world.pop())
+    if waits is not SubQueue.IN_FLIGHT:
+        fail(world, taken, "GangScheduling")
+    assert world.place("a") is waits
+    world.policy.closed.clear()
+    world.now += 60
+    world.queue.update((member("a", to) if to else pod("a")).build())
+    if waits is SubQueue.IN_FLIGHT:
+        fail(world, taken, "GangScheduling")
+        world.now += 60
+        world.queue.flush_backoff()
+    else:
+        assert world.place("b") is SubQueue.ACTIVE
+    assert world.place("a") is SubQueue.ACTIVE
 
 
 class GangMachine(RuleBasedStateMachine):

@@ -156,13 +156,17 @@ class SchedulingQueue:
         self.sweeps.catch_up(queue, queued)
         queued.take_version(new, self._clock())
         queue.changed(queued)
-        self._join(queued)
+        moved = self._join(queued)
         if not queue.served:
             return
         if not queued.waits:
             queue.resort(queued)
             return
-        self.sweeps.tell_changes(queue, queued, pod_update_events(old, new), old)
+        events = pod_update_events(old, new)
+        if moved:  # its rejection was about the former group
+            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, events[0].label)
+        else:
+            self.sweeps.tell_changes(queue, queued, events, old)
 
     def delete(self, uid: str) -> PodInfo | None:
         """Remove a pod and return its last version; None when the queue does not hold it. An attempt under way ends without effect."""
@@ -302,13 +306,14 @@ class SchedulingQueue:
         if flight.gone if flight else queued.key in self._uids:
             self.in_flight.end(uid)
             return None
+        moved = False
         if flight is not None:
             queued.pod = flight.latest
-            self._join(queued)
+            moved = self._join(queued)
         queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins, filtered=filtered)
         queue = self._queues[queued.pod.scheduler_name]
         how = Requeue.AFTER_BACKOFF
-        if flight is not None:
+        if flight is not None and not moved:
             how = queue.after_failure(queued, flight.hints, self.in_flight.missed(flight))
         place = self._requeue(queue, queued, how, labels.ATTEMPT_FAILURE)
         self.in_flight.end(uid)
@@ -546,19 +551,28 @@ class SchedulingQueue:
             queued.initial_attempt_timestamp = self._clock()
         self.in_flight.begin(queued, queue.hints, RoomPlace(queue.room, lane))
 
-    def _join(self, queued: QueuedPod) -> None:
-        """List the pod, in its present version, with the group that it names. A new first member changes the turns of all members."""
-        if queued.pod.pod_group is None and queued.pod_group is None:
-            return
+    def _join(self, queued: QueuedPod) -> bool:
+        """List the pod, in its present version, with the group that it names. A new first member changes the turns of all members.
+
+        Returns:
+            True for a pod that was in another group, or in none, before.
+        """
+        former = queued.pod_group
+        if queued.pod.pod_group is None and former is None:
+            return False
         joined = None if queued.pod.pod_group is None else self.pod_groups.get(queued.pod.pod_group)
         before = None if joined is None else joined.first
         self.pod_groups.join(queued, self._clock())
         pod_group = queued.pod_group
-        if pod_group is None or before is None or pod_group.first is before:
-            return
-        for member in pod_group.members.values():
-            if (queue := self._queues.serving(member.pod.scheduler_name)) is not None:
-                queue.resort(member)
+        if pod_group is not None and before is not None and pod_group.first is not before:
+            for member in pod_group.members.values():
+                if (queue := self._queues.serving(member.pod.scheduler_name)) is not None:
+                    queue.resort(member)
+        if pod_group is former:
+            return False
+        if former is not None:
+            self.retry_group(former.ref)
+        return True
 
     def _reopen(self, ref: GroupRef, label: str) -> None:
         """Try gated members of a group again after a member got a node. They may have been gated as too few."""

@@ -337,13 +337,19 @@ class PluginTrial:
         for uid, pod in self._waiting.items():
             place = self._queue.locate(uid)
             if uid in self._gated:
-                self._lifted(pod, change, gated=place is SubQueue.GATED)
+                self._lifted(pod, change, gated=place is SubQueue.GATED and not self._goes_along(uid))
             # Nodes that the plugin accepted before are no news: the pod did not wait for them.
             elif place is not None and (helped := now[uid].accepted - before[uid].accepted) and not now[uid].error:
                 self._tally.saw(Promise.HINTS)
                 if place not in _TRIED_AGAIN:
                     words = f"pod {pod.key} waits because {self._name} rejected it, and goes on waiting although {change.words}"
                     raise BreachError(Promise.HINTS, "QueueingHint", f"{words}, and it is accepted on node {min(helped)} now")
+
+    def _goes_along(self, uid: str) -> bool:
+        """Return whether the pod will be tried with another member of its group."""
+        queued = self._queue.get(uid)
+        group = None if queued is None else queued.pod_group
+        return group is not None and any(member.place in _TRIED_AGAIN for member in group.members.values())
 
     def _lifted(self, pod: PodInfo, change: Change, *, gated: bool) -> None:
         plugin = self._kept.runtime.plugin(self._name)
