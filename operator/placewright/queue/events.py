@@ -395,14 +395,12 @@ class EventSweeps:
             self.nbytes = 0
             until = self.clock() + SWEEP_SECONDS
             for queue, queued in self._concerned():
-                for index, told in enumerate(each for each in self._sweeping if each.number > queued.told):
-                    if index:
-                        yield
+                for told in self._sweeping:
                     if self.clock() > until:
                         told = _anything(self._sweeping[-1].number)  # noqa: PLW2901 - told instead
                         self._sweeping, until = (told,), math.inf
                     self._tell_one(queue, queued, told)
-                yield
+                    yield
             self._sweeping = ()
 
     def _concerned(self) -> Collection[tuple[ProfileQueue, QueuedPod]]:

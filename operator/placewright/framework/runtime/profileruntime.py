@@ -263,12 +263,13 @@ class ProfileRuntime:
         """
         for plugin in self.pre_enqueue_plugins:
             status = plugin.pre_enqueue(pod)
+            if status.ok:
+                continue
             if status.code is Code.ERROR:
                 found = PluginError(plugin.name, "PreEnqueue", status.message)
                 found.counted = True
                 raise found
-            if not status.ok:
-                return status.by(plugin.name)
+            return status.by(plugin.name)
         return SUCCESS
 
     def run_post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
