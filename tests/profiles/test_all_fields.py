@@ -54,6 +54,8 @@ STATED: Final[Mapping[str, Mapping[str, Any]]] = {
     "shadows": {"mode": "Shadow", "shadows": "default", "schedulerName": ""},
     "shadow": {"mode": "Shadow", "shadows": "default", "schedulerName": "", "shadow": {"budgetPercent": 7}},
 }
+#: A key of each map with a closed set of keys.
+KEYS: Final[Mapping[str, str]] = {"featureGates": "VolumeLimitScaling"}
 #: Fields that a KubeSchedulerConfiguration holds or that are folded into it; of a paused profile the conversion says more.
 HELD: Final = frozenset(STATED) | {"percentageOfNodesToScore", "paused"}
 
@@ -68,7 +70,7 @@ def drawn(schema: Mapping[str, Any], name: str = "") -> Any:
     if kind == "object":
         if "properties" in schema:
             return {each: drawn(part, each) for each, part in schema["properties"].items()}
-        return {"example": drawn(schema["additionalProperties"], name)}
+        return {KEYS.get(name, "example"): drawn(schema["additionalProperties"], name)}
     if kind == "array":
         return [drawn(schema["items"], name)]
     least = schema.get("minimum", 0)
@@ -77,7 +79,7 @@ def drawn(schema: Mapping[str, Any], name: str = "") -> Any:
 
 
 def stated(field: str) -> dict[str, Any]:
-    return {"schedulerName": "batch", **STATED.get(field, {field: drawn(SPEC[field])} if field not in STATED else {})}
+    return {"schedulerName": "batch", **STATED.get(field, {field: drawn(SPEC[field], field)} if field not in STATED else {})}
 
 
 def resolved(spec: Mapping[str, Any]) -> ResolvedProfile:

@@ -67,6 +67,7 @@ def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None
         ".spec.preemption.minRunSeconds": 0.0,
         ".spec.fairness.by": "None",
         ".spec.fairness.share": "Resources",
+        ".spec.compatibility": "auto",
         ".spec.paused": False,
         ".spec.mode": "Live",
         ".spec.shadow.budgetPercent": 5.0,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from placewright.api.compatibility import AUTO, CHOICES
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.fairness import Fairness
 from placewright.api.fieldmeanings import ATOMIC, between, counts, keyed_by, means
@@ -42,9 +43,12 @@ LIVE: Final = "Live"
 SHADOW: Final = "Shadow"
 #: Fields of `spec` that go into effect for the whole profile as they are written. People are shown them in this order. All other fields
 #: are merged with the defaults first (`profiles/resolve.py`).
-SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "fairness", "pods", "preemption")
+SETTINGS: Final = (
+    "paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "fairness", "pods", "preemption",
+    "compatibility", "feature_gates",
+)  # fmt: skip
 #: Fields of `spec`, as documents spell them, that decide where a pod goes: a shadow tries them, and `profiles promote` takes them over.
-DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights")
+DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights", "compatibility", "featureGates")
 
 _NAME: Final[Mapping[str, Any]] = {"minLength": 1, "maxLength": MAX_NAME_LENGTH}
 #: A list that server-side apply merges by the name of its items, so that two owners can each own one.
@@ -191,6 +195,21 @@ class ProfileSpec(KubeObject, frozen=True):
         PreemptionSpec | None,
         means("Which pods this profile's pods may displace, when, and how many. Absent: as kube-scheduler."),
     ] = None
+    compatibility: Annotated[
+        str,
+        means(
+            "The version of kube-scheduler whose rules hold where versions differ. auto: the API server's; else a version such as '1.37'.",
+            enum=list(CHOICES),
+        ),
+    ] = AUTO
+    feature_gates: Annotated[
+        dict[str, bool] | None,
+        means(
+            "Switches a rule that versions of kube-scheduler differ in, by the name of its feature gate. Goes before compatibility.",
+            maxProperties=MAX_ITEMS,
+            additionalProperties={"type": "boolean"},
+        ),
+    ] = None
     paused: Annotated[bool, means("Take no new pods; those in flight are finished.")] = False
     mode: Annotated[
         str,
@@ -210,11 +229,12 @@ class ProfileSpec(KubeObject, frozen=True):
     def settings(self) -> ProfileSpec:
         """A spec with this one's values of the fields in `SETTINGS`, and no others.
 
-        A percentage of 0 means all nodes, as none does, and becomes none; so do fairness without tenants and rules of preemption that
-        change nothing. Two profiles with equal effect have equal settings.
+        A percentage of 0 means all nodes, as none does, and becomes none; so do no feature gates, fairness without tenants, and rules of
+        preemption that change nothing. Two profiles with equal effect have equal settings.
         """
         said = {name: getattr(self, name) for name in SETTINGS}
         said["percentage_of_nodes_to_score"] = self.percentage_of_nodes_to_score or None
+        said["feature_gates"] = self.feature_gates or None
         said["preemption"] = self.preemption if self.preemption is not None and self.preemption.rules else None
         said["fairness"] = self.fairness if self.fairness is not None and self.fairness.takes_turns else None
         return ProfileSpec(**said)

@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 
 from placewright.api.bad_input import in_json
+from placewright.api.compatibility import CHOICES, Rule
 from placewright.api.durations import seconds
 from placewright.api.extenders import DEFAULT_TIMEOUT, ExtenderSettings, ExtenderSpec, ExtenderTLS
 from placewright.api.fairness import LABEL, LABEL_KEY, SHARES, TENANTS_BY, Fairness
@@ -78,6 +79,7 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
         check_pods(spec),
         check_preemption(spec.preemption),
         _check_mode(spec),
+        _check_compatibility(spec),
     ):
         told.append(problem.path)
         yield problem
@@ -181,6 +183,13 @@ def _check_mode(spec: ProfileSpec) -> Iterator[Problem]:
         yield Problem("spec.shadows", in_json(spec.shadows), f"nothing, as spec.mode is {LIVE} ({SHADOW} would decide beside that profile)")
     if not spec.is_shadow and spec.shadow is not None:
         yield Problem("spec.shadow", "settings", f"nothing, as spec.mode is {LIVE}")
+
+
+def _check_compatibility(spec: ProfileSpec) -> Iterator[Problem]:
+    """Check the version of kube-scheduler, and the names of feature gates."""
+    yield from check_word("spec.compatibility", spec.compatibility, CHOICES)
+    for name in spec.feature_gates or {}:
+        yield from check_word(f"spec.featureGates.{name}", name, tuple(map(str, Rule)))
 
 
 def _check_weights(weights: Mapping[str, int], catalogue: Catalogue, on_disk: InstalledPlugins) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from placewright.api.compatibility import Rule
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
@@ -100,6 +101,13 @@ class Handle(Protocol):
 
         Example:
             self.handle.wake_after(30.0, ClusterEvent(self.name, Action.UPDATE, "SeatsFree"))
+        """
+
+    def in_force(self, rule: Rule) -> bool:
+        """Tell whether a rule that versions of kube-scheduler differ in is in force for the profile. The answer never changes.
+
+        Example:
+            self._scores = handle.in_force(Rule.STORAGE_CAPACITY_SCORING)
         """
 
     @property

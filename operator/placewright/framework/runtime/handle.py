@@ -12,10 +12,12 @@ from collections.abc import (
     MutableMapping,
     Sequence,
 )
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from placewright.api.compatibility import BASELINE, Rule, rules_in_force
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
@@ -162,6 +164,7 @@ class ProfileHandle:
         evictions: Evictions | None = None,
         activate: Callable[[Iterable[PodInfo]], None] = ignore,
         patcher: ObjectPatcher = NoObjectPatcher(),  # noqa: B008 - it has no state
+        kubernetes: int = BASELINE,
     ) -> None:
         #: Implements `Handle.now`, by the clock that timestamps in claims go by if none was given. No method: a call less for each pod.
         self.now: Final = claims.now if now is None else now
@@ -174,10 +177,12 @@ class ProfileHandle:
         self.waiting_members: Final = members.members
         self.ready_members: Final = members.ready_members
         self.guarding = Guarding() if guarding is None else guarding
-        # These three are filled in before the plugins are built, because constructors may ask for them.
+        # These four are filled in before the plugins are built, because constructors may ask for them.
         self.profile_name = ""
         self._patches: frozenset[ObjectPatch] = frozenset()
         self._runs: frozenset[str] = frozenset()
+        self._rules: AbstractSet[Rule] = frozenset()
+        self._kubernetes = kubernetes
         self._patcher = patcher
         self._wake = wake
         self._evictions = Evictions(cluster) if evictions is None else evictions
@@ -200,6 +205,10 @@ class ProfileHandle:
     def announce(self, pod: PodInfo, reason: str, action: str, message: str, *, warning: bool = False) -> None:
         """Write an event about the pod."""
         self._announce(pod, reason, action, message, warning)
+
+    def in_force(self, rule: Rule) -> bool:
+        """Return True for a rule of the profile's version, or one that the profile switches on."""
+        return rule in self._rules
 
     def runs(self, plugin: str) -> bool:
         """Return True for a plugin of the profile."""
@@ -280,6 +289,8 @@ class ProfileHandle:
         """
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
         self.profile_name = profile.name
+        settings = profile.settings
+        self._rules = rules_in_force(settings.compatibility, settings.feature_gates, self._kubernetes)
         self._patches = frozenset(patch for plugin in self._runs for patch in registry[plugin].patches)
         runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding, self._evictions)
         self._evaluator = Evaluator(runtime, self.cluster, self._nominations, self._budget)
