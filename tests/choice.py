@@ -83,6 +83,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/policy-reference.md": ("policy",),
     "docs/reference.md": ("profiles/test_schema.py",),
     "docs/scheduler-perf.md": ("lab/bench/test_scheduler_perf_command.py",),
+    "docs/scheduler-perf-reference.md": ("lab/bench/test_scheduler_perf_command.py",),
     "docs/reload.md": ("engine/test_reload.py",),
     "docs/admission.md": ("handlers/test_admission.py",),
     "docs/compare.md": ("lab/bench/test_comparison.py",),

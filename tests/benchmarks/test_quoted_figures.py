@@ -35,7 +35,7 @@ EXCEPTIONS = {
     "docs/runbook.md": {"Attempts above 100 ms": SETTING},
 }  # fmt: skip
 #: Pages that a benchmark writes as a whole.
-WRITTEN = {"docs/scheduler-perf.md": "written by `placewright bench scheduler-perf`"}
+WRITTEN = {"docs/scheduler-perf-reference.md": "written by `placewright bench scheduler-perf`"}
 
 
 def prose(page: Path) -> list[str]:

@@ -27,6 +27,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 #: A README of one screen and a half; the rest has pages.
 MOST_WORDS_OF_README = 900
+#: A page that is read from its top to its end takes five minutes; longer is only what readers look up.
+MOST_WORDS_OF_PAGE = 1200
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/coming-from.md"])
@@ -47,6 +49,12 @@ def test_kind_is_asked_for_a_cluster_with_workers() -> None:
 
 def test_the_readme_is_read_in_one_go() -> None:
     assert len(README.split()) <= MOST_WORDS_OF_README
+
+
+def test_only_references_have_more_words_than_are_read_in_one_go() -> None:
+    pages = {name: each for group in yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"] for name, each in group.items()}
+    read = [file for file in (ROOT / "docs").glob("*.md") if file.name not in pages["Reference"]]
+    assert {file.name for file in read if len(file.read_text().split()) > MOST_WORDS_OF_PAGE} == set()
 
 
 def test_the_page_of_commands_has_each_command_and_no_document_names_another() -> None:

@@ -90,7 +90,7 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         (
             "placewright bench scheduler-perf kubernetes/test/integration/scheduler_perf --workloads 500Nodes",
             "placewright bench scheduler-perf config --workloads 'SchedulingBasic/500Nodes$' --turns 3 -o json",
-            "placewright bench scheduler-perf config --save figures.jsonl --page docs/scheduler-perf.md",
+            "placewright bench scheduler-perf config --save figures.jsonl --page docs/scheduler-perf-reference.md",
         ),
     ),
     "snapshot": HelpText(
