@@ -149,7 +149,6 @@ LONG: Final = frozenset(
         "kubectl/test_device_jobs.py",
         "kubectl/test_operating_pages.py",
         "kubectl/test_pages.py",
-        "kubectl/test_sandbox_page.py",
         "kubectl/test_tutorial.py",
         "kubectl/test_uninstalling.py",
         "packaging/test_new_fields.py",

@@ -27,7 +27,6 @@ FOLLOWED: Final = {
     "docs/beside-default-scheduler.md": "kubectl/test_operating_pages.py",
     "docs/contributing.md": "packaging/test_contributing.py",
     "docs/walks.md": "packaging/test_contributing.py",
-    "docs/sandbox.md": "kubectl/test_sandbox_page.py",
     "docs/tutorial.md": "kubectl/test_tutorial.py",
     "docs/tutorial-git.md": "kubectl/test_tutorial.py",
     "docs/uninstall.md": "kubectl/test_uninstalling.py",

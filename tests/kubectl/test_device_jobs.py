@@ -1,6 +1,6 @@
 """From template to running pod and back, with a real operator and a real kubectl, for every way in which devices are handed out.
 
-Whole devices go to claims and come back to others on docs/sandbox.md, which `test_sandbox_page.py` follows.
+Whole devices go to claims and come back to others on docs/devices.md, which `test_pages.py` follows.
 """
 
 from __future__ import annotations
