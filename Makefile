@@ -109,10 +109,14 @@ generated: $(READY) ## Are the files that are made from code up to date?
 	@$(BIN)/python manifests/components/monitoring/dashboard.py --check
 	@$(BIN)/python -m benchmarks.quotedfigures check
 
-# Only the site needs its builder, so `make test` does not install it. PLACEWRIGHT_REPOSITORY is the address to which links of files lead.
+# Only the site needs its builder and the library that draws its diagrams, so `make test` installs neither.
+# PLACEWRIGHT_REPOSITORY is the address to which links of files lead.
+MERMAID := mermaid-12.3.0
 docs: $(READY) ## The documentation as a site, in build/site/VERSION; a dead link fails
 	@$(BIN)/zensical --version >/dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check 'zensical>=0.0.73'
 	@$(BIN)/python -m tools.generated.site build/docs build/site
+	@test -f build/$(MERMAID).tgz || npm pack --silent --pack-destination build $(subst -,@,$(MERMAID)) >/dev/null || echo "npm brought no $(MERMAID): pages load it from another site"
+	@test ! -f build/$(MERMAID).tgz || tar -xzmf build/$(MERMAID).tgz -C build/docs --strip-components=2 package/dist/mermaid.min.js
 	@$(BIN)/zensical build --clean --strict
 
 # Only a release needs the writer of its bills of materials, so `make test` does not install it.

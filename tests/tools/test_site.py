@@ -42,6 +42,12 @@ def test_a_word_that_only_tests_read_goes_and_a_title_stays() -> None:
     assert page('```sh refused\nfalse\n```\n\n```yaml title="a.yaml"\n', 1, "") == '```sh\nfalse\n```\n\n```yaml title="a.yaml"\n'
 
 
+@pytest.mark.parametrize(("depth", "source"), [(1, "mermaid.min.js"), (2, "../mermaid.min.js")])
+def test_a_page_with_a_diagram_loads_what_draws_it_from_the_site(depth: int, source: str) -> None:
+    diagram = "# Page\n\n```mermaid\nflowchart LR\n```\n"
+    assert page(diagram, depth, "") == f'{diagram}\n<script src="{source}"></script>\n'
+
+
 def test_the_site_of_this_version_stands_beside_those_of_older_ones_and_the_newest_opens(tmp_path: Path) -> None:
     for name in ("0.9.0", "0.2.1"):
         (tmp_path / name).mkdir()

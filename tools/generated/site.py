@@ -23,11 +23,12 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _BESIDE: Final = ("CHANGELOG.md", "SECURITY.md")
 #: A word behind the language of a block, which only tests read: the site's builder sees no block there.
 _KIND: Final = re.compile(r"^(```\w+) [\w-]+$", re.MULTILINE)
+_DIAGRAM: Final = "\n```mermaid\n"
 _LINK: Final = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+)([^)]+)\)")
 
 
 def page(text: str, depth: int, repository: str) -> str:
-    """Return a page with links and blocks that a site can show.
+    """Return a page with links and blocks that a site can show. A page with a diagram loads the library that draws it from the site.
 
     `depth` is the number of folders between the page and the root of the repository.
     """
@@ -40,7 +41,8 @@ def page(text: str, depth: int, repository: str) -> str:
             return f"[{words}]({'../' * (depth - 1)}{target})"
         return f"[{words}]({repository}/{target})" if repository else f"{words} (`{target}`)"
 
-    return _LINK.sub(followed, _KIND.sub(r"\1", text))
+    library = f'\n<script src="{"../" * (depth - 1)}mermaid.min.js"></script>\n' if _DIAGRAM in text else ""
+    return _LINK.sub(followed, _KIND.sub(r"\1", text)) + library
 
 
 def write(folder: Path, repository: str) -> None:
