@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from placewright import __version__
 from tools.release.__main__ import main
 from tools.release.chart import layout, package
 from tools.release.fields import broken, current, parsed
-from tools.release.files import ROOT, image, readme_of, time, write_chart, write_sums
+from tools.release.files import ROOT, check_bill, image, readme_of, time, write_chart, write_sums
 
 ABOUT = {"name": "web", "version": "1.2.3", "description": "A chart."}
 FILES = {"web/values.yaml": b"a: 1\n", "web/Chart.yaml": yaml.safe_dump(ABOUT).encode(), "web/templates/a.yaml": b"kind: Pod\n"}
@@ -116,6 +117,39 @@ def test_the_sums_are_those_of_sha256sum(tmp_path: Path) -> None:
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a",
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b",
     ]
+
+
+# --- bills of materials ------------------------------------------------------------------------------------------------------------------
+
+
+METADATA = "Metadata-Version: 2.4\nName: web\nVersion: 1.2.3\nLicense-Expression: Apache-2.0\n"
+
+
+def bill_of(name: str = "web", version: str = "1.2.3", licence: str = "Apache-2.0", form: str = "CycloneDX") -> dict[str, Any]:
+    """As cyclonedx-py writes it, so far as a wheel can tell the same."""
+    return {
+        "bomFormat": form,
+        "metadata": {"component": {"name": name, "version": version, "licenses": [{"license": {"id": licence}}]}},
+    }
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    made = tmp_path / "web-1.2.3-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as opened:
+        opened.writestr("web-1.2.3.dist-info/METADATA", METADATA)
+    return made
+
+
+def test_a_bill_that_says_what_the_wheel_says_is_right(wheel: Path) -> None:
+    check_bill(bill_of(), wheel)
+
+
+@pytest.mark.parametrize("wrong", [{"name": "wep"}, {"version": "1.2.4"}, {"licence": "MIT"}, {"form": "SPDX"}], ids=str)
+def test_a_bill_that_says_something_else_than_the_wheel_is_refused(wheel: Path, wrong: dict[str, str]) -> None:
+    (value,) = wrong.values()
+    with pytest.raises(ValueError, match=f"the bill of {wheel.name} is about .*'{value}'"):
+        check_bill(bill_of(**wrong), wheel)
 
 
 # --- the definition that was released ----------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from placewright import __version__
 from tools.release import chart
@@ -113,7 +114,7 @@ def write_bills(folder: Path, seconds: int) -> None:
     """Write bills of materials in the format CycloneDX: the pinned Python packages of an image, with their digests.
 
     Raises:
-        ValueError: a bill does not name exactly the pinned packages.
+        ValueError: a bill does not name exactly the pinned packages, or differs from the wheel in the folder.
     """
     for name, (requirements, distribution) in _BILLS.items():
         pins = ROOT / "operator" / "requirements" / f"{requirements}.txt"
@@ -127,7 +128,26 @@ def write_bills(folder: Path, seconds: int) -> None:
         if named != sorted(_PIN.findall(pins.read_text(encoding="utf-8"))):
             raise ValueError(f"the bill of {name} does not name the packages of {pins.name}: {named}")
         bill["metadata"]["component"]["version"] = __version__  # which pyproject.toml leaves to Hatch
+        check_bill(bill, folder / f"{name.replace('-', '_')}-{__version__}-py3-none-any.whl")
         (folder / f"{name}-{__version__}.cdx.json").write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def check_bill(bill: Mapping[str, Any], wheel: Path) -> None:
+    """Compare the distribution that a bill is about with the metadata of its wheel.
+
+    Args:
+        bill: a document of CycloneDX, as parsed from JSON.
+        wheel: file whose metadata pip would read.
+
+    Raises:
+        ValueError: the format, the name, the version or the licence differs.
+    """
+    about = bill["metadata"]["component"]
+    told = [bill["bomFormat"], about["name"], about["version"], *(each["license"]["id"] for each in about["licenses"])]
+    (found,) = metadata.distributions(path=[str(wheel)])
+    wanted = ["CycloneDX", *(found.metadata[field] for field in ("Name", "Version", "License-Expression"))]
+    if told != wanted:
+        raise ValueError(f"the bill of {wheel.name} is about {told}, and the wheel is {wanted}")
 
 
 def write_sums(folder: Path) -> None:
