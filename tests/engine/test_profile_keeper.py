@@ -10,10 +10,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from placewright.api.compatibility import rules_in_force
 from placewright.api.profile import SchedulingProfile
 from placewright.engine import profilekeeper
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.kube.serverversion import ServerVersion
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.live import LiveProfiles
@@ -146,3 +148,15 @@ def test_late_news_of_an_earlier_generation_does_not_take_the_refusal_of_the_new
     (standing,) = keeper.standings().values()
     assert (standing.observed_generation, standing.active_generation) == (2, 1)
     assert standing.reason is Reason.INVALID_PROFILE
+
+
+# --- versions of the API server ----------------------------------------------------------------------------------------------------
+
+
+def test_the_first_answer_of_the_api_server_decides_what_profiles_follow() -> None:
+    keeper = keeper_with(reporter := Reporter())
+    keeper.apply(made("first", 0))
+    for _ in range(2):
+        keeper.server_answered(ServerVersion(37))
+    assert keeper.live.active["batch"].rules == rules_in_force("1.37")
+    assert [standing.name for standing in reporter.noted] == ["first", "first"]  # as it appeared, and as it was built anew

@@ -4,7 +4,7 @@ import pytest
 from fake_api import FakeApi, answer, refuse
 
 from placewright.kube.errors import ApiError
-from placewright.kube.serverversion import ServerVersion, server_version
+from placewright.kube.serverversion import ServerVersion, SteadyVersion, server_version
 
 
 async def told(body: object) -> ServerVersion | None:
@@ -44,3 +44,22 @@ def test_an_old_server_drops_what_came_later() -> None:
 
 def test_uids_of_bindings_are_compared_since_1_23() -> None:
     assert ServerVersion(22).ignores_uids and not ServerVersion(23).ignores_uids
+
+
+@pytest.mark.parametrize(
+    ("answers", "followed"),
+    [
+        ([(0, 36), (300, 36)], 36),
+        ([(0, 36), (300, 37), (600, 37), (899, 37)], 36),
+        ([(0, 36), (300, 37), (600, 37), (900, 37)], 37),
+        ([(0, 36), (300, 37), (600, 36), (900, 37)], 36),
+        ([(0, 37), (300, 36)], 36),
+    ],
+    ids=["as before", "ten minutes are not over", "they are over", "an old server answers among new ones", "one falls at once"],
+)
+def test_a_newer_version_counts_when_no_older_one_answered_for_ten_minutes(answers: list[tuple[float, int]], followed: int) -> None:
+    now = 0.0
+    steady = SteadyVersion(lambda: now)
+    for now, minor in answers:  # noqa: B007 - the clock reads it
+        found = steady.after(ServerVersion(minor))
+    assert found == followed

@@ -284,3 +284,53 @@ def test_another_profile_may_have_the_name_of_one_that_is_held(scheduler: Schedu
     scheduler.live.apply(marked(2))
     scheduler.apply("b", 1, named("x"), age="1")
     assert scheduler.in_effect() == {"x": ("b", 1)}
+
+
+# --- versions of the API server ----------------------------------------------------------------------------------------------------
+
+
+def test_another_version_builds_anew_what_follows_it_and_leaves_the_rest(scheduler: Scheduler) -> None:
+    scheduler.apply("auto", 1, named("a"))
+    scheduler.apply("fixed", 1, named("f", compatibility="1.36"))
+    scheduler.apply("beside", 1, {"mode": "Shadow", "shadows": "auto", "compatibility": "1.37"})
+    before, shadow = dict(scheduler.live.active), scheduler.live.shadows["beside"]
+    outcome = scheduler.live.follow(37)
+    after = scheduler.live.active
+    assert after["a"].evaluator is not before["a"].evaluator
+    assert after["f"] is before["f"]
+    assert scheduler.live.shadows["beside"] is shadow
+    assert outcome.swaps == (Swap("a", before["a"], after["a"]),)
+    assert [(standing.name, standing.message) for standing in outcome.others] == [
+        (
+            "auto",
+            "generation 1 places the pods of schedulerName 'a', by later rules of kube-scheduler: StorageCapacityScoring, "
+            "VolumeLimitScaling",
+        )
+    ]
+    assert scheduler.live.follow(37).swaps == ()
+
+
+def test_a_shadow_that_follows_another_version_begins_anew(scheduler: Scheduler) -> None:
+    scheduler.apply("live", 1, named("a", compatibility="1.36"))
+    scheduler.apply("beside", 1, {"mode": "Shadow", "shadows": "live"})
+    before = scheduler.live.shadows["beside"]
+    scheduler.live.follow(37)
+    assert scheduler.live.shadows["beside"].profile is not before.profile
+
+
+def test_what_cannot_be_built_for_another_version_stays(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("x"))
+    before = scheduler.live.by_scheduler_name("x")
+    scheduler.explode = True
+    (standing,) = scheduler.live.follow(37).others
+    assert standing.reason is Reason.BUILD_FAILED
+    assert scheduler.live.by_scheduler_name("x") is before
+
+
+def test_a_refused_generation_stays_refused_under_another_version(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("x"))
+    scheduler.apply("a", 2, named("x", **BAD))
+    scheduler.live.follow(37)
+    standing = scheduler.live.standing("a")
+    assert standing is not None
+    assert (standing.reason, standing.active_generation) == (Reason.INVALID_PROFILE, 1)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from placewright.api.compatibility import Rule
 from placewright.api.profile import GROUP, KIND, VERSION
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
@@ -67,6 +68,8 @@ def reference(catalogue: Catalogue) -> str:
         f"### Extension points\n\nEach has `enabled` and `disabled`, above as `{_POINTS}`. What a point names runs there, besides what"
         " `multiPoint` brings.\n\n" + _points(spec),
         "### Rules across fields\n\nHeld by the API server from Kubernetes 1.25 on, and by the operator everywhere.\n\n" + _rules(spec),
+        "### Rules by version\n\nThe rules that versions of kube-scheduler differ in, for `spec.compatibility` and `spec.featureGates`. All"
+        " other rules are those of 1.36 at every version.\n\n" + _versions(),
         "## Presets\n\n" + _presets(),
         "## status\n\nReasons of the conditions: [messages](messages.md#conditions-of-profiles).\n\n" + _status(status),
         "## Plugins\n\nThe weight is that of a plugin that scores, where the profile says nothing.\n\n" + _plugins(catalogue),
@@ -112,6 +115,11 @@ def _is_selector(schema: Schema) -> bool:
 
 def _present(schema: Any) -> Schema | None:
     return schema if isinstance(schema, Mapping) else None
+
+
+def _versions() -> str:
+    rows = ((f"`{rule}`", f"1.{rule.since}", rule.says, rule.source) for rule in Rule)
+    return _table(("rule", "by default from", "meaning", "source"), rows)
 
 
 def _fields(fields: Iterable[tuple[str, Schema]]) -> str:

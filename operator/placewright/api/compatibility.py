@@ -1,7 +1,7 @@
 """The rules by which versions of kube-scheduler differ, and the rules that are in force for a profile.
 
 A profile follows one version (`spec.compatibility`), and may switch each rule by itself (`spec.featureGates`). A plugin asks
-`Handle.in_force(rule)`, and never reads a version. All other rules are those of 1.36, at every level. docs/compatibility.md has the table.
+`Handle.in_force(rule)`, and never reads a version. All other rules are those of 1.36, at every level. docs/reference.md has the table.
 """
 
 from __future__ import annotations

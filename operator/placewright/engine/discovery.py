@@ -288,6 +288,7 @@ class Discovery:
         beat_seconds: seconds between two questions.
         silent_seconds: the same while an API group does not answer.
         rows: the kinds that the scheduler and its plugins read.
+        answered: called with the version of the API server at each answer that tells one.
         served: the API server's last answer; empty before the first.
     """
 
@@ -297,6 +298,7 @@ class Discovery:
     beat_seconds: float
     silent_seconds: float = SILENT_SECONDS
     rows: tuple[Reflected, ...] = REFLECTED
+    answered: Callable[[ServerVersion], object] = lambda _version: None
 
     def __post_init__(self) -> None:
         self._said = ""
@@ -325,6 +327,8 @@ class Discovery:
             found: the answer of the API server, before the reflectors start or at a later beat.
         """
         self._note(found)
+        if found.version is not None:
+            self.answered(found.version)
         self.served = found.served
         for row in self.rows:
             collection = found.served.find(row.wanted)

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, ConfigError, RequestError
 from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profileapi import list_profiles
+from placewright.kube.serverversion import ServerVersion, SteadyVersion
 from placewright.kube.tasks import until_set
 from placewright.profiles.advice import Recommendation, Surroundings, advise
 from placewright.profiles.live import Active, LiveProfiles, Swap
@@ -178,6 +180,7 @@ class ProfileKeeper:
         self._unreadable: dict[str, ProfileStanding] = {}
         self._changed = asyncio.Event()
         self._listed = False
+        self._version = SteadyVersion(time.monotonic)
 
     @property
     def loaded(self) -> bool:
@@ -246,6 +249,18 @@ class ProfileKeeper:
         self.reporter.forget(name)
         self.watch.forget(name)
         self.history.forget(name, uid)
+        self._changed.set()
+
+    def server_answered(self, version: ServerVersion) -> None:
+        """Let profiles follow the version of the API server, once all API servers have it."""
+        minor = self._version.after(version)
+        if minor == self.live.kubernetes:
+            return
+        outcome = self.live.follow(minor)
+        if outcome.swaps:
+            _logger.info("profiles were built anew, to follow Kubernetes 1.%d", minor)
+        self._note(*outcome.others)
+        self._say_of_others(outcome.others)
         self._changed.set()
 
     def _note(self, *standings: ProfileStanding) -> None:

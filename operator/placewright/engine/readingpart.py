@@ -60,7 +60,9 @@ class ReadingPart:
         self.forgotten = ForgottenPods(check, writing.events, takeover.may_write, time.monotonic)
         self.reflectors = reflected_core(client, self.event_handlers, self.reconcile_loop.pods_listed)
         rows = reflected_rows(self._registry.sources.values())
-        self.discovery = Discovery(client, self.event_handlers, self.reflectors, beat, rows=rows)
+        self.discovery = Discovery(
+            client, self.event_handlers, self.reflectors, beat, rows=rows, answered=deciding.profiles.server_answered
+        )
         self.arrivals = {
             kind: ArrivalsWatch(client, cluster, source, deciding.now)
             for kind, (source, _) in self._registry.sources.items()

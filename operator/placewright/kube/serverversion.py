@@ -6,6 +6,8 @@ The kinds that a server serves are discovered (`discovery`). Fields of a pod can
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +29,9 @@ LATER_FIELDS: Final = (
 )
 #: Since this minor version a Binding is refused whose uid is not the pod's; 1.25 and 1.26 lost that for a while.
 BINDINGS_COMPARE_UIDS: Final = 23
+
+#: Seconds for which API servers answer with a newer version before it counts.
+STEADY_SECONDS: Final = 600.0
 
 _LEADING_NUMBER: Final = re.compile(r"\d+")
 
@@ -54,6 +59,34 @@ class ServerVersion:
     def ignores_uids(self) -> bool:
         """True when a Binding meant for a pod that is gone binds a new pod of its name."""
         return self.minor < BINDINGS_COMPARE_UIDS
+
+
+class SteadyVersion:
+    """The lowest version that API servers answered with in the last ten minutes.
+
+    While API servers are upgraded one by one, old and new ones answer in turns. So the version rises when all of them have been new for
+    ten minutes, and falls at once.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._answers: deque[tuple[float, int]] = deque()
+
+    def after(self, answer: ServerVersion) -> int:
+        """Note an answer.
+
+        Returns:
+            The minor version of Kubernetes 1.
+        """
+        now = self._clock()
+        self._answers.append((now, answer.minor))
+        # An answer stands until the next one.
+        while len(self._answers) > 1 and self._answers[1][0] <= now - STEADY_SECONDS:
+            self._answers.popleft()
+        return min(minor for _, minor in self._answers)
 
 
 async def server_version(client: ApiClient) -> ServerVersion | None:

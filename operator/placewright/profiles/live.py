@@ -20,11 +20,13 @@ Use `LiveProfiles` in one thread, or one event loop. A cycle may keep `active` f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from placewright.api.bad_input import InputError, in_json
+from placewright.api.compatibility import BASELINE, Rule, rules_in_force
 from placewright.api.profile import LIVE, SHADOW, SchedulingProfile
 from placewright.framework.errors import PluginError
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
@@ -40,10 +42,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Active(Generic[R]):
-    """A profile in effect, and the evaluator that was built from it."""
+    """A profile in effect, the evaluator that was built from it, and the rules of later versions of kube-scheduler that it follows."""
 
     profile: ResolvedProfile
     evaluator: R
+    rules: AbstractSet[Rule] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,9 @@ class LiveProfiles(Generic[R]):
         build: makes an evaluator. An error that it raises is the profile's fault, and leaves the last good generation in effect.
         on_swap: told of every swap, after the whole set has been replaced.
         on_shadows: told of the shadows in effect when they change.
+
+    Attributes:
+        kubernetes: minor version of the API server, which profiles follow whose `spec.compatibility` is auto.
     """
 
     def __init__(
@@ -111,6 +117,7 @@ class LiveProfiles(Generic[R]):
         on_shadows: Callable[[Mapping[str, Active[R]]], None] = lambda _shadows: None,
     ) -> None:
         self.catalogue = catalogue
+        self.kubernetes = BASELINE
         self._build = build
         self._on_swap = on_swap
         self._on_shadows = on_shadows
@@ -186,6 +193,20 @@ class LiveProfiles(Generic[R]):
             return Outcome(None, changed=False)
         return self._swap_to({key: value for key, value in self._entries.items() if key != name}, name)
 
+    def follow(self, kubernetes: int) -> Outcome[R]:
+        """Take another version of the API server. Profiles whose rules it changes are built anew, and swapped.
+
+        Args:
+            kubernetes: minor version of Kubernetes 1.
+        """
+        before, self.kubernetes = self.kubernetes, kubernetes
+        entries = dict(self._entries)
+        for name, entry in self._entries.items():
+            if entry.good is not None and _rules(entry.good.profile, before) != _rules(entry.good.profile, kubernetes):
+                # Another object, although it is equal: a shadow begins anew when its profile is another one.
+                entries[name] = self._built(entry, replace(entry.good.profile))
+        return self._swap_to(entries, "")
+
     def _judge(self, profile: SchedulingProfile, known: _Entry[R] | None) -> _Entry[R]:
         """Check the profile and build its evaluator. A failure keeps the last good generation."""
         fresh: _Entry[R] = known or _Entry(profile)
@@ -198,6 +219,10 @@ class LiveProfiles(Generic[R]):
             _refuse_another_place(resolved, fresh.good)
         except ProfileError as error:
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint="; ".join(str(error).splitlines()))
+        return self._built(entry, resolved)
+
+    def _built(self, entry: _Entry[R], resolved: ResolvedProfile) -> _Entry[R]:
+        """Build the evaluator. A failure is the entry's complaint, and its last good generation stays."""
         try:
             evaluator = self._build(resolved)
         except InputError as error:
@@ -208,7 +233,7 @@ class LiveProfiles(Generic[R]):
             raise
         except Exception as error:  # noqa: BLE001 - a plugin's constructor is third-party code, and must not stop the scheduler
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=f"{type(error).__name__}: {error}")
-        return replace(entry, good=Active(resolved, evaluator))
+        return replace(entry, good=Active(resolved, evaluator, _rules(resolved, self.kubernetes)))
 
     def _swap_to(self, entries: dict[str, _Entry[R]], changed: str) -> Outcome[R]:
         stood = {name: _standing(entry) for name, entry in self._entries.items()}
@@ -228,6 +253,10 @@ class LiveProfiles(Generic[R]):
         stands = {name: _standing(entry) for name, entry in self._entries.items()}
         others = tuple(standing for name, standing in stands.items() if name != changed and standing != stood.get(name))
         return Outcome(stands.get(changed), changed=True, swaps=swaps, others=others)
+
+
+def _rules(profile: ResolvedProfile, kubernetes: int) -> AbstractSet[Rule]:
+    return rules_in_force(profile.settings.compatibility, profile.settings.feature_gates, kubernetes)
 
 
 def _refuse_another_place(profile: ResolvedProfile, good: Active[R] | None) -> None:
@@ -360,6 +389,8 @@ def _standing(entry: _Entry[R]) -> ProfileStanding:
     if reason is Reason.ACTIVE:
         reason = Reason.PAUSED if entry.seen.spec.paused else Reason.ACTIVE
         message = _does(entry.seen)
+        if active is not None and active.rules:
+            message += f", by later rules of kube-scheduler: {', '.join(sorted(active.rules))}"
     elif reason is not Reason.PLUGIN_HANGING:
         message += f"; {_still(active)}"
     generation = None if active is None else active.profile.generation
