@@ -121,6 +121,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/support.md": ("packaging/test_documents.py",),
     "docs/figures.md": ("benchmarks/test_quoted_figures.py",),
     "docs/explain.md": ("explain",),
+    "docs/kubernetes-versions.md": ("profiles/test_compatibility.py",),
     "docs/shadow.md": ("shadow",),
     "docs/tune.md": ("lab/tune/test_tuning.py",),
     "docs/snapshot.md": ("lab/snapshots/test_snapshot_files.py",),

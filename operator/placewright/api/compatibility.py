@@ -24,12 +24,12 @@ CHOICES: Final = (AUTO, *(f"1.{minor}" for minor in LEVELS))
 class Rule(enum.StrEnum):
     """A rule that versions of kube-scheduler differ in.
 
-    A value is the name of kube-scheduler's feature gate, or a name of ours for a mended fault without a gate.
+    A value is the name of kube-scheduler's feature gate. A mended fault has no gate, and gets a name of ours.
 
     Attributes:
         since: the minor version of Kubernetes 1 from which on the rule is in force by default.
         says: the rule, as one sentence.
-        source: where kube-scheduler's rule can be read.
+        source: enhancement proposal or pull request of Kubernetes that has the rule.
     """
 
     STORAGE_CAPACITY_SCORING = (

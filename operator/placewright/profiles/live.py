@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Active(Generic[R]):
-    """A profile in effect, the evaluator that was built from it, and the rules of later versions of kube-scheduler that it follows."""
+    """A profile in effect, the evaluator that was built from it, and the rules by version that it follows."""
 
     profile: ResolvedProfile
     evaluator: R
