@@ -15,6 +15,7 @@ from placewright.framework.interface import CycleState, FilterPlugin, PreScorePl
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.offline.world import world_from
+from placewright.plugins.catalog import in_tree
 from placewright.plugins.domainlimit.plugin import DomainLimit
 from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
 from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
@@ -25,9 +26,12 @@ from placewright.testing.pods import PodMaker
 Pairwise = PodTopologySpread | InterPodAffinity | DomainLimit
 
 
-def build(kind: type[Any], cluster: Cluster, args: Mapping[str, Any] | None = None) -> Any:
-    """The plugin, with arguments as a profile would write them."""
-    return kind(msgspec.convert(dict(args or {}), kind.Args), ProfileHandle(cluster))
+def build(kind: type[Any], cluster: Cluster, args: Mapping[str, Any] | None = None, compatibility: str = "") -> Any:
+    """The plugin, with arguments as a profile would write them; it follows 1.36 unless told another version."""
+    handle = ProfileHandle(cluster)
+    if compatibility:
+        handle.evaluator(kit.profile().spec(compatibility=compatibility).resolved(), in_tree())
+    return kind(msgspec.convert(dict(args or {}), kind.Args), handle)
 
 
 def a_node(name: str, **labels: str) -> NodeMaker:

@@ -92,11 +92,12 @@ def test_affinity_judges_a_row_as_if_it_alone_had_changed(seed: int) -> None:
         happen(world, dice, affinity.any_spec)
 
 
-@settings(max_examples=cases(100))
-@given(SEEDS)
-def test_spread_judges_a_row_as_if_it_alone_had_changed(seed: int) -> None:
+@pytest.mark.parametrize("version", ["1.36", "1.38"])
+@settings(max_examples=cases(50))
+@given(seed=SEEDS)
+def test_spread_judges_a_row_as_if_it_alone_had_changed(version: str, seed: int) -> None:
     dice, world = Dice(seed), World()
-    plugin = build(PodTopologySpread, world.cluster)
+    plugin = build(PodTopologySpread, world.cluster, compatibility=version)
     for name in ("n0", "n1", "n2", "n3", "n4", "n5"):
         world.set_node(dice.node(name))
     for uid in range(25):

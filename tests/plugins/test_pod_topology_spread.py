@@ -48,8 +48,8 @@ MISSING = f"{SKEW} (missing required label)"
 class Scalar:
     """The rules for one pod, node by node and pod by pod."""
 
-    def __init__(self, world: World, pod: Body, args: Body) -> None:
-        self.world, self.pod, self.args = world, pod, args
+    def __init__(self, world: World, pod: Body, args: Body, empty_counts: bool) -> None:
+        self.world, self.pod, self.args, self.empty_counts = world, pod, args, empty_counts
         self.labels = pod["metadata"]["labels"]
         self.pods = world.pods_by_node()
 
@@ -97,7 +97,7 @@ class Scalar:
 
     def count(self, constraint: Body, node: str) -> int:
         selector = constraint["selector"]
-        if selector is None or empty(selector):
+        if selector is None or (empty(selector) and not self.empty_counts):
             return 0
         metas = [pod["metadata"] for pod in self.pods[node]]
         peers = [m for m in metas if m["namespace"] == self.pod["metadata"]["namespace"] and not m["deletionTimestamp"]]
@@ -202,23 +202,24 @@ def arguments(dice: Dice) -> Body:
     }
 
 
-@settings(max_examples=cases(200))
-@given(st.integers(0, 2**32))
-def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
+@pytest.mark.parametrize(("version", "empty_counts"), [("1.36", False), ("1.38", True)])
+@settings(max_examples=cases(100))
+@given(seed=st.integers(0, 2**32))
+def test_it_agrees_with_a_scalar_reading_whatever_happens(version: str, empty_counts: bool, seed: int) -> None:
     dice = Dice(seed)
     with hardly_any_room(dice):
         world = World()
         args = arguments(dice)
-        plugin = build(PodTopologySpread, world.cluster, args)
+        plugin = build(PodTopologySpread, world.cluster, args, version)
         populate(world, dice, lambda _: {})
         incoming = [newcomer(dice) for _ in range(3)]
         for _ in range(6):
             for one in incoming:
-                assert _said(world, plugin, one) == _by_the_rules(world, one, args)
+                assert _said(world, plugin, one) == _by_the_rules(world, one, args, empty_counts)
             name = dice.choice(NODES)
             if name in world.nodes:
                 with world.without(name):
-                    assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args)
+                    assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args, empty_counts)
             happen(world, dice, lambda _: {})
 
 
@@ -232,9 +233,9 @@ def _said(world: World, plugin: Pairwise, pod: Body) -> Answers:
     return reasons, scores(plugin, world.cluster, info(pod), fitting) if fitting else None
 
 
-def _by_the_rules(world: World, pod: Body, args: Body) -> Answers:
+def _by_the_rules(world: World, pod: Body, args: Body, empty_counts: bool) -> Answers:
     """The same by the scalar reading."""
-    scalar = Scalar(world, pod, args)
+    scalar = Scalar(world, pod, args, empty_counts)
     reasons = {name: reason for name in world.nodes if (reason := scalar.verdict(name))}
     fitting = [name for name in world.nodes if name not in reasons]
     return reasons, scalar.scores(fitting) if fitting else None
@@ -271,6 +272,22 @@ def test_too_few_domains_count_as_if_one_were_empty() -> None:
     plugin = build(PodTopologySpread, cluster)
     assert set(verdicts(plugin, cluster, info(a_pod("new", **spread(minDomains=2))))) == {"c"}
     assert set(verdicts(plugin, cluster, info(a_pod("new", **spread(minDomains=3))))) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(("version", "full"), [("1.36", {"c"}), ("1.38", {"a", "c"})])
+@pytest.mark.parametrize("keys", [None, ["gone"]])
+def test_an_empty_selector_counts_all_pods_of_the_namespace_from_1_38_on(version: str, full: set[str], keys: list[str] | None) -> None:
+    cluster = two_zones(a_pod("p", on="a", app="db"), a_pod("q", on="b", namespace="away"))
+    every = spread(labelSelector={}, matchLabelKeys=keys)
+    plugin = build(PodTopologySpread, cluster, compatibility=version)
+    assert set(verdicts(plugin, cluster, info(a_pod("new", **every)))) == full
+
+
+@pytest.mark.parametrize("version", ["1.36", "1.38"])
+def test_a_missing_selector_counts_no_pod_in_any_version(version: str) -> None:
+    cluster = two_zones(a_pod("p", on="a"))
+    plugin = build(PodTopologySpread, cluster, compatibility=version)
+    assert set(verdicts(plugin, cluster, info(a_pod("new", **spread(labelSelector=None))))) == {"c"}
 
 
 def test_taking_a_peer_away_hypothetically_opens_its_domain_and_only_for_as_long() -> None:

@@ -223,7 +223,7 @@ class PodMaker(ObjectMaker[Pod]):
 
         Args:
             topology_key: the node label's key.
-            labels: labels of the pods that count; None: the pod's own labels. If it has none, all pods of its namespace count.
+            labels: labels of the pods that count; None: the pod's own labels. Without any, all pods of its namespace count, from 1.38 on.
             max_skew: number of pods by which domains may differ.
             hard: whether a node that breaks this is rejected (`DoNotSchedule`) or only scores less (`ScheduleAnyway`).
             fields: other fields of the constraint, as in a manifest: `minDomains=3`.

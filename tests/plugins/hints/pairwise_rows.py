@@ -26,6 +26,7 @@ BY_TEAM: Final = {"topologyKey": ZONE, "labelSelector": {"matchLabels": DB}, "na
 _spread = Rejected("PodTopologySpread", ME.spread(ZONE, WEB))
 _DEFAULT: Final = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 _default = Rejected("PodTopologySpread", ME.owned_by("ReplicaSet", "mine"), {"defaultingType": "List", "defaultConstraints": [_DEFAULT]})
+_all = Rejected("PodTopologySpread", ME.spread(ZONE, {}))
 _honest = Rejected("PodTopologySpread", ME.spread(ZONE, WEB, nodeTaintsPolicy="Honor"))
 
 SPREAD: Final[tuple[Row, ...]] = (
@@ -37,6 +38,10 @@ SPREAD: Final[tuple[Row, ...]] = (
     _spread.rests("a counted pod that had no node", old=ELSE.labels(WEB)),
     _spread.rests("a pod of another look that leaves", old=A_DB),
     _spread.rests("a pod of another namespace that leaves", old=AWAY_WEB),
+    _all.wakes("a pod that appears, if the selector is empty", new=A_DB),
+    _all.wakes("a pod that leaves, if the selector is empty", old=A_DB),
+    _all.wakes("a pod that begins to leave, if the selector is empty", "pod_terminating", old=A_DB, new=A_DB.deleting()),
+    _all.rests("a pod of another namespace, if the selector is empty", old=AWAY_DB),
     _spread.wakes("a pod that begins to count", "pod_label", old=A_DB, new=A_WEB),
     _spread.wakes("a pod that ceases to count", "pod_label", old=A_WEB, new=A_DB),
     _spread.wakes("a counted pod that begins to leave", "pod_terminating", old=A_WEB, new=A_WEB.deleting()),

@@ -45,10 +45,17 @@ def labels_looked_at(constraints: Iterable[TopologySpreadConstraint]) -> frozens
     return frozenset(key for each in constraints for key in keys_read(each.label_selector, each.match_label_keys))
 
 
-def compile_own(constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo) -> tuple[Constraint, ...]:
-    """Compile the pod's own constraints with `whenUnsatisfiable` of `action`, in the pod's order. Raise `SelectorError`."""
+def compile_own(
+    constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo, *, empty_counts_all: bool = False
+) -> tuple[Constraint, ...]:
+    """Compile the pod's own constraints with `whenUnsatisfiable` of `action`, in the pod's order. Raise `SelectorError`.
+
+    `empty_counts_all` is `Rule.EMPTY_SPREAD_SELECTOR`.
+    """
     mine = (c for c in constraints if c.when_unsatisfiable == action)
-    return tuple(_compile(c, completed(c.label_selector, c.match_label_keys, pod.labels), pod) for c in mine)
+    return tuple(
+        _compile(c, completed(c.label_selector, c.match_label_keys, pod.labels), pod, empty_counts_all=empty_counts_all) for c in mine
+    )
 
 
 def compile_default(
@@ -60,12 +67,12 @@ def compile_default(
     """
     if selector.empty:
         return ()
-    return tuple(_compile(c, selector, pod) for c in constraints if c.when_unsatisfiable == action)
+    return tuple(_compile(c, selector, pod, empty_counts_all=False) for c in constraints if c.when_unsatisfiable == action)
 
 
-def _compile(constraint: TopologySpreadConstraint, selector: Selector | None, pod: PodInfo) -> Constraint:
-    # kube-scheduler counts no pods for an empty selector, although it lets it match the pod itself.
-    counts = selector is not None and not selector.empty
+def _compile(constraint: TopologySpreadConstraint, selector: Selector | None, pod: PodInfo, *, empty_counts_all: bool) -> Constraint:
+    # Until 1.37 kube-scheduler counts no pods for an empty selector, although it lets it match the pod itself.
+    counts = selector is not None and (empty_counts_all or not selector.empty)
     return Constraint(
         key=constraint.topology_key,
         max_skew=constraint.max_skew,

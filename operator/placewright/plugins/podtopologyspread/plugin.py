@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from placewright.api.bytecount import short_key
+from placewright.api.compatibility import Rule
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import SelectorError
@@ -108,6 +109,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         super().__init__(args, handle)
         self._defaults = args.defaults
         self._system_defaults = args.system
+        self._empty_counts_all = handle.in_force(Rule.EMPTY_SPREAD_SELECTOR)
         self._hard_defaults = any(c.when_unsatisfiable == HARD for c in self._defaults)
         self._selectors = DefaultSelectors()
         self._layouts = Layouts()
@@ -266,7 +268,8 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
             written = short_key(msgspec.json.encode(own))
             keys = self._looked_at.recall(written, lambda: labels_looked_at(own))
             labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in keys])
-            return self._compiled.recall((action, written, pod.namespace, labels), lambda: compile_own(own, action, pod))
+            key = (action, written, pod.namespace, labels)
+            return self._compiled.recall(key, lambda: compile_own(own, action, pod, empty_counts_all=self._empty_counts_all))
         if not self._defaults:
             return ()
         selector = self._selectors.of(pod, cluster.objects)
