@@ -158,5 +158,5 @@ def test_the_first_answer_of_the_api_server_decides_what_profiles_follow() -> No
     keeper.apply(made("first", 0))
     for _ in range(2):
         keeper.server_answered(ServerVersion(37))
-    assert keeper.live.active["batch"].rules == rules_in_force("1.37")
+    assert keeper.live.active["batch"].profile.rules == rules_in_force("1.37")
     assert [standing.name for standing in reporter.noted] == ["first", "first"]  # as it appeared, and as it was built anew

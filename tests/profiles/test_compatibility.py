@@ -11,6 +11,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
 from placewright.testing import profile
 
 
@@ -49,8 +50,8 @@ def test_other_versions_and_gates_are_refused(spec: dict[str, Any], says: str) -
 
 def test_plugins_are_told_by_their_handle() -> None:
     def handle(server: int, **spec: Any) -> ProfileHandle:
-        made = ProfileHandle(Cluster(), kubernetes=server)
-        made.evaluator(profile().spec(**spec).resolved(), in_tree())
+        made = ProfileHandle(Cluster())
+        made.evaluator(resolve(profile().spec(**spec).build(), in_tree(), server), in_tree())
         return made
 
     rule = Rule.STORAGE_CAPACITY_SCORING

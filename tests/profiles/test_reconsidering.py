@@ -36,6 +36,8 @@ def resolved(spec: dict[str, Any]) -> ResolvedProfile:
         ({"plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}, {"name": "MakesRoom"}]}}}, None),
         ({"extenders": [{"urlPrefix": "http://x", "filterVerb": "f"}]}, None),
         ({"preemption": {"policy": "Never"}}, None),
+        ({"compatibility": "1.36"}, set()),
+        ({"compatibility": "1.37"}, None),
         ({"preemption": {"policy": "LowerPriority"}}, set()),
     ],
 )

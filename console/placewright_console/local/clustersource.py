@@ -97,6 +97,7 @@ class WatchedCluster:
         """Follow the objects until cancelled. A later call goes on with the same world, brought up to date."""
         if self._reflectors is None:
             self._found = await self._readable()
+            self.world.kubernetes = self._found.kubernetes
             self._reflectors = Reflectors([self._reflector(each) for each in self._found.sources])
             anew: list[Reflector[Any]] = []
         else:

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Final, Protocol, TypeAlias
 
 from placewright.api.bad_input import InputError, bad_field
+from placewright.api.compatibility import BASELINE
 from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import Condition, Node, NodeName, Pod
 from placewright.api.pods import PodInfo
@@ -75,6 +76,7 @@ class SeenWorld:
 
     Attributes:
         cluster: nodes, pods on them, and all other objects.
+        kubernetes: minor version of the API server, by which profiles are judged that follow it.
         pending: pods without a node, by uid.
         members: the same pods, by group.
         changes: number of changes that were applied.
@@ -95,6 +97,7 @@ class SeenWorld:
             clock: seconds since 1970, for plugins that ask for the time; None for the latest Binding that pods tell of.
         """
         self.cluster = Cluster()
+        self.kubernetes = BASELINE
         self.pending: dict[str, PodInfo] = {}
         self.members = Members()
         self.changes = 0
@@ -154,7 +157,7 @@ class SeenWorld:
 
     def observed(self) -> ObservedObjects:
         """Return the objects as `explain` takes them."""
-        return ObservedObjects(self.cluster, self.profiles, self.members)
+        return ObservedObjects(self.cluster, self.profiles, self.members, kubernetes=self.kubernetes)
 
     def pod(self, namespace: str, name: str) -> PodInfo | None:
         """Find a pod by name: without a node, or on one. O(pods)."""
@@ -241,7 +244,7 @@ class SeenWorld:
     def _evaluate_by(self, name: str, profile: SchedulingProfile) -> None:
         self.evaluators.pop(name, None)
         try:
-            resolved = resolve(profile, self._registry)
+            resolved = resolve(profile, self._registry, self.kubernetes)
             self.evaluators[name] = offline_evaluator(resolved, self._registry, self.cluster, self.members, now=self._clock)
         except (InputError, PluginError) as problem:
             self._unusable[profile.metadata.name] = f"SchedulingProfile {profile.metadata.name} cannot be used: {problem}"

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from placewright.api.bad_input import InputError
+from placewright.api.compatibility import BASELINE
 from placewright.api.objects import Node, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
 from placewright.engine.discovery import reflected_rows
@@ -30,12 +31,14 @@ class Readable:
 
     Attributes:
         server: the API server, for people.
+        kubernetes: its minor version, by which profiles are judged that follow it.
         sources: the collections; pods are the first.
         left_out: collections that exist and may not be read.
         notes: the effect of that, and the collections that the server does not serve.
     """
 
     server: str
+    kubernetes: int = BASELINE
     sources: list[Source[Any]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -67,7 +70,7 @@ async def readable(client: ApiClient, pod_selector: str = "") -> Readable:
     version = await server_version(client)
     rows = (*reflected_rows(Registry(()).with_installed(installed_plugins()).sources.values()), _PROFILES)
     served = await discover(client, groups_of(rows))
-    found = Readable(str(version or "API server of unknown version"))
+    found = Readable("API server of unknown version") if version is None else Readable(str(version), version.minor)
     for source in (Source(PODS, Pod, field_selector=pod_selector), Source(NODES, Node)):
         if not await _may_list(client, source.path):
             what = source.path.rpartition("/")[2]

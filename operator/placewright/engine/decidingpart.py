@@ -224,7 +224,7 @@ class DecidingPart:
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
         """Build a shadow's evaluator, without extenders and with ports that send nothing."""
         guarding = self.plugin_watch.guarding(profile)
-        handle = ProfileHandle(cluster, guarding=guarding, budget=self.column_budget, now=self.now, kubernetes=self.live.kubernetes)
+        handle = ProfileHandle(cluster, guarding=guarding, budget=self.column_budget, now=self.now)
         return handle.evaluator(profile, self.registry)
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
@@ -235,7 +235,6 @@ class DecidingPart:
             self.cluster, writing.binder, queue.nominator, scheduler.waiting, writing.volumes, writing.claims, writing.announce,
             members=queue.pod_groups, guarding=self.plugin_watch.guarding(profile), budget=self.column_budget, now=self.now,
             wake=queue.alarms.wake_after, evictions=scheduler.evictions, activate=queue.activate, patcher=writing.patcher,
-            kubernetes=self.live.kubernetes,
         )  # fmt: skip
         return handle.evaluator(profile, self.registry, self._extenders.make(profile))
 
@@ -250,9 +249,7 @@ class DecidingPart:
             self.unclaimed.claimed(swap.scheduler_name)
         elif before is not None:
             self.unclaimed.lost(swap.scheduler_name, before.profile.name)
-        in_question = None
-        if before is not None and after is not None and before.rules == after.rules:
-            in_question = reconsidered(before.profile, after.profile)
+        in_question = None if before is None or after is None else reconsidered(before.profile, after.profile)
         self.queue.reprioritise(swap.scheduler_name, in_question)
         if after is not None:
             self.queue.sweeps.keep_out(swap.scheduler_name, after.evaluator.runtime.namespace_gate.keeps_out)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from placewright.api.annotations import read_decision
+from placewright.api.compatibility import BASELINE
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
@@ -29,12 +30,14 @@ class ObservedObjects:
         cluster: nodes, pods on them, and all other objects.
         profiles: all that there are.
         waiting: pods without a node.
+        kubernetes: minor version of the API server.
         notes: remarks for the person who asks.
     """
 
     cluster: Cluster = field(default_factory=Cluster)
     profiles: list[SchedulingProfile] = field(default_factory=list)
     waiting: Members = field(default_factory=Members)
+    kubernetes: int = BASELINE
     notes: tuple[str, ...] = ()
 
 
@@ -85,7 +88,7 @@ def evaluated_once(about: Explanation, pod: PodInfo, seen: ObservedObjects) -> E
         return without_profile(about, pod, seen)
     registry = in_tree().with_installed(installed_plugins())
     try:
-        resolved = resolve(profile, registry)
+        resolved = resolve(profile, registry, seen.kubernetes)
     except ProfileError as problem:
         raise ProfileError(problem.problems, f"SchedulingProfile {profile.metadata.name}") from None
     evaluator = offline_evaluator(resolved, registry, seen.cluster, seen.waiting)

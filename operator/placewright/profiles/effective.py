@@ -296,10 +296,12 @@ def reconsidered(before: ResolvedProfile, after: ResolvedProfile) -> AbstractSet
     Weights, backoff and added plugins change nothing for a pod that fits on no node.
 
     Returns:
-        Names of plugins. None means all: other extenders, or another way of making room, may find a node for any pod.
+        Names of plugins. None means all: other rules or extenders, or another way of making room, may find a node for any pod.
     """
     preemption = (before.settings.preemption, after.settings.preemption)
-    if before.extenders != after.extenders or _making_room(before) != _making_room(after) or preemption[0] != preemption[1]:
+    if before.rules != after.rules or before.extenders != after.extenders:
+        return None
+    if _making_room(before) != _making_room(after) or preemption[0] != preemption[1]:
         return None
     enabled = ((point, name) for point in _REJECTING for name in before.at(point))
     return {name for point, name in enabled if name not in after.at(point) or before.args[name] != after.args[name]}

@@ -20,13 +20,12 @@ Use `LiveProfiles` in one thread, or one event loop. A cycle may keep `active` f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from placewright.api.bad_input import InputError, in_json
-from placewright.api.compatibility import BASELINE, Rule, rules_in_force
+from placewright.api.compatibility import BASELINE, rules_in_force
 from placewright.api.profile import LIVE, SHADOW, SchedulingProfile
 from placewright.framework.errors import PluginError
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
@@ -42,11 +41,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Active(Generic[R]):
-    """A profile in effect, the evaluator that was built from it, and the rules by version that it follows."""
+    """A profile in effect, and the evaluator that was built from it."""
 
     profile: ResolvedProfile
     evaluator: R
-    rules: AbstractSet[Rule] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +197,15 @@ class LiveProfiles(Generic[R]):
         Args:
             kubernetes: minor version of Kubernetes 1.
         """
-        before, self.kubernetes = self.kubernetes, kubernetes
+        self.kubernetes = kubernetes
         entries = dict(self._entries)
         for name, entry in self._entries.items():
-            if entry.good is not None and _rules(entry.good.profile, before) != _rules(entry.good.profile, kubernetes):
-                # Another object, although it is equal: a shadow begins anew when its profile is another one.
-                entries[name] = self._built(entry, replace(entry.good.profile))
+            if entry.good is None:
+                continue
+            settings = entry.good.profile.settings
+            rules = rules_in_force(settings.compatibility, settings.feature_gates, kubernetes)
+            if rules != entry.good.profile.rules:
+                entries[name] = self._built(entry, replace(entry.good.profile, rules=rules))
         return self._swap_to(entries, "")
 
     def _judge(self, profile: SchedulingProfile, known: _Entry[R] | None) -> _Entry[R]:
@@ -215,7 +216,7 @@ class LiveProfiles(Generic[R]):
         if held := held_because(profile):
             return replace(entry, reason=Reason.PLUGIN_HANGING, complaint=held, good=None, active=None)
         try:
-            resolved = resolve(profile, self.catalogue)
+            resolved = resolve(profile, self.catalogue, self.kubernetes)
             _refuse_another_place(resolved, fresh.good)
         except ProfileError as error:
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint="; ".join(str(error).splitlines()))
@@ -233,7 +234,7 @@ class LiveProfiles(Generic[R]):
             raise
         except Exception as error:  # noqa: BLE001 - a plugin's constructor is third-party code, and must not stop the scheduler
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=f"{type(error).__name__}: {error}")
-        return replace(entry, good=Active(resolved, evaluator, _rules(resolved, self.kubernetes)))
+        return replace(entry, good=Active(resolved, evaluator))
 
     def _swap_to(self, entries: dict[str, _Entry[R]], changed: str) -> Outcome[R]:
         stood = {name: _standing(entry) for name, entry in self._entries.items()}
@@ -253,10 +254,6 @@ class LiveProfiles(Generic[R]):
         stands = {name: _standing(entry) for name, entry in self._entries.items()}
         others = tuple(standing for name, standing in stands.items() if name != changed and standing != stood.get(name))
         return Outcome(stands.get(changed), changed=True, swaps=swaps, others=others)
-
-
-def _rules(profile: ResolvedProfile, kubernetes: int) -> AbstractSet[Rule]:
-    return rules_in_force(profile.settings.compatibility, profile.settings.feature_gates, kubernetes)
 
 
 def _refuse_another_place(profile: ResolvedProfile, good: Active[R] | None) -> None:
@@ -389,8 +386,8 @@ def _standing(entry: _Entry[R]) -> ProfileStanding:
     if reason is Reason.ACTIVE:
         reason = Reason.PAUSED if entry.seen.spec.paused else Reason.ACTIVE
         message = _does(entry.seen)
-        if active is not None and active.rules:
-            message += f", by later rules of kube-scheduler: {', '.join(sorted(active.rules))}"
+        if active is not None and active.profile.rules:
+            message += f", by later rules of kube-scheduler: {', '.join(sorted(active.profile.rules))}"
     elif reason is not Reason.PLUGIN_HANGING:
         message += f"; {_still(active)}"
     generation = None if active is None else active.profile.generation

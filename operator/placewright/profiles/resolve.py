@@ -1,6 +1,6 @@
 """Turns a SchedulingProfile into a `ResolvedProfile`, with every question answered, or into the list of its problems.
 
-Pure: the same profile and catalogue give the same result.
+Pure: the same profile, catalogue and version give the same result.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import chain
 from types import MappingProxyType
 
+from placewright.api.compatibility import BASELINE, rules_in_force
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, ProfileSpec, SchedulingProfile, ShadowSettings
 from placewright.framework.interface import Plugin, PostFilterPlugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
@@ -26,10 +27,15 @@ from placewright.profiles.presets import DEFAULT_PRESET, check_preset, find_pres
 from placewright.profiles.problem import MOST_PROBLEMS, ProfileError, first_problems
 
 
-def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile:
+def resolve(profile: SchedulingProfile, catalogue: Catalogue, kubernetes: int = BASELINE) -> ResolvedProfile:
     """Check a profile, merge it with the defaults, and convert the arguments of its plugins.
 
         resolve(default_profile(), catalogue)  # kube-scheduler's default profile, as far as the catalogue goes
+
+    Args:
+        profile: as its author wrote it.
+        catalogue: the plugins that exist here.
+        kubernetes: minor version of the API server, for a profile that follows it.
 
     Raises:
         ProfileError: it has problems; the first hundred are listed.
@@ -63,6 +69,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         weights=MappingProxyType(weights),
         args=MappingProxyType(args),
         settings=spec.settings,
+        rules=rules_in_force(spec.compatibility, spec.feature_gates, kubernetes),
         extenders=extenders,
         shadows=spec.shadows if spec.is_shadow else None,
         shadow_budget=(spec.shadow or ShadowSettings()).budget_percent / 100,

@@ -143,8 +143,8 @@ async def _pod(client: ApiClient, subject: Subject) -> PodInfo:
 
 
 async def _seen(client: ApiClient) -> ObservedObjects:
-    seen = ObservedObjects()
     found = await readable(client, UNFINISHED)
+    seen = ObservedObjects(kubernetes=found.kubernetes)
     at = ""
     for source in found.sources:
         # All collections at the version of the first one, so that they show one moment.

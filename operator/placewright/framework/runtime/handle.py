@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from placewright.api.compatibility import BASELINE, Rule, rules_in_force
+from placewright.api.compatibility import Rule
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
@@ -164,7 +164,6 @@ class ProfileHandle:
         evictions: Evictions | None = None,
         activate: Callable[[Iterable[PodInfo]], None] = ignore,
         patcher: ObjectPatcher = NoObjectPatcher(),  # noqa: B008 - it has no state
-        kubernetes: int = BASELINE,
     ) -> None:
         #: Implements `Handle.now`, by the clock that timestamps in claims go by if none was given. No method: a call less for each pod.
         self.now: Final = claims.now if now is None else now
@@ -182,7 +181,6 @@ class ProfileHandle:
         self._patches: frozenset[ObjectPatch] = frozenset()
         self._runs: frozenset[str] = frozenset()
         self._rules: AbstractSet[Rule] = frozenset()
-        self._kubernetes = kubernetes
         self._patcher = patcher
         self._wake = wake
         self._evictions = Evictions(cluster) if evictions is None else evictions
@@ -289,8 +287,7 @@ class ProfileHandle:
         """
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
         self.profile_name = profile.name
-        settings = profile.settings
-        self._rules = rules_in_force(settings.compatibility, settings.feature_gates, self._kubernetes)
+        self._rules = profile.rules
         self._patches = frozenset(patch for plugin in self._runs for patch in registry[plugin].patches)
         runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding, self._evictions)
         self._evaluator = Evaluator(runtime, self.cluster, self._nominations, self._budget)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Self
 
+from placewright.api.compatibility import Rule
 from placewright.api.extenders import ExtenderSettings
 from placewright.api.profile import ProfileSpec
 from placewright.framework.interface import (
@@ -101,6 +103,7 @@ class ResolvedProfile:
         args: instance of `Args` of every plugin that `points` names.
         settings: backoff, `paused`, `percentage_of_nodes_to_score` (1 to 100; None means every node) and all else of
             `api.profile.SETTINGS`; its other fields say nothing.
+        rules: rules in force that versions of kube-scheduler differ in.
         extenders: extenders in the order in which they are called: as written, but `ignorable` extenders last.
         shadows: the name of the profile beside which it decides without binding; None for a profile that places pods.
         shadow_budget: share of the time that it may take then, 0 to 1.
@@ -118,6 +121,7 @@ class ResolvedProfile:
     weights: Mapping[str, int]
     args: Mapping[str, object]
     settings: ProfileSpec
+    rules: AbstractSet[Rule] = frozenset()
     extenders: tuple[ExtenderSettings, ...] = ()
     shadows: str | None = None
     shadow_budget: float = 0.05
