@@ -268,8 +268,10 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
             written = short_key(msgspec.json.encode(own))
             keys = self._looked_at.recall(written, lambda: labels_looked_at(own))
             labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in keys])
-            key = (action, written, pod.namespace, labels)
-            return self._compiled.recall(key, lambda: compile_own(own, action, pod, empty_counts_all=self._empty_counts_all))
+            return self._compiled.recall(
+                (action, written, pod.namespace, labels),
+                lambda: compile_own(own, action, pod, empty_counts_all=self._empty_counts_all),
+            )
         if not self._defaults:
             return ()
         selector = self._selectors.of(pod, cluster.objects)
