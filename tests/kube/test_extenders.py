@@ -272,6 +272,18 @@ async def test_a_node_without_victims_is_an_error_and_dropped_from_what_an_ignor
         assert await extender.preempt(WEB, VICTIMS) == {B: NodeVictims(VICTIMS[B].pods)}
 
 
+async def test_a_node_that_was_sent_without_victims_may_stay_without_and_may_get_some() -> None:
+    there = {A: [a_pod("v9", node="a")], B: [], C: []}
+    sent = dict.fromkeys((A, B), NodeVictims(()))
+    async with world(node_cache_capable=True) as (extender, server, _):
+        server.on("preempt", {"NodeNameToMetaVictims": {"a": agreeing("uid-v9"), "b": agreeing()}})
+        assert await extender.preempt(WEB, sent, lambda name: there[name]) == {A: NodeVictims((there[A][0],)), B: NodeVictims(())}
+        assert server.requests[-1].body["NodeNameToMetaVictims"] == {"a": agreeing(), "b": agreeing()}
+        server.on("preempt", {"NodeNameToMetaVictims": {"c": agreeing()}})
+        said = await complaint(extender.preempt(WEB, sent, lambda name: there[name]))
+        assert said == 'expected at least one victim pod on node "c"'
+
+
 # --- what goes wrong ---------------------------------------------------------------------------------------------------------
 
 

@@ -358,6 +358,91 @@ async def test_an_extender_may_look_for_victims_on_any_node_that_is_there_and_on
     assert seen == {"a": ["low"], "gone": None}
 
 
+def refusing(version: str, *extenders: FakeExtender, **spec: Any) -> World:
+    """Three nodes with room, which the first extender rejects. Pods of lower priority are on `a` and `b`."""
+    extenders[0].failed = dict.fromkeys("abc", "no licence")
+    world = World(**NO_SCORES).nodes(*map(node, "abc"))
+    world.use_profile(asking=extenders, compatibility=version, **NO_SCORES, **spec)
+    return world.pods(pod("low").on("a").priority(1), pod("high").on("b").priority(5))
+
+
+class Licences(FakeExtender):
+    """Says which pod holds the licence on each node; records the names of the victims that it was sent, by node."""
+
+    def __init__(self, holders: Mapping[str, str | None], url: str = "http://licences", **settings: Any) -> None:
+        super().__init__(url, **settings)
+        self.holders = holders
+        self.sent: list[dict[str, list[str]]] = []
+
+    async def preempt(
+        self,
+        pod: PodInfo,
+        victims: Mapping[NodeName, NodeVictims],
+        pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
+    ) -> dict[NodeName, NodeVictims]:
+        assert pods_on is not None
+        self.sent.append({node: [victim.name for victim in who.pods] for node, who in sorted(victims.items())})
+        agreed = await super().preempt(pod, victims, pods_on)
+        chosen = {node: tuple(one for one in pods_on(node) if one.name == self.holders[node]) for node in agreed if node in self.holders}
+        return {node: NodeVictims(pods or agreed[node].pods) for node, pods in chosen.items()}
+
+
+async def test_extenders_choose_victims_where_only_they_reject_the_pod_from_1_38_on() -> None:
+    licences = Licences({"a": "low", "b": "high"})
+    assert await preempting(refusing("1.38", licences)) == ("low", "a")
+    assert licences.sent == [{"a": [], "b": []}], "no pod on c has a lower priority"
+
+
+async def test_until_1_37_a_node_without_victims_is_an_error() -> None:
+    licences = Licences({"a": "low", "b": "high"})
+    world = refusing("1.37", licences)
+    assert await preempting(world) is None
+    assert licences.sent == []
+    assert 'preemption: expected at least one victim pod on node "a"' in told(world, "vip")[1]
+
+
+async def test_an_extender_may_leave_nodes_without_victims_to_the_next_one() -> None:
+    passes, chooses = Licences({"a": None, "b": None}), Licences({"b": "high"}, "http://next")
+    assert await preempting(refusing("1.38", passes, chooses)) == ("high", "b")
+    assert chooses.sent == [{"a": [], "b": []}]
+
+
+@pytest.mark.parametrize("holders", [{}, {"a": None, "b": None}])
+async def test_nodes_that_are_left_without_victims_are_dropped_in_the_end(holders: dict[str, str | None]) -> None:
+    world = refusing("1.38", Licences(holders))
+    assert await preempting(world) is None
+    assert told(world, "vip")[1].endswith(". no new claims to deallocate, preemption: no candidate node for preemption")
+
+
+async def test_where_no_extender_answers_nodes_without_victims_are_dropped() -> None:
+    dead = Licences({"a": "low"}, ignorable=True)
+    dead.fail(ExtenderError("connection refused"), "preempt", always=True)
+    world = refusing("1.38", dead)
+    assert await preempting(world) is None
+    assert told(world, "vip")[1].endswith(". no new claims to deallocate, preemption: no candidate node for preemption")
+
+
+async def test_nodes_with_victims_are_sent_beside_those_without() -> None:
+    licences = Licences({"a": None, "b": None})
+    world = refusing("1.38", licences).pods(pod("low").requests(cpu="4").on("a").priority(1))
+    assert await preempting(world) == ("low", "a")
+    assert licences.sent == [{"a": ["low"], "b": []}]
+
+
+async def test_without_an_extender_that_preempts_there_are_no_victims_to_find() -> None:
+    world = refusing("1.38", FakeExtender(preempt_verb=""))
+    assert await preempting(world) is None
+    assert told(world, "vip")[1].endswith("preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.")
+
+
+async def test_victims_where_only_an_extender_rejects_the_pod_are_held_to_the_rules_of_the_profile() -> None:
+    licences = Licences({"a": "low", "b": "high"})
+    world = refusing("1.38", licences, preemption={"protect": {"matchLabels": {"tier": "high"}}})
+    world.pods(pod("low").on("a").priority(1).labels(tier="high"), pod("beside").on("a").priority(1))
+    assert await preempting(world) == ("high", "b")
+    assert licences.sent == [{"a": [], "b": []}]
+
+
 # --- bind ------------------------------------------------------------------------------------------------------------------------------
 
 

@@ -49,7 +49,7 @@ class Rule(enum.StrEnum):
     )  # fmt: skip
     EMPTY_VICTIMS = (
         "ExtendersSeeEmptyVictims", 38,
-        "Extenders that take part in preemption get nodes that need no victim, too.",
+        "In preemption, extenders may choose victims on nodes that only they reject; before, such a node is an error.",
         "kubernetes#135486",
     )  # fmt: skip
 

@@ -243,6 +243,7 @@ class _Asking:
         refused = self.cycle.detail.refused(self.cluster, diagnosis)
         if not self.alone:
             raise no_placement(diagnosis, NOTHING_TRIED, refused)
+        diagnosis.asks_extenders = any(self._with("preempt_verb"))
         made_room = make_room(self.evaluator.runtime, evaluation, diagnosis)
         if made_room.alternatives is not None:
             with self.steps.step(EXTENDER_PREEMPT):

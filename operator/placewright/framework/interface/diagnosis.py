@@ -27,6 +27,7 @@ class Diagnosis:
         postfilter_message: the reason of PostFilter if it made no room; else empty.
         unschedulable_plugins: names of all plugins that rejected a row or the pod, the pending ones included.
         pending_plugins: names of the plugins that answered PENDING.
+        asks_extenders: whether extenders will be asked about the alternatives of PostFilter.
     """
 
     node_count: int
@@ -36,6 +37,7 @@ class Diagnosis:
     postfilter_message: str = ""
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
+    asks_extenders: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class PostFilterResult:
         nominated_node: the node on which room is made; "" clears an earlier nomination, None leaves it.
         victims: pods to evict from the nominated node. The scheduler evicts them after the attempt has ended; the plugin evicts no pod.
         alternatives: the nodes among which this one was chosen. Extenders with a preempt verb are asked about them. A plugin that leaves
-            this None decides alone.
+            this None decides alone. With UNSCHEDULABLE only extenders may still make room, and no further plugin is asked.
         retry_after: seconds after which the answer may be another although nothing happens in the cluster. The pod waits for events as
             usual, and is tried again then at the latest. None: only events help. It is not read with SUCCESS.
 
@@ -69,7 +71,7 @@ class Alternatives:
     """Nodes where evicting would make room.
 
     Attributes:
-        victims: pods that would have to leave, by node.
+        victims: pods that would have to leave, by node; none on a node where only extenders know which pods would have to.
         choose: function that returns the result for the nodes and victims that extenders left; a rejection if they left none.
     """
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final, TypeVar
 
 from placewright.api.errors import BindError
-from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profileaccess import DEFAULTS_ON, NamespaceRule, facts_of
@@ -284,7 +283,7 @@ class ProfileRuntime:
         for plugin in self.post_filter:
             result = state.steps.ask(plugin.name, POST_FILTER, plugin.post_filter, state, pod, plugin.handle.cluster, diagnosis)
             # A plugin that made room, or found that nothing can, has the last word; UNSCHEDULABLE only says that it found nothing.
-            if result.status.code is not Code.UNSCHEDULABLE:
+            if result.status.code is not Code.UNSCHEDULABLE or result.alternatives is not None:
                 return _after(said, result)
             said.extend(result.status.reasons)
             retries.append(result.retry_after)
@@ -432,13 +431,13 @@ def _after(said: Sequence[str], result: PostFilterResult) -> PostFilterResult:
         return result
     choose = result.alternatives.choose
 
-    def choose_after(victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
-        chosen = choose(victims)
+    def with_reasons(chosen: PostFilterResult) -> PostFilterResult:
         if chosen.status.ok:
             return chosen
         return replace(chosen, status=replace(chosen.status, reasons=(*said, *chosen.status.reasons)))
 
-    return replace(result, alternatives=replace(result.alternatives, choose=choose_after))
+    alternatives = replace(result.alternatives, choose=lambda victims: with_reasons(choose(victims)))
+    return replace(with_reasons(result), alternatives=alternatives)
 
 
 def _told(point: str, plugin: Plugin, status: Status) -> Status:

@@ -147,7 +147,8 @@ class HttpExtender:
         for name, meta in answer.items():
             node = NodeName(name)
             found = self._victims_on(node, meta, victims, pods_on)
-            if found.pods:
+            # A node that was sent without victims may stay so, for the next extender.
+            if found.pods or (node in victims and not victims[node].pods):
                 agreed[node] = found
             elif not self.settings.ignorable:
                 raise ExtenderError(f"expected at least one victim pod on node {_quoted(node)}")

@@ -34,7 +34,7 @@ class Candidate:
     """A node, and the pods that would be evicted from it.
 
     Attributes:
-        victims: pods to evict, at least one, most important first.
+        victims: pods to evict, most important first; none if the pod fits beside all of them, and an extender rejected the node.
         violations: number of victims whose eviction breaks a disruption budget.
         ranks: priorities that the victims count with, in their order.
         cost: criteria by which candidates are compared; less is better.
@@ -51,6 +51,8 @@ class Candidate:
 
     def _cost(self) -> Cost:
         """Compute the criteria in the order of `Cost`. Only victims of the top priority count for the start."""
+        if not self.ranks:
+            return 0, 0, 0, 0, 0.0  # never compared: extenders choose victims first
         top = self.ranks[0]
         total = sum(rank + _PRIORITY_OFFSET for rank in self.ranks)
         earliest = min(start_time(pod) for pod, rank in zip(self.victims, self.ranks, strict=True) if rank == top)
@@ -143,9 +145,7 @@ class NodeTrial:
         return {ref for ref, count in leaving.items() if ref is not None and count > bonds[ref].spare}
 
     def outcome(self) -> Outcome:
-        """Return the candidate; an error if no unit had to leave. Call it after the last turn, when no group is torn."""
-        if not self._victims:
-            return error(f'expected at least one victim pod on node "{self.node}"')
+        """Return the candidate, without victims if no unit had to leave. Call it after the last turn, when no group is torn."""
         victims = [
             (pod, pod.priority if whole is None else whole.priority) for pods, whole in sorted(self._victims, key=_rank) for pod in pods
         ]

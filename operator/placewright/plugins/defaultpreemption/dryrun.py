@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from placewright.api.compatibility import Rule
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -26,7 +27,7 @@ from placewright.framework.interface import Handle, Rows, RowTrials, Seconds
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.evictions import EvictablePods, VictimUnits
 from placewright.framework.preemption.rules import PreemptionRefusal, VictimLimits, one_for_each_reason, soonest
-from placewright.framework.status import Code, Status, unresolvable
+from placewright.framework.status import Code, Status, error, unresolvable
 from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate, NodeTrial, Outcome
 
 
@@ -61,6 +62,7 @@ class DryRun:
         self.limits = limits
         self._kept_refusals = kept_refusals
         self._together = VictimUnits(self._cluster, pod, None if limits is None else limits.keeps)
+        self._empty_victims = handle.in_force(Rule.EMPTY_VICTIMS)
 
     @property
     def pointless(self) -> bool:
@@ -91,10 +93,11 @@ class DryRun:
         for trial in trials:
             if not trial.evictable:
                 yield NO_VICTIMS
-            elif trial.row in known:
-                yield known[trial.row]
-            else:
-                yield trial.run(self._handle, self._pod, self._budgets)
+                continue
+            outcome = known[trial.row] if trial.row in known else trial.run(self._handle, self._pod, self._budgets)
+            if isinstance(outcome, Candidate) and not (outcome.victims or self._empty_victims):
+                outcome = error(f'expected at least one victim pod on node "{trial.node}"')
+            yield outcome
 
     def _trial(self, row: int, node: NodeName) -> NodeTrial:
         priority = self._together.priority
@@ -228,11 +231,13 @@ class CandidateSearch:
 
     Attributes:
         wanted: number of candidates to stop at, once one of them breaks no budget.
+        asks_extenders: whether nodes without victims are candidates, too, because extenders may choose victims there.
         candidates: nodes where evicting helps.
         rejections: statuses of nodes that were tried in vain, with why evicting does not help.
     """
 
     wanted: int
+    asks_extenders: bool
     candidates: list[Candidate] = field(default_factory=list)
     rejections: list[Status] = field(default_factory=list)
     _respectful: int = 0
@@ -252,6 +257,8 @@ class CandidateSearch:
     def _note(self, outcome: Outcome) -> None:
         if isinstance(outcome, Status):
             self.rejections.append(outcome)
+        elif not (outcome.victims or self.asks_extenders):
+            self.rejections.append(NO_VICTIMS)
         elif outcome.violations == 0:
             self._respectful += 1
             self.candidates.append(outcome)

@@ -55,6 +55,8 @@ NAME: Final = "DefaultPreemption"
 #: Names of notes that are kept by row: outcomes of trials, and refusals of rules.
 _OUTCOMES: Final = "outcomes"
 _REFUSALS: Final = "refusals"
+#: The answer if extenders leave no node, or may only choose among nodes without victims.
+_NO_CANDIDATE: Final = PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
 #: Clears an earlier nomination.
 NOWHERE: Final = NodeName("")
 
@@ -91,7 +93,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         if rules is not None and (refusal := rules.why_not_yet((pod,))) is not None:
             return PostFilterResult(unschedulable(f"preemption: {refusal.reason}"), retry_after=refusal.retry_after)
         rows = rows_where_it_may_help(cluster, diagnosis)
-        search = CandidateSearch(self.args.candidates_wanted(len(rows)))
+        search = CandidateSearch(self.args.candidates_wanted(len(rows)), diagnosis.asks_extenders)
         trials = self.dry_run(state, pod)
         search.run(trials, cluster, rows, self.rng)
         if not search.candidates and search.problem:
@@ -101,7 +103,8 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
             return PostFilterResult(unschedulable(message), NOWHERE, retry_after=trials.retry_after)
         victims = {one.node: NodeVictims(one.victims, one.violations) for one in search.candidates}
         alternatives = Alternatives(victims, partial(_among, cluster, pod, trials.limits))
-        return replace(_evicting(cluster, search.candidates), alternatives=alternatives)
+        candidates = [one for one in search.candidates if one.victims]
+        return replace(_evicting(cluster, candidates) if candidates else _NO_CANDIDATE, alternatives=alternatives)
 
     def dry_run(self, state: CycleState, pod: PodInfo) -> DryRun:
         """Prepare the trials of this attempt, with the outcomes that still hold from pods like this one."""
@@ -131,8 +134,9 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
 
 def _among(cluster: Cluster, pod: PodInfo, limits: VictimLimits | None, victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
     """Return the result for the nodes that extenders kept. Pods that cannot stay without the victims leave, too."""
+    victims = {node: who for node, who in victims.items() if who.pods}  # no extender chose victims on the other nodes
     if not victims:
-        return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
+        return _NO_CANDIDATE
     together = VictimUnits(cluster, pod)
     candidates: list[Candidate] = []
     refusals: list[PreemptionRefusal] = []
