@@ -33,7 +33,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue, kubernetes: int = 
         resolve(default_profile(), catalogue)  # kube-scheduler's default profile, as far as the catalogue goes
 
     Args:
-        profile: as its author wrote it.
+        profile: profile as its author wrote it.
         catalogue: the plugins that exist here.
         kubernetes: minor version of the API server, for a profile that follows it.
 
