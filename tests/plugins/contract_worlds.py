@@ -159,10 +159,18 @@ zoned_storage = one_of(
 _CLAIMS = [[POD.volume_claims(*names) for names in combinations(("c0", "c1", "c2", "c3"), count)] for count in range(3)]
 pod_with_bound_claims = a_pod_of(*_CLAIMS[0] * 3, *_CLAIMS[1] * 2, *_CLAIMS[2])
 #: A claim bound to a volume of the same number, a volume of a CSI driver, or how many of these a node takes.
-limited_storage = one_of(
+_LIMITED: tuple[ObjectMaker[Any], ...] = (
     *[kit.persistent_volume_claim(f"c{number}").bound_to(f"v{number}") for number in range(4)] * 3,
     *[kit.persistent_volume(f"v{number}").csi("a", f"h{number}") for number in range(4)] * 3,
     *(kit.csi_node(name).driver("a", count=count) for name in NODE_NAMES[:4] for count in range(3)),
+)
+
+limited_storage = one_of(*_LIMITED)
+#: The same, and whether nodes must have the driver; some CSINodes do not name it.
+driven_storage = one_of(
+    *_LIMITED,
+    *[kit.csi_driver("a").spec(preventPodSchedulingIfMissing=prevents) for prevents in (True, True, False)],
+    *[kit.csi_node(name) for name in NODE_NAMES[:4]],
 )
 
 

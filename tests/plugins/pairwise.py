@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from placewright import testing as kit
+from placewright.api.compatibility import AUTO
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin
@@ -26,11 +27,10 @@ from placewright.testing.pods import PodMaker
 Pairwise = PodTopologySpread | InterPodAffinity | DomainLimit
 
 
-def build(kind: type[Any], cluster: Cluster, args: Mapping[str, Any] | None = None, compatibility: str = "") -> Any:
-    """The plugin, with arguments as a profile would write them; it follows 1.36 unless told another version."""
+def build(kind: type[Any], cluster: Cluster, args: Mapping[str, Any] | None = None, compatibility: str = AUTO) -> Any:
+    """The plugin, with arguments as a profile would write them."""
     handle = ProfileHandle(cluster)
-    if compatibility:
-        handle.evaluator(kit.profile().spec(compatibility=compatibility).resolved(), in_tree())
+    handle.evaluator(kit.profile("test").only().spec(compatibility=compatibility).resolved(), in_tree())
     return kind(msgspec.convert(dict(args or {}), kind.Args), handle)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from pairwise import build, rejections
 from pairwise_worlds import Body, Dice, World, info
 
+from placewright.api.compatibility import AUTO
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
@@ -170,10 +171,11 @@ def differences(
     steps: int = 25,
     chance: type[StorageDice] = StorageDice,
     args: Body | None = None,
+    compatibility: str = AUTO,
 ) -> list[str]:
     """Let things happen to a world; where the plugin does not say what the scalar reading says, or breaks what its fingerprint promises."""
     dice, world = chance(seed), World()
-    plugin = build(kind, world.cluster, args)
+    plugin = build(kind, world.cluster, args, compatibility)
     columns: dict[Hashable, list[bool]] = {}
     found: list[str] = []
 

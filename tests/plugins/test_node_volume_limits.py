@@ -11,16 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import build, load
 from pairwise_worlds import Body
-from storage_worlds import BETA, EBS, GA, GCE, differences, said
+from storage_worlds import BETA, EBS, GA, GCE, StorageDice, differences, said
 
 from placewright.api.decode import convert
 from placewright.api.storage import VolumeAttachment
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Log
+from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
 from placewright.plugins.nodevolumelimits.plugin import NodeVolumeLimits
 from placewright.scheduler.attempts import Result
-from placewright.testing import World, assert_waiting, node, persistent_volume, persistent_volume_claim, pod, storage_class
+from placewright.testing import World, assert_waiting, csi_driver, node, persistent_volume, persistent_volume_claim, pod, storage_class
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
 from placewright.testing.volumes import CSINodeMaker, csi_node
@@ -50,15 +51,15 @@ def translated(source: Body, labels: Body) -> tuple[str, str] | None:
     return None
 
 
-def attachable(world: pairwise_worlds.World, owner: Body, volume: Body) -> tuple[str, str] | None:
-    """Driver and handle; `LookupError` for a missing claim, `ValueError` for one that is another's."""
+def attachable(world: pairwise_worlds.World, owner: Body, volume: Body, *, migrated: bool = True) -> tuple[str, str] | None:
+    """Driver and handle; `LookupError` for a missing claim, `ValueError` for one that is another's. In-tree volumes only if `migrated`."""
     meta = owner["metadata"]
     if "ephemeral" in volume:
         name = f"{meta['name']}-{volume['name']}"
     elif "persistentVolumeClaim" in volume:
         name = volume["persistentVolumeClaim"]["claimName"]
     else:
-        return translated(volume, {})
+        return translated(volume, {}) if migrated else None
     claim = world.find("PersistentVolumeClaim", name, meta["namespace"])
     if claim is None:
         raise LookupError(name)
@@ -67,9 +68,11 @@ def attachable(world: pairwise_worlds.World, owner: Body, volume: Body) -> tuple
     bound = world.find("PersistentVolume", claim["spec"].get("volumeName", ""))
     if bound is not None:
         csi = bound["spec"].get("csi")
-        return (csi["driver"], csi["volumeHandle"]) if csi else translated(bound["spec"], bound["metadata"]["labels"])
+        if csi:
+            return csi["driver"], csi["volumeHandle"]
+        return translated(bound["spec"], bound["metadata"]["labels"]) if migrated else None
     made_by = (world.find("StorageClass", claim["spec"].get("storageClassName", "")) or {}).get("provisioner", "")
-    driver = {"kubernetes.io/aws-ebs": EBS, "kubernetes.io/azure-file": ""}.get(made_by, made_by)
+    driver = {"kubernetes.io/aws-ebs": EBS if migrated else "", "kubernetes.io/azure-file": ""}.get(made_by, made_by)
     return (driver, f"to be made for {meta['namespace']}/{name}") if driver else None
 
 
@@ -131,10 +134,46 @@ def reading(world: pairwise_worlds.World, mine: Body) -> tuple[str, dict[str, st
     return scalar(world, mine) if any(kind in v for v in mine["spec"]["volumes"] for kind in kinds) else None
 
 
+def missing(world: pairwise_worlds.World, node: str, mine: Body) -> str:
+    """The first driver by name that a node must have and has not; empty for none."""
+    csi_node = world.find("CSINode", node)
+    found = [attachable(world, mine, volume, migrated=csi_node is not None) for volume in mine["spec"]["volumes"]]
+    installed = [each["name"] for each in csi_node["spec"]["drivers"]] if csi_node else []
+    for driver in sorted(volume[0] for volume in found if volume):
+        says = world.find("CSIDriver", driver)
+        if says and says["spec"].get("preventPodSchedulingIfMissing") and driver not in installed:
+            return driver
+    return ""
+
+
+def reading_of_1_37(world: pairwise_worlds.World, mine: Body) -> tuple[str, dict[str, str]] | None:
+    said = reading(world, mine)
+    if said is None or not set(said[1].values()) <= {FULL}:
+        return said
+    without = {node: driver for node in world.nodes if (driver := missing(world, node, mine))}
+    return "", said[1] | {node: f"{driver} CSI driver is not installed on the node" for node, driver in without.items()}
+
+
+class DriverDice(StorageDice):
+    """Chance, for CSI drivers that may have to be installed, too."""
+
+    def storage(self) -> tuple[str, Body]:
+        if self.maybe(0.8):
+            return super().storage()
+        spec = {"preventPodSchedulingIfMissing": self.choice([True, True, False, None])}
+        return "CSIDriver", {"metadata": {"name": self.choice(["a", EBS, GCE])}, "spec": spec}
+
+
 @settings(max_examples=cases(100))
 @given(st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
-    assert differences(NodeVolumeLimits, reading, seed) == []
+    assert differences(NodeVolumeLimits, reading, seed, chance=DriverDice) == []
+
+
+@settings(max_examples=cases(100))
+@given(st.integers(0, 2**32))
+def test_under_the_rules_of_1_37_nodes_must_have_drivers_that_say_so(seed: int) -> None:
+    assert differences(NodeVolumeLimits, reading_of_1_37, seed, chance=DriverDice, compatibility="1.37") == []
 
 
 # --- case by case ---------------------------------------------------------------------------------------------------------------
@@ -239,6 +278,24 @@ def test_a_plugin_that_was_not_asked_for_too_long_counts_everything_anew(cluster
     assert rejected(cluster, with_claims("c1"), plugin) == []
     put(cluster, LATE, *(persistent_volume_claim(f"other{number}") for number in range(4)))
     assert rejected(cluster, with_claims("c1"), plugin) == [FULL]
+
+
+def test_under_the_rules_of_1_37_no_pod_has_to_leave_a_node_without_the_driver(cluster: Cluster) -> None:
+    put(cluster, csi_driver("a").spec(preventPodSchedulingIfMissing=True))
+    for name in ("n1", "n2"):
+        cluster.set_node(node(name).build())
+    put(cluster, drivers("n1", a=0))
+    plugin, state, asked, rows = (
+        build(NodeVolumeLimits, cluster, compatibility="1.37"),
+        CycleState(),
+        with_claims("c1").build(),
+        cluster.rows(),
+    )
+    assert plugin.pre_filter(state, asked, cluster).status.ok
+    judge = plugin.judge(state, asked, cluster)
+    assert judge.passes(rows).tolist() == plugin.filter(state, asked, cluster, rows).tolist() == [True, False, False]
+    said = [(status.message, group.tolist()) for status, group in judge.explain(rows[1:])]
+    assert said == [("a CSI driver is not installed on the node", [2]), (FULL, [1])]
 
 
 def test_a_pod_without_volumes_asks_no_column(cluster: Cluster) -> None:

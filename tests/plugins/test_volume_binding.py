@@ -76,6 +76,21 @@ def test_random_clusters_are_judged_as_the_rules_applied_node_by_node_judge_them
     assert min(seen.values()) > cases(100), seen
 
 
+def test_under_the_rules_of_1_37_nodes_score_by_the_storage_that_the_pod_would_take() -> None:
+    seen: Counter[int] = Counter()
+    for seed in range(cases(1500)):
+        objects = world(Random(seed))
+        judge, (cluster, asked) = Judge(objects), opened(objects)
+        feasible = [] if judge.refusal() else [node for node in judge.of["Node"] if not judge.reasons(node)[0]]
+        plugin, state = build(VolumeBinding, cluster, compatibility="1.37"), CycleState()
+        rows = np.array([cluster.row(NodeName(name)) for name in feasible], np.intp)
+        if plugin.pre_filter(state, asked, cluster).status.ok and plugin.pre_score(state, asked, cluster, rows).ok:
+            expected = [judge.score(node) for node in feasible]
+            assert plugin.score(state, asked, cluster, rows).tolist() == expected, seed
+            seen.update(expected)
+    assert len(seen) > cases(1500) / 100, seen
+
+
 def test_the_volumes_taken_are_as_small_as_the_rules_would_take_them() -> None:
     taken = 0
     for seed in range(cases(1500)):

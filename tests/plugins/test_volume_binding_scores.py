@@ -41,11 +41,13 @@ def room(host: str, size: str) -> StorageCapacityMaker:
     return storage_capacity(host, "made", size).nodes({HOSTNAME: host})
 
 
-def asked(shape: list[dict[str, int]] | None, *objects: Maker, hosts: str = "ab") -> tuple[PluginCase, PodMaker]:
+def asked(
+    shape: list[dict[str, int]] | None, *objects: Maker, hosts: str = "ab", compatibility: str = "1.36"
+) -> tuple[PluginCase, PodMaker]:
     """The plugin, and a pod with all of these claims."""
     args = None if shape is None else {"shape": shape}
     claims = [each.name for each in objects if isinstance(each, VolumeClaimMaker)]
-    case = PluginCase(VolumeBinding, args=args, nodes=[node(host) for host in hosts], objects=objects)
+    case = PluginCase(VolumeBinding, args=args, nodes=[node(host) for host in hosts], objects=objects, compatibility=compatibility)
     return case, pod("web").volume_claims(*claims)
 
 
@@ -96,3 +98,11 @@ def test_beside_a_volume_that_exists_claims_to_be_provisioned_do_not_count() -> 
 
 def test_drivers_that_do_not_count_say_nothing() -> None:
     assert scored(EMPTIER, storage_class("made").provisioner("maker"), pvc("one", "2Gi", "made"), room("a", "10Gi")) == {"a": 0, "b": 0}
+
+
+@pytest.mark.parametrize(("shape", "a", "b"), [(None, 50, 75), (FULLER, 50, 25)])
+def test_from_1_37_on_the_emptiest_storage_is_the_best_unless_a_shape_says_otherwise(
+    shape: list[dict[str, int]] | None, a: int, b: int
+) -> None:
+    case, web = asked(shape, *STATIC, compatibility="1.37")
+    assert case.scores(web) == {"a": a, "b": b}

@@ -18,7 +18,7 @@ from placewright.framework.events import Action, ClusterEvent, EventResource, Qu
 from placewright.plugins.nodevolumelimits.plugin import NodeVolumeLimits
 from placewright.plugins.volumerestrictions import VolumeRestrictions
 from placewright.plugins.volumezone import VolumeZone
-from placewright.testing import node, persistent_volume, persistent_volume_claim, pod, storage_class
+from placewright.testing import csi_driver, node, persistent_volume, persistent_volume_claim, pod, storage_class
 
 GONE = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE)
 POD_ADDED = ClusterEvent(EventResource.ASSIGNED_POD, Action.ADD)
@@ -32,6 +32,9 @@ VOLUME_CHANGED = ClusterEvent(EventResource.PERSISTENT_VOLUME, Action.UPDATE)
 CLASS_ADDED = ClusterEvent(EventResource.STORAGE_CLASS, Action.ADD)
 CSI_ADDED = ClusterEvent(EventResource.CSI_NODE, Action.ADD)
 CSI_CHANGED = ClusterEvent(EventResource.CSI_NODE, Action.UPDATE)
+CSI_GONE = ClusterEvent(EventResource.CSI_NODE, Action.DELETE)
+DRIVER_CHANGED = ClusterEvent(EventResource.CSI_DRIVER, Action.UPDATE)
+DRIVER_GONE = ClusterEvent(EventResource.CSI_DRIVER, Action.DELETE)
 ATTACHED = ClusterEvent(EventResource.VOLUME_ATTACHMENT, Action.ADD)
 DETACHED = ClusterEvent(EventResource.VOLUME_ATTACHMENT, Action.DELETE)
 
@@ -139,3 +142,31 @@ def test_an_object_of_another_kind_helps_nobody(plugin: type[Any]) -> None:
     conditional = [hint for hint in hints if hint.__name__ != "always"]
     assert conditional
     assert all(hint(me(uses("c")), object(), object()) is QueueingHint.SKIP for hint in conditional)
+
+
+#: Kinds of events that help under the rule VolumeLimitScaling alone: (event, object before, object after, wakes).
+NEEDED, OPTIONAL = csi_driver("a").spec(preventPodSchedulingIfMissing=True).build(), csi_driver("a").build()
+SCALING: Sequence[Any] = [
+    (CSI_CHANGED, drivers("n").build(), drivers("n", a=None).build(), True),
+    (CSI_CHANGED, drivers("n", a=None).build(), drivers("n", a=None).build(), False),
+    (CSI_CHANGED, drivers("n", a=None).build(), drivers("n").build(), False),
+    (CSI_GONE, drivers("n").build(), None, True),  # in-tree volumes need no driver on a node without a CSINode
+    (DRIVER_CHANGED, NEEDED, OPTIONAL, True),
+    (DRIVER_CHANGED, OPTIONAL, NEEDED, False),
+    (DRIVER_CHANGED, NEEDED, NEEDED, False),
+    (DRIVER_GONE, NEEDED, None, True),
+    (DRIVER_GONE, OPTIONAL, None, False),
+    (CLAIM_CHANGED, a_claim("c"), a_claim("c"), True),  # it may be bound to a volume of another driver now
+    (CLAIM_CHANGED, a_claim("d"), a_claim("d"), False),
+]
+
+
+@pytest.mark.parametrize(("event", "old", "new", "wakes"), SCALING)
+def test_under_the_rules_of_1_37_drivers_that_are_installed_or_no_longer_needed_help(
+    event: ClusterEvent, old: Any, new: Any, wakes: bool
+) -> None:
+    answers = {}
+    for version in ("1.36", "1.37"):
+        asked = [known for known in build(NodeVolumeLimits, Cluster(), compatibility=version).events() if event.concerns(known.event)]
+        answers[version] = any(known.hint(me(uses("c")), old, new) is QueueingHint.QUEUE for known in asked)
+    assert answers == {"1.36": False, "1.37": wakes}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from math import floor
 from random import Random
 
 from framework.scalar_model import expression_holds
@@ -133,20 +135,44 @@ class Judge:
         """What is wrong with a node, and the sizes of the volumes that the pod's claims would take there, in the order of taking."""
         labels = self.of["Node"][node]["metadata"]["labels"]
         wrong = self._bound(labels)
+        taken, made = self._choices(node)
+        selected = {claim["metadata"]["annotations"].get(SELECTED, node) for claim in made}
+        found = NO_VOLUME if selected - {node} else next((why for why in (self._not_made(claim, labels) for claim in made) if why), "")
+        wrong += [found] if found else []
+        sizes = [gibi(volume["spec"]["capacity"]["storage"]) for _, volume in taken]
+        return sorted(wrong, key=[AFFINITY, NO_VOLUME, NO_SPACE, GONE].index), sizes
+
+    def _choices(self, node: str) -> tuple[list[tuple[Body, Body]], list[Body]]:
+        """Claims with the volumes that they would take on a node, and claims whose volumes would be made. For another node: these alone."""
+        labels = self.of["Node"][node]["metadata"]["labels"]
         waiting = [claim for claim in self._claims() if COMPLETED not in claim["metadata"]["annotations"]]
         made = [claim for claim in waiting if SELECTED in claim["metadata"]["annotations"]]
         if any(claim["metadata"]["annotations"][SELECTED] != node for claim in made):
-            return sorted({*wrong, NO_VOLUME}, key=[AFFINITY, NO_VOLUME, NO_SPACE, GONE].index), []
-        taken: list[Body] = []
+            return [], made
+        taken: list[tuple[Body, Body]] = []
         for claim in sorted((c for c in waiting if c not in made), key=size):
-            volume = self._smallest(claim, labels, taken)
+            volume = self._smallest(claim, labels, [each for _, each in taken])
             if volume is None:
                 made = [*made, claim]
             else:
-                taken.append(volume)
-        found = next((why for why in (self._not_made(claim, labels) for claim in made) if why), "")
-        wrong += [found] if found else []
-        return sorted(wrong, key=[AFFINITY, NO_VOLUME, NO_SPACE, GONE].index), [gibi(v["spec"]["capacity"]["storage"]) for v in taken]
+                taken.append((claim, volume))
+        return taken, made
+
+    def score(self, node: str) -> int:
+        """The score of a node that fits, where the emptiest storage is the best: by volumes that exist, else by free capacity."""
+        taken, made = self._choices(node)
+        asked: Counter[str] = Counter()
+        there: Counter[str] = Counter()
+        for claim, volume in taken:
+            asked[_class(claim)] += size(claim)
+            there[_class(claim)] += gibi(volume["spec"]["capacity"]["storage"])
+        for claim in made if not taken else ():
+            room = self._room(claim, self.of["Node"][node]["metadata"]["labels"])
+            if room is not None:
+                asked[_class(claim)] += size(claim)
+                there[_class(claim)] = room
+        scores = [100 - min(100, 100 * asked[name] // there[name]) for name in asked]
+        return floor(sum(scores) / len(scores) + 0.5) if scores else 0
 
     def _bound(self, labels: Body) -> list[str]:
         for claim in self._claims():
@@ -182,20 +208,30 @@ class Judge:
         storage_class = self.of["StorageClass"][claim["spec"]["storageClassName"]]
         if "no-provisioner" in storage_class["provisioner"] or ("allowedTopologies" in storage_class and labels.get(ZONE) != "a"):
             return NO_VOLUME
-        if storage_class["provisioner"] != "counter" or not self.of["CSIDriver"]["counter"]["spec"]["storageCapacity"]:
-            return ""
-        for each in self.of.get("CSIStorageCapacity", {}).values():
+        return NO_SPACE if self._counts(claim) and self._room(claim, labels) is None else ""
+
+    def _counts(self, claim: Body) -> bool:
+        provisioner = self.of["StorageClass"][_class(claim)]["provisioner"]
+        return provisioner == "counter" and bool(self.of["CSIDriver"]["counter"]["spec"]["storageCapacity"])
+
+    def _room(self, claim: Body, labels: Body) -> int | None:
+        """Free capacity where the claim's volume would be made, in Gi; None if it is unknown, or too little."""
+        for each in self.of.get("CSIStorageCapacity", {}).values() if self._counts(claim) else ():
             topology = each.get("nodeTopology")
             near = topology is not None and all(labels.get(key) == value for key, value in topology["matchLabels"].items())
-            counts = near and each["storageClassName"] == storage_class["metadata"]["name"]
+            counts = near and each["storageClassName"] == _class(claim)
             if counts and gibi(each.get("maximumVolumeSize", each["capacity"])) >= size(claim):
-                return ""
-        return NO_SPACE
+                return gibi(each["capacity"])
+        return None
 
 
 def size(claim: Body) -> int:
     """What a claim asks for, in Gi."""
     return gibi(claim["spec"]["resources"]["requests"]["storage"])
+
+
+def _class(claim: Body) -> str:
+    return str(claim["spec"]["storageClassName"])
 
 
 def reaches(volume: Body, labels: Body) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from placewright.api.compatibility import AUTO
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -58,6 +59,7 @@ class PluginCase:
         nodes: Iterable[AnyNode] = (),
         pods: Iterable[AnyPod] = (),
         objects: Iterable[AnyObject] = (),
+        compatibility: str = AUTO,
         call_seconds: float | None = CALL_SECONDS,
     ) -> None:
         """Build the plugin on a cluster.
@@ -68,6 +70,7 @@ class PluginCase:
             nodes: the cluster's.
             pods: pods on these nodes.
             objects: everything else in the cluster: volumes, Services, claims to devices.
+            compatibility: value of `spec.compatibility`, for a plugin that asks `Handle.in_force`.
             call_seconds: that one call of the plugin may take before `PluginError` ends it; None for no limit, as under a debugger.
 
         Raises:
@@ -85,7 +88,7 @@ class PluginCase:
         for item in objects:
             self.cluster.objects.put(built(item))
         # A whole profile, so that arguments are checked and defaults are merged as for the scheduler.
-        made = profile("test").enable(plugin)
+        made = profile("test").spec(compatibility=compatibility).enable(plugin)
         if args is not None:
             made = made.args(plugin, **args)
         handle = ProfileHandle(self.cluster, guarding=Guarding(untouched=True))

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from placewright.api.compatibility import AUTO
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import (
     BindPlugin,
@@ -51,6 +52,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
     nodes: NodeSource = random_node,
     objects: ObjectSource = random_object,
     beside: Sequence[type[Plugin]] = (),
+    compatibility: str = AUTO,
     clusters: int = 20,
     seed: int = 0,
     call_seconds: float | None = CALL_SECONDS,
@@ -67,6 +69,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
         nodes: makes a node. Names are given afterwards: `n0` to `n5`.
         objects: makes any other object, such as a volume or a claim. Its name decides which object it replaces.
         beside: other plugins of the profile, for a plugin that asks for their answers. Kept columns are not compared then.
+        compatibility: value of `spec.compatibility`, for a plugin that asks `Handle.in_force`.
         clusters: number of random clusters.
         seed: an equal seed draws equal clusters.
         call_seconds: that one call may take; None for no limit, as under a debugger. See `limited_calls` for what it cannot end.
@@ -83,7 +86,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
         check_plugin(QuietNodes, args={"most": 2}, nodes=lambda dice: node(f"n{dice.randrange(3)}"))
     """
     require_plugin(plugin)
-    subject, sources, tally = _subject(plugin, args, beside), Sources(pods, nodes, objects), CaseCounts()
+    subject, sources, tally = _subject(plugin, args, beside, compatibility), Sources(pods, nodes, objects), CaseCounts()
     for number in range(clusters):
         scenario = random_scenario(seed, number, sources)
         found = _breach(subject, scenario, tally, call_seconds)
@@ -96,12 +99,12 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
     return report_of(plugin, seed, clusters, tally, times)
 
 
-def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Sequence[type[Plugin]]) -> CheckedPlugin:
+def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Sequence[type[Plugin]], compatibility: str) -> CheckedPlugin:
     """Put the plugin into a profile with a sort, a binder and the plugins that the caller wants beside it."""
     plugins = (plugin, *beside)
     needed: list[type[Plugin]] = [] if issubclass(plugin, QueueSortPlugin) else [PrioritySort]
     needed += [] if issubclass(plugin, BindPlugin) else [DefaultBinder]
-    made = profile("check").disable("*")
+    made = profile("check").spec(compatibility=compatibility).disable("*")
     for each in (*plugins, *needed):
         made = made.enable(each)
     made = made if args is None else made.args(plugin, **args)

@@ -131,6 +131,11 @@ def limits_of(csi_node: CSINode | None) -> dict[str, int]:
 class CsiResolver(Resolver):
     """Resolves volumes as CSI drivers know them, also in-tree volumes that have migrated to a driver."""
 
+    def __init__(self, cluster: Cluster, noted: Callable[[Lookup], None] = unnoted, *, migrated: bool = True) -> None:
+        """Take `migrated`: False leaves in-tree volumes out, as on a node without a CSINode."""
+        super().__init__(cluster, noted)
+        self._migrated = migrated
+
     def limits(self, row: int) -> Mapping[str, int]:
         """Return the limits that the CSINode states."""
         return limits_of(self._storage.csi_nodes.get(self._cluster.names[row] or ""))
@@ -146,6 +151,8 @@ class CsiResolver(Resolver):
 
     def inline(self, volume: Volume) -> Attachable | None:
         """Return a disk that a CSI driver serves today."""
+        if not self._migrated:
+            return None
         try:
             migrated = csimigration.from_pod(volume)
         except csimigration.TranslationError as problem:
@@ -156,6 +163,8 @@ class CsiResolver(Resolver):
         """Return the volume by its driver's handle."""
         if volume.spec.csi is not None:
             return _complete(Attachable(volume.spec.csi.driver, volume.spec.csi.volume_handle))
+        if not self._migrated:
+            return None
         try:
             migrated = csimigration.from_volume(volume)
         except csimigration.TranslationError:
@@ -166,6 +175,8 @@ class CsiResolver(Resolver):
         """Return a volume of the driver that will create it."""
         storage_class = self._class(claim_class(claim))
         if storage_class is None or storage_class.provisioner in csimigration.UNLIMITED or not storage_class.provisioner:
+            return None
+        if not self._migrated and storage_class.provisioner in csimigration.DRIVERS:
             return None
         driver = csimigration.DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
         return Attachable(driver, "", f"{claim.metadata.namespace}/{claim.metadata.name}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of
+from placewright.api.compatibility import Rule
 from placewright.api.errors import VolumeError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -66,8 +67,8 @@ from placewright.plugins.volumebinding.reach import StorageReach, volume_limit
 class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Seconds that a pod waits for its volumes at most, and the shape that scores the use of storage.
 
-    Without a shape nodes are not scored, which is the default of kube-scheduler 1.36. There a shape needs the feature gate
-    StorageCapacityScoring; here it needs none.
+    Without a shape nodes are not scored, unless the rule StorageCapacityScoring is in force (1.37). Then the emptiest storage scores best.
+    In kube-scheduler a shape needs that feature gate; here it needs none.
     """
 
     bind_timeout_seconds: Annotated[int, within(0)] = 600
@@ -76,6 +77,10 @@ class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkn
     def validate(self) -> list[Problem]:
         """Refuse a shape without points, or with points that do not rise."""
         return [] if self.shape is None else list(shape_problems(self.shape, "shape"))
+
+
+#: Shape of a profile that gives none, under StorageCapacityScoring: as kube-scheduler `apis/config/v1/defaults.go`.
+_EMPTIEST: Final = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
 
 
 # --- events -----------------------------------------------------------------------------------------------------
@@ -126,6 +131,7 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
+        self._shape = args.shape or (_EMPTIEST if handle.in_force(Rule.STORAGE_CAPACITY_SCORING) else ())
         self._reach = StorageReach()
         #: The last findings: a cycle asks for the same several times, and preemption once a node.
         self._last: tuple[Hashable, VolumeFindings] | None = None
@@ -179,13 +185,13 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         return self._last[1]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Skip if the profile gives no shape, or the pod's claims need no new volume."""
+        """Skip without a shape, and if the pod's claims need no new volume."""
         claims = state.data.get(NAME)
-        return SUCCESS if self.args.shape and isinstance(claims, PodVolumeClaims) and claims.to_bind else SKIP
+        return SUCCESS if self._shape and isinstance(claims, PodVolumeClaims) and claims.to_bind else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """Score rows by how full their storage would get."""
-        scores: IntColumn = fullness_scores(self._find(state, cluster), self.args.shape or (), cluster, self._reach)[rows]
+        scores: IntColumn = fullness_scores(self._find(state, cluster), self._shape, cluster, self._reach)[rows]
         return scores
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
