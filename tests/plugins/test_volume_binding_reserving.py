@@ -15,6 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
+from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.plugins.volumebinding.plugin import VolumeBinding, VolumeBindingArgs
 from placewright.testing import PluginCase, node, persistent_volume, persistent_volume_claim, pod, storage_class
@@ -89,12 +90,6 @@ class Desk:
             self.cluster.objects.put(each.build())
 
 
-@dataclass
-class Handle:
-    cluster: Cluster
-    volumes: Writer
-
-
 def pvc(name: str, version: int = 10, **annotations: str) -> VolumeClaimMaker:
     return persistent_volume_claim(name).storage_class("made").annotations(annotations).version(str(version))
 
@@ -111,7 +106,7 @@ def desk(*objects: PlainMaker[Any], static: bool = True) -> Desk:
     )  # fmt: skip
     pods = {"web": pod("web").volume_claims("data").build(), "other": pod("other").volume_claims("more").build()}
     writer = Writer()
-    handle: Any = Handle(case.cluster, writer)
+    handle = ProfileHandle(case.cluster, volumes=writer)
     return Desk(case.cluster, pods, VolumeBinding(VolumeBindingArgs(), handle), writer)
 
 
