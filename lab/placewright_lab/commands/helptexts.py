@@ -62,6 +62,7 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         f"Say what a change of profiles would do to a cluster, for a pull request. {_CLUSTER}, settings from BEFORE and AFTER.",
         (
             "placewright diff --snapshot acme.snapshot.gz base.yaml head.yaml",
+            "placewright diff --snapshot acme.snapshot.gz --compatibility 1.36..1.38 base.yaml",
             "placewright diff -f nodes.yaml --pods jobs.yaml base.yaml head.yaml -o markdown --fail-if-pending-grows",
         ),
     ),

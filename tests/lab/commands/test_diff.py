@@ -15,6 +15,8 @@ from lab.commands.scenarios import NODES, PODS, profile_file, scenario_file
 from lab.figures.outcomes import a_node, a_pod, outcome
 from placewright.cli.main import main
 from placewright.profiles.effective import Difference
+from placewright.testing import node, pod
+from placewright.testing.objectmaker import HOSTNAME
 from placewright_lab.commands.review import MOST_NAMED, Named, Review, markdown
 from placewright_lab.figures.comparison import compare
 
@@ -176,3 +178,33 @@ def test_the_table_for_a_terminal_says_the_same(tmp_path: Path, capsys: pytest.C
     assert lines[0].startswith(f"1 difference in effect; of {PODS} pods 0 → {PODS} pending; ")
     assert f"{PODS} pods begin to wait:" in lines
     assert any(line.split()[:2] == ["Pods:", "pending"] and line.endswith(f"+{PODS}") for line in lines)
+
+
+def test_an_upgrade_of_kubernetes_is_compared_with_the_same_profiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One more pod for node a: three there and none on b are an uneven spread, if an empty selector counts them."""
+    spread = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    scenario = tmp_path / "cluster.yaml"
+    items = [
+        *(node(name).labels({HOSTNAME: name}).offers({"cpu": cpu, "pods": "110"}).manifest for name, cpu in (("a", "8"), ("b", "100m"))),
+        *(pod(f"old-{number}").requests({"cpu": "1"}).on("a").manifest for number in range(3)),
+        pod("new").requests({"cpu": "1"}).spec(topologySpreadConstraints=[spread]).manifest,
+    ]
+    scenario.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    profile = str(profile_file(tmp_path, "web"))
+    told = ["diff", "-f", str(scenario), "--pending", "--fail-if-pending-grows", profile, "-o", "json"]
+    assert main([*told, "--compatibility", "1.36..1.38"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["differences"] == [{"profile": "web", "what": "compatibility", "before": "1.36", "after": "1.38"}]
+    assert found["pendingGrowsBy"] == 1
+    assert main([*told, "--compatibility", "1.20..1.37"]) == 0
+
+
+@pytest.mark.parametrize("versions", ["1.36", "1.36..", "auto..1.38", "1.36..1.39"])
+def test_versions_that_no_profile_could_name_are_wrong_input(versions: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "web.yaml", "--compatibility", versions]) == 2
+    assert "allowed two versions from 1.20 to 1.38, such as 1.36..1.38" in capsys.readouterr().err
+
+
+def test_one_file_alone_needs_two_versions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "web.yaml"]) == 2
+    assert capsys.readouterr().err.rstrip().endswith("AFTER: found nothing; allowed a file of profiles, or --compatibility FROM..TO")
