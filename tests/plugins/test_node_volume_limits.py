@@ -21,7 +21,17 @@ from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
 from placewright.plugins.nodevolumelimits.plugin import NodeVolumeLimits
 from placewright.scheduler.attempts import Result
-from placewright.testing import World, assert_waiting, csi_driver, node, persistent_volume, persistent_volume_claim, pod, storage_class
+from placewright.testing import (
+    PluginCase,
+    World,
+    assert_waiting,
+    csi_driver,
+    node,
+    persistent_volume,
+    persistent_volume_claim,
+    pod,
+    storage_class,
+)
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
 from placewright.testing.volumes import CSINodeMaker, csi_node
@@ -278,6 +288,35 @@ def test_a_plugin_that_was_not_asked_for_too_long_counts_everything_anew(cluster
     assert rejected(cluster, with_claims("c1"), plugin) == []
     put(cluster, LATE, *(persistent_volume_claim(f"other{number}") for number in range(4)))
     assert rejected(cluster, with_claims("c1"), plugin) == [FULL]
+
+
+def test_under_the_rules_of_1_37_a_driver_that_begins_to_need_its_nodes_is_heard_at_once(cluster: Cluster) -> None:
+    put(cluster, drivers("n0"))
+    plugin, asked = build(NodeVolumeLimits, cluster, compatibility="1.37"), with_claims("c1").build()
+
+    def fingerprint() -> Any:
+        state = CycleState()
+        assert plugin.pre_filter(state, asked, cluster).status.ok
+        return plugin.fingerprint(state, cluster)
+
+    before = fingerprint()
+    put(cluster, csi_driver("a").spec(preventPodSchedulingIfMissing=True))
+    assert fingerprint() != before
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        (persistent_volume_claim("c").bound_to("v"), persistent_volume("v").spec(awsElasticBlockStore={"volumeID": "vol-1"})),
+        (persistent_volume_claim("c").storage_class("aws"), storage_class("aws").provisioner("kubernetes.io/aws-ebs")),
+    ],
+)
+def test_under_the_rules_of_1_37_in_tree_volumes_need_no_driver_on_a_node_without_a_csi_node(objects: tuple[ObjectMaker[Any], ...]) -> None:
+    needed = csi_driver(EBS).spec(preventPodSchedulingIfMissing=True)
+    case = PluginCase(
+        NodeVolumeLimits, compatibility="1.37", nodes=[node("bare"), node("without")], objects=[needed, drivers("without"), *objects]
+    )
+    assert case.rejections(with_claims("c")) == {"without": f"{EBS} CSI driver is not installed on the node"}
 
 
 def test_under_the_rules_of_1_37_no_pod_has_to_leave_a_node_without_the_driver(cluster: Cluster) -> None:
