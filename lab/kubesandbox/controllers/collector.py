@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 
 from kubesandbox.resources import NAMESPACES, GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
@@ -91,10 +92,8 @@ class Collector:
         self._store.remove(NAMESPACES, "", namespace)
 
     def _delete(self, resource: ResourceType, found: Stored) -> None:
-        try:
+        with suppress(ApiError):  # deleted meanwhile
             self._writes.delete(resource, found.namespace, found.name, DeleteOptions(uid=found.uid))
-        except ApiError:
-            return  # deleted meanwhile
 
     def _type_of(self, key: GroupResource) -> ResourceType | None:
         return next(iter(self._writes.registry.stored_as(key)), None)

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesandbox.resources import builtin_types
+
 Schema = Mapping[str, Any]
 
 VERSION: Final = "v1.36.0"
@@ -68,8 +70,6 @@ def _printed() -> str:
 
 
 def _is_served(schema: Schema) -> bool:
-    from kubesandbox.resources import builtin_types  # noqa: PLC0415  who only reads the file needs no list of types
-
     served = {(each.group, each.version, each.kind) for each in builtin_types()}
     kinds = schema.get("x-kubernetes-group-version-kind", ())
     return any((each["group"], each["version"], each["kind"]) in served for each in kinds)

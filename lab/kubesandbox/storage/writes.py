@@ -201,10 +201,11 @@ class Writes:
         """Update an object after the metadata checks. Keep status and the rest apart, and run admission."""
         old, now = current.object, self.identity.now()
         if options.subresource == "status":
-            keep = _with_managers if resource.custom or resource.group in _STATUS_ALONE else _with_owners
-            new = {**old, "status": new.get("status"), "metadata": keep(old["metadata"], new["metadata"])}
-            if new["status"] is None:
-                del new["status"]
+            if resource.custom or resource.group in _STATUS_ALONE:
+                metadata = _keep(new["metadata"], old["metadata"], "managedFields")
+            else:
+                metadata = _keep(old["metadata"], new["metadata"], "ownerReferences")
+            new = {**_keep(new, old, "status"), "metadata": metadata}
         elif resource.has_status:
             new.pop("status", None)
         self._refuse_unknown_fields(resource, new, options)
@@ -268,23 +269,8 @@ class Writes:
             raise forbidden(resource, str(new["metadata"].get("name", "")), why, [cause])
 
 
-def _with_managers(old: Object, new: Object) -> Object:
-    """Return the old metadata with the new managedFields, the only change by status writes of custom types."""
-    kept = {**old}
-    if "managedFields" in new:
-        kept["managedFields"] = new["managedFields"]
-    return kept
-
-
-def _with_owners(old: Object, new: Object) -> Object:
-    """Return the new metadata with the old owners, the only part that status writes of built-in types keep."""
-    kept = {key: value for key, value in new.items() if key != "ownerReferences"}
-    if "ownerReferences" in old:
-        kept["ownerReferences"] = old["ownerReferences"]
-    return kept
-
-
 def _keep(old: Object, new: Object, part: str) -> Object:
+    """Return `new` with one part of `old`, or without the part if `old` has none."""
     kept = {key: value for key, value in new.items() if key != part}
     if part in old:
         kept[part] = old[part]

@@ -200,12 +200,12 @@ class ObjectRequests:
     def _read(self, found: Route, query: Query, accept: str) -> Answer:
         _require(found, "get" if found.name else "list")
         if found.subresource == "log":
-            self.views.reads.get(found.resource, found.scope, found.name)
+            self.writes.current(found.resource, found.scope, found.name)
             return Reply(b"This pod is simulated: it has no log.\n", content_type="text/plain")
         view = self.views.choose(found.resource, accept, query)
         if found.name:
             queries.check_read_version(query)
-            return Reply(view.encode(self.views.reads.get(found.resource, found.scope, found.name)))
+            return Reply(view.encode(self.writes.current(found.resource, found.scope, found.name)))
         options = queries.list_options(query)
         matches = self._selection(found, query)
         if queries.flag(query, "watch"):
