@@ -46,6 +46,8 @@ class Scene(framework.makers.Scene):
     args: dict[str, Any] = field(default_factory=dict)
     #: `spec.preemption`; None for a profile without.
     rules: dict[str, Any] | None = None
+    #: `spec.compatibility`.
+    compatibility: str = "1.36"
     #: The time of day, a day of January 2026 as seconds since 1970, and seconds of the scheduler's clock.
     today: float = datetime(2026, 1, 31, tzinfo=UTC).timestamp()
     now: float = 0.0
@@ -55,7 +57,7 @@ class Scene(framework.makers.Scene):
 
     def __post_init__(self) -> None:
         args = [{"name": "DefaultPreemption", "args": self.args}]
-        self.spec = {"pluginConfig": args} | ({} if self.rules is None else {"preemption": self.rules})
+        self.spec = {"pluginConfig": args, "compatibility": self.compatibility} | ({} if self.rules is None else {"preemption": self.rules})
         self.evictions = Evictions(self.cluster, lambda: self.now, lambda: self.today, self.tried.get)
 
     def node(

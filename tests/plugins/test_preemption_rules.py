@@ -167,6 +167,28 @@ def test_a_budget_that_allows_no_disruption_keeps_its_pods() -> None:
     assert Scene().node("n", web("a"), web("b")).budget(WEB, 0).victims(a_pod("new", 10)) == ["b"], "as kube-scheduler, without the rule"
 
 
+@pytest.mark.parametrize(
+    ("selector", "labels", "covered"),
+    [
+        ({}, {}, ["1.38"]),
+        ({}, {"app": "web"}, ["1.38"]),
+        (WEB, {"app": "web"}, ["1.37", "1.38"]),
+        ({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, {}, ["1.38"]),
+        (WEB, {}, []),
+        (None, {}, []),
+    ],
+)
+@pytest.mark.parametrize("rules", [None, STRICT], ids=["as kube-scheduler", "strict"])
+def test_budgets_cover_pods_as_the_version_has_it(
+    selector: dict[str, Any] | None, labels: dict[str, str], covered: list[str], rules: dict[str, Any] | None
+) -> None:
+    for version in ("1.37", "1.38"):
+        scene = Scene(rules=rules, compatibility=version).budget(selector)
+        scene.node("n", a_pod("lesser", 1, "2", labels=labels))
+        scene.node("m", a_pod("greater", 2, "2", namespace="other"))
+        assert scene.victims(a_pod("new", 10, "2")) == ["greater" if version in covered else "lesser"], version
+
+
 def test_several_victims_of_one_budget_are_counted_together() -> None:
     scene = Scene(rules=STRICT).node("n", web("a"), web("b")).budget(WEB, 1)
     assert said(scene, a_pod("new", 10, "2")).startswith("0/1 nodes are available: 1 Victims are kept by a PodDisruptionBudget")

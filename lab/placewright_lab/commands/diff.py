@@ -67,10 +67,8 @@ def main(args: argparse.Namespace) -> int:
     scenario = scenario_of(args, sides)  # wrong input is an error, even if nothing differs
     failed = FailedPlugins()
     comparison = _compared(scenario, sides, registry, args, failed) if found else None
-    names = [str(args.before), str(after)]
-    if args.compatibility is not None:
-        names = [f"{name} at {version}" for name, version in zip(names, args.compatibility, strict=True)]
-    review = Review(*names, found, comparison)
+    versions = [f" at {version}" for version in args.compatibility or ()] or ["", ""]
+    review = Review(f"{args.before}{versions[0]}", f"{after}{versions[1]}", found, comparison)
     _print(review, args.output)
     return failed.exit_code() or int(args.fail_if_pending_grows and review.more_pending > 0)
 

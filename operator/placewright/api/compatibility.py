@@ -52,6 +52,12 @@ class Rule(enum.StrEnum):
         "In preemption, extenders may choose victims on nodes that only they reject; before, such a node is an error.",
         "kubernetes#135486",
     )  # fmt: skip
+    EMPTY_BUDGET_SELECTOR = (
+        "EmptyBudgetSelectorCoversAll", 38,
+        "In preemption, an empty selector of a PodDisruptionBudget covers all pods, and other selectors also pods without labels; before, "
+        "an empty one covers none, and none covers pods without labels.",
+        "kubernetes#141785",
+    )  # fmt: skip
 
     since: int
     says: str

@@ -36,6 +36,7 @@ class Budgets:
         objects: has the budgets; one that covers no pod is left out.
         under_way: finds the evictions that a budget's status may not show yet; they use it up, too. None: no budget has such.
         chosen: victims that use budgets up before all others.
+        empty_covers_all: whether `Rule.EMPTY_BUDGET_SELECTOR` is in force.
     """
 
     def __init__(
@@ -43,7 +44,10 @@ class Budgets:
         objects: ClusterObjects,
         under_way: Callable[[PodDisruptionBudget], Iterable[Eviction]] | None = None,
         chosen: Sequence[PodInfo] = (),
+        *,
+        empty_covers_all: bool = False,
     ) -> None:
+        self._empty_covers_all = empty_covers_all
         self._selectors = objects.storage.selectors
         self._under_way = under_way
         self._chosen = chosen
@@ -90,13 +94,17 @@ class Budgets:
 
     def _covering(self, pod: PodInfo) -> Sequence[_Budget]:
         budgets = self._of(pod.namespace)
-        if not budgets or not pod.labels:  # kube-scheduler: pods without labels are under no budget, with any selector
+        if not budgets or not self._may_be_covered(pod):
             return ()
         at = pod.namespace, pod.pairwise_key.labels
         found = self._selecting.get(at)
         if found is None:  # asked once for pods with equal labels: an attempt asks about each pod of many nodes, several times
             found = self._selecting[at] = [budget for budget in budgets if budget.selector.matches(pod.labels)]
         return [budget for budget in found if pod.name not in budget.already_counted]
+
+    def _may_be_covered(self, pod: PodInfo | Eviction) -> bool:
+        """Until 1.37, kube-scheduler leaves pods without labels under no budget, with any selector."""
+        return self._empty_covers_all or bool(pod.labels)
 
     def _of(self, namespace: str) -> list[_Budget]:
         found = self._by_namespace.get(namespace)
@@ -106,18 +114,18 @@ class Budgets:
         return found
 
     def _compile(self, shown: PodDisruptionBudget) -> _Budget | None:
-        """None for a budget that covers no pod: without a selector, with an empty one (until 1.37), or with one that does not parse."""
+        """None for a budget that covers no pod: without a selector, with an empty one until 1.37, or with one that does not parse."""
         if shown.spec.selector is None:
             return None
         try:
             selector = self._selectors.of(PodDisruptionBudget, shown.metadata, shown.spec.selector)
         except SelectorError:
             return None
-        if selector.empty:
+        if selector.empty and not self._empty_covers_all:
             return None
         budget = _Budget(selector, shown.status.disruptions_allowed, shown.status.disrupted_pods or _NOBODY)
         if self._under_way is None:
             return budget
         beside: list[PodInfo | Eviction] = [pod for pod in self._chosen if pod.namespace == shown.metadata.namespace]
-        used = sum(bool(pod.labels) and budget.covers(pod) for pod in [*beside, *self._under_way(shown)])
+        used = sum(self._may_be_covered(pod) and budget.covers(pod) for pod in [*beside, *self._under_way(shown)])
         return replace(budget, allowed=budget.allowed - used)

@@ -81,6 +81,7 @@ class PreemptionRules:
         spec: says something that kube-scheduler does not do.
         scheduler_name: the profile's schedulerName; its evictions are counted together.
         evictions: the record of all profiles.
+        empty_covers_all: argument of `Budgets`.
 
     Attributes:
         spec: the rules as the profile has them.
@@ -89,13 +90,14 @@ class PreemptionRules:
         strict: whether no disruption budget may be violated.
     """
 
-    def __init__(self, spec: PreemptionSpec, scheduler_name: str, evictions: Evictions) -> None:
+    def __init__(self, spec: PreemptionSpec, scheduler_name: str, evictions: Evictions, *, empty_covers_all: bool = False) -> None:
         evictions.needed = True
         self.spec = spec
         self.cluster: Cluster = evictions.cluster
         self.protect: Selector | None = None if spec.protect is None else compile_label_selector(spec.protect.as_label_selector())
         self.strict = spec.disruption_budgets == STRICT
         self._name = scheduler_name
+        self._empty_covers_all = empty_covers_all
         self._evictions = evictions
         #: Victims that a group's search has chosen so far; None while single pods are decided.
         self._chosen: Sequence[PodInfo] | None = None
@@ -128,7 +130,8 @@ class PreemptionRules:
     def limits(self) -> VictimLimits:
         """Return the limits of one attempt's victims."""
         objects = self.cluster.objects
-        budgets = Budgets(objects, self._evictions.not_shown_by, self._chosen or ()) if self.strict else Budgets(objects)
+        beside = (self._evictions.not_shown_by, self._chosen or ()) if self.strict else ()
+        budgets = Budgets(objects, *beside, empty_covers_all=self._empty_covers_all)
         return VictimLimits(self, budgets, self._evictions.now - self.spec.min_run_seconds)
 
     def why_not_so_many(self, victims: int) -> PreemptionRefusal | None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
+from placewright.api.compatibility import Rule
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -139,7 +140,10 @@ class ProfileRuntime:
         self.failures = guarding.failures
         self._handle = handle
         spec = profile.settings.preemption
-        self.preemption_rules = None if spec is None or evictions is None else PreemptionRules(spec, profile.scheduler_name, evictions)
+        self.preemption_rules: PreemptionRules | None = None
+        if spec is not None and evictions is not None:
+            empty_covers_all = Rule.EMPTY_BUDGET_SELECTOR in profile.rules
+            self.preemption_rules = PreemptionRules(spec, profile.scheduler_name, evictions, empty_covers_all=empty_covers_all)
         self.extenders = tuple(extenders)
         self._plugins = {name: build(registry[name], name, profile, handle) for name in profile.plugin_names}
         for plugin in self._plugins.values():

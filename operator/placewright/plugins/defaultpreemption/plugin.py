@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from placewright.api.compatibility import Rule
 from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -74,6 +75,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self.rng = random.Random(0)
+        self._empty_covers_all = handle.in_force(Rule.EMPTY_BUDGET_SELECTOR)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Hold the pod back while evictions of its victims are under way, because a new attempt could choose other victims."""
@@ -110,7 +112,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         """Prepare the trials of this attempt, with the outcomes that still hold from pods like this one."""
         rules = self.handle.preemption_rules
         if rules is None:
-            budgets = Budgets(self.handle.cluster.objects)
+            budgets = Budgets(self.handle.cluster.objects, empty_covers_all=self._empty_covers_all)
             return DryRun(self.handle, pod, budgets, self._known(_OUTCOMES, state, pod))
         limits = rules.limits()
         if not rules.steady:

@@ -11,6 +11,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from placewright.api.compatibility import Rule
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -217,7 +218,8 @@ class _Search:
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
         if len(units) == 1:
             return  # without any victim the group did not fit
-        violations = Budgets(cluster.objects).violations(unit.pods for unit in units)
+        empty_covers_all = Rule.EMPTY_BUDGET_SELECTOR in self._group.evaluator.runtime.profile.rules
+        violations = Budgets(cluster.objects, empty_covers_all=empty_covers_all).violations(unit.pods for unit in units)
         for unit, _ in sorted(zip(units, violations, strict=True), key=lambda each: not each[1]):
             if self._lost_seats:
                 return  # the group is to be tried anew
