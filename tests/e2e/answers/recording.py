@@ -1,7 +1,7 @@
-"""Has kube-scheduler 1.20 place pods one at a time, and keeps what the cluster was at each decision, and what it logs at verbosity 10.
+"""Has kube-scheduler place pods one at a time, and keeps what the cluster was at each decision, and what it logs at verbosity 10.
 
-Two kinds of its lines count: `Plugin NAME scores on NAMESPACE/POD => [{NODE SCORE} ...]`, weighted, and `add event for` a node or a
-scheduled pod.
+Two kinds of its lines count: weighted scores, in 1.20 `Plugin NAME scores on NAMESPACE/POD => [{NODE SCORE} ...]` and today
+`"Plugin scored node for pod" pod="NAMESPACE/POD" plugin="NAME" node="NODE" score=SCORE`, and `add event for` a node or a scheduled pod.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from contract.client import Client
 from contract.cluster import client_from
 from e2e.answers.comparing import ALL_NODES, Object, key_of, message_of, node_of, path_of, post, remove
 from placewright_lab.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.controlplane.flags import Features, gates_flag
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.controlplane.server import ControlPlane, Options
 from programs import not_on_this_server
 
 SEED: Final = 20
-#: The minor version whose rules are described here. 1.23 and later log other lines.
+#: The minor version whose rules are described here, unless a recorder says otherwise. 1.23 to 1.35 log other lines.
 VERSION: Final = 20
 _SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.02
@@ -35,7 +36,8 @@ Scores = dict[str, dict[str, int]]
 
 _SCORES: Final = re.compile(r"\] Plugin (\S+) scores on (\S+) => \[(.*)\]$", re.MULTILINE)
 _ONE: Final = re.compile(r"\{(\S+) (-?\d+)\}")
-_ADDED: Final = re.compile(r"\] add event for (?:scheduled pod|node) \"?([^\s\"]+)")
+_SCORE_TODAY: Final = re.compile(r'"Plugin scored node for pod" pod="(.+?)" plugin="(.+?)" node="(.+?)" score=(-?\d+)')
+_ADDED: Final = re.compile(r"\] \"?[Aa]dd event for (?:scheduled pod|node)\"? (?:node=|pod=)?\"?([^\s\"]+)")
 
 
 def seeds() -> list[int]:
@@ -79,11 +81,15 @@ class Recorder:
         fixed: those that do not change.
         placed: pods on nodes.
         known: nodes and pods that kube-scheduler must know before the first decision.
+        versions: minor versions that the comparison is about.
+        gates: feature gates of every program.
     """
 
     pods: ClassVar[int]
     profile: ClassVar[Object]
     environment: ClassVar[Mapping[str, str]] = {}
+    versions: ClassVar[range] = range(VERSION, VERSION + 1)
+    gates: ClassVar[str] = ""
 
     def __init__(self, client: Client, seed: int) -> None:
         self.client = client
@@ -136,13 +142,14 @@ def record(kind: type[Recorder], seed: int) -> list[Decision]:
     assets = from_environment(os.environ)
     if assets is None or assets.kube_scheduler is None:
         not_on_this_server(f"{VARIABLE} has no kube-scheduler")
-    if assets.minor != VERSION:
-        not_on_this_server(f"the named changes are those since 1.{VERSION}, and this kube-scheduler is 1.{assets.minor}")
-    with ControlPlane(assets, Options(audit=False)) as plane, pytest.MonkeyPatch.context() as patched:
+    if assets.minor not in kind.versions:
+        not_on_this_server(f"the rules compared are those of 1.{kind.versions[0]}, and this kube-scheduler is 1.{assets.minor}")
+    with ControlPlane(assets, Options(audit=False, features=Features(gates=kind.gates))) as plane, pytest.MonkeyPatch.context() as patched:
         for name, value in kind.environment.items():
             patched.setenv(name, value)
+        flags = ["--v=10", *gates_flag(kind.gates)]
         scheduler = KubeScheduler(
-            assets.kube_scheduler, VERSION, plane.kubeconfig, plane.folder, flags=["--v=10"], profile=kind.profile, settings=ALL_NODES
+            assets.kube_scheduler, assets.minor, plane.kubeconfig, plane.folder, flags=flags, profile=kind.profile, settings=ALL_NODES
         )
         decisions = asyncio.run(_record(kind, seed, plane, scheduler))
         logged = _scores_in(scheduler.log)
@@ -165,6 +172,9 @@ async def _record(kind: type[Recorder], seed: int, plane: ControlPlane, schedule
 def _scores_in(log: Path) -> dict[str, Scores]:
     """By pod (namespace/name), the weighted scores of its last attempt; nothing for pods that fitted at most one node."""
     found: dict[str, Scores] = {}
-    for plugin, pod, scores in _SCORES.findall(log.read_text(errors="replace")):
+    text = log.read_text(errors="replace")
+    for plugin, pod, scores in _SCORES.findall(text):
         found.setdefault(pod, {})[plugin] = {node: int(score) for node, score in _ONE.findall(scores)}
+    for pod, plugin, node, score in _SCORE_TODAY.findall(text):
+        found.setdefault(pod, {}).setdefault(plugin, {})[node] = int(score)
     return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from contract.client import MERGE, Client
 from e2e.answers.comparing import Object, create, key_of, post
 from e2e.answers.recording import Recorder
-from e2e.answers.volumes import CLASSES, COMPLETED, EBS, GA, MOST_DISKS, NAMESPACE, NODES, SELECTED, VolumeDice
+from e2e.answers.volumes import CLASSES, COMPLETED, EBS, GA, LATER, MOST_DISKS, NAMESPACE, NODES, SELECTED, VolumeDice
 
 _CLAIMS: Final = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 _VOLUMES: Final = "/api/v1/persistentvolumes"
@@ -18,6 +18,8 @@ class VolumeRecorder(Recorder):
     """The objects around the pods, and those who look after volumes."""
 
     pods = 150
+    #: Claims whose volumes are to be provisioned.
+    provisioned: ClassVar[int] = 10
     #: CinderLimits is the only one of the four that 1.20 has not on by default.
     profile = {"plugins": {"filter": {"enabled": [{"name": "CinderLimits"}]}}}  # noqa: RUF012
     environment = {"KUBE_MAX_PD_VOLS": str(MOST_DISKS)}  # noqa: RUF012
@@ -45,7 +47,7 @@ class VolumeRecorder(Recorder):
             self.known.add(key_of(pod))
 
     async def _furnish_storage(self) -> None:
-        storage = self._dice.storage()
+        storage = self._dice.storage(self.provisioned)
         self._claims = storage.names()
         for claim, volume in storage.bound:
             (made,) = await create(self.client, _CLAIMS, [claim])
@@ -104,6 +106,23 @@ class VolumeRecorder(Recorder):
         body = {"metadata": {"annotations": {COMPLETED: "yes"}}, "spec": {"volumeName": volume}}
         (await self.client.patch(f"{_CLAIMS}/{name}", body, MERGE)).expect(200)
         await self._phase(_CLAIMS, name, "Bound")
+
+
+class LaterVolumeRecorder(VolumeRecorder):
+    """The same pods with volumes before kube-scheduler 1.36 with the rules on that 1.37 has; drivers report their capacity."""
+
+    profile = {}  # noqa: RUF012
+    environment = {}  # noqa: RUF012
+    versions = range(36, 39)
+    provisioned = 80
+    gates = ",".join(f"{rule}=true" for rule in LATER)
+
+    async def furnish(self) -> None:
+        """Create drivers and their capacities, too."""
+        drivers, capacities = self._dice.drivers(), self._dice.capacities()
+        self.fixed += await create(self.client, "/apis/storage.k8s.io/v1/csidrivers", drivers)
+        self.fixed += await create(self.client, "/apis/storage.k8s.io/v1/namespaces/{}/csistoragecapacities", capacities)
+        await super().furnish()
 
 
 def _made(claim: Object, node: Object) -> Object:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from e2e.answers.comparing import Object
 from e2e.answers.randomcluster import HOST, Dice
+from placewright.api.compatibility import Rule
 
 NODES: Final = 12
 NAMESPACE: Final = "default"
@@ -20,6 +21,8 @@ GA: Final = "topology.kubernetes.io/zone"
 BETA: Final = "failure-domain.beta.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+#: Rules that 1.36 has behind feature gates, and 1.37 by default.
+LATER: Final = (Rule.STORAGE_CAPACITY_SCORING, Rule.VOLUME_LIMIT_SCALING)
 COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED: Final = "volume.kubernetes.io/selected-node"
 EBS: Final = "kubernetes.io/aws-ebs"
@@ -90,15 +93,37 @@ class VolumeDice(Dice):
         ]
         return {"metadata": {"name": name}, "spec": {"drivers": drivers}}
 
-    def storage(self) -> Storage:
-        """Claims and volumes."""
+    def drivers(self) -> list[Object]:
+        """CSI drivers; some must be installed where their volumes are used, some report their capacity."""
+        return [
+            {
+                "metadata": {"name": name},
+                "spec": {"storageCapacity": name in _DRIVERS[:2], "preventPodSchedulingIfMissing": self.maybe(0.7)},
+            }
+            for name in _DRIVERS[:4]
+        ]
+
+    def capacities(self) -> list[Object]:
+        """At most one for a class and a node: kube-scheduler takes any of several."""
+        found = []
+        for storage_class in ("made", "zonal"):
+            for number in range(NODES):
+                largest = {"maximumVolumeSize": f"{self.randint(3, 9)}Gi"} if self.maybe(0.3) else {}
+                body = {"storageClassName": storage_class, "capacity": f"{self.randint(1, 20)}Gi", **largest}
+                topology = {"nodeTopology": {"matchLabels": {HOST: f"node-{number:02}"}}}
+                if self.maybe(0.8):
+                    found.append({"metadata": {"name": f"{storage_class}-{number:02}", "namespace": NAMESPACE}, **body, **topology})
+        return found
+
+    def storage(self, made: int) -> Storage:
+        """Claims, so many of them to be provisioned, and volumes."""
         found = Storage()
         for number in range(22):
             claim = _claim(f"bound-{number:02}", volumeName=f"pv-bound-{number:02}", storageClassName="static")
             claim["metadata"]["annotations"] = {COMPLETED: "yes"}
             found.bound.append((claim, self.volume(f"pv-bound-{number:02}")))
         found.waiting += [self._waiting(f"static-{number:02}", "static") for number in range(18)]
-        found.waiting += [self._waiting(f"made-{number:02}", self.choice(("made", "zonal", "ebs"))) for number in range(10)]
+        found.waiting += [self._waiting(f"made-{number:02}", self.choice(("made", "zonal", "ebs"))) for number in range(made)]
         gone = _claim("gone", volumeName="pv-gone", storageClassName=self.choice(("static", "ebs")))
         gone["metadata"]["annotations"] = {COMPLETED: "yes"}
         stuck = _claim("stuck", storageClassName="made")

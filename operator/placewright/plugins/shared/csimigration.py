@@ -1,8 +1,8 @@
 """In-tree volumes that have migrated to CSI drivers: the driver, its handle of the volume, and the nodes that reach it.
 
 It follows the CSI translation library of Kubernetes. NodeVolumeLimits assumes that these plugins have migrated on every node with a
-CSINode, with any annotation. Nodes without a CSINode have no limits anyway. VolumeBinding reads the annotation: if it does not name the
-plugin, a volume's node affinity is taken as written. kube-scheduler does both the same way.
+CSINode, with any annotation. On nodes without a CSINode, in-tree volumes count for no driver. VolumeBinding reads the annotation: if it
+does not name the plugin, a volume's node affinity is taken as written. kube-scheduler does both the same way.
 """
 
 from __future__ import annotations
