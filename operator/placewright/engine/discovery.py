@@ -186,12 +186,12 @@ class PolledObjectSink(Generic[C]):
             old: the object as it was known; None for a new one.
             new: the object now.
         """
-        self._event_handlers.source_object(new)
+        self._event_handlers.put_object(new)
         self._changed = True
 
     def deleted(self, old: C) -> None:
         """Take the object out of its table: it is gone, or too old."""
-        self._event_handlers.source_object_gone(old)
+        self._event_handlers.remove_object(old)
         self._changed = True
 
     def synced(self) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -187,15 +187,6 @@ class RoomPlace:
         """Stop counting the pod while Permit plugins keep it waiting."""
         self._move(SlotState.UNCOUNTED)
 
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Let the pod stand aside inside the `with` block."""
-        self.stand_aside()
-        try:
-            yield
-        finally:
-            self.go_on()
-
     def leave(self) -> None:
         """End the pod's place: its attempt is over."""
         self._move(_UNCOUNTED)
@@ -300,13 +291,19 @@ class InFlightPods:
         flight = self._pods.get(uid)
         return flight is not None and not flight.gone
 
-    def aside(self, pod: PodInfo) -> AbstractContextManager[None]:
+    @contextmanager
+    def aside(self, pod: PodInfo) -> Iterator[None]:
         """Let a pod stand aside while a block runs, so that other pods are decided meanwhile.
 
         Args:
             pod: a pod in flight; any other is ignored.
         """
-        return self.place(pod.uid).aside()
+        place = self.place(pod.uid)
+        place.stand_aside()
+        try:
+            yield
+        finally:
+            place.go_on()
 
     def place(self, uid: str) -> RoomPlace:
         """Return the pod's place in its profile's room.

@@ -290,7 +290,7 @@ class FitError(Exception):
     victims: tuple[PodInfo, ...] = ()
     refused: Refused = NO_NODE_REFUSED
     retry_after: Seconds | None = None
-    diagnosis: Diagnosis | None = field(default=None, init=False)
+    diagnosis: Diagnosis | None = None
 
 
 def broken(message: str) -> FitError:
@@ -569,7 +569,7 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
     """
     if made_room.status.code is not Code.SUCCESS:
         diagnosis.postfilter_message = made_room.status.message
-    failure = FitError(
+    return FitError(
         fit_error(diagnosis),
         unschedulable_plugins=frozenset(diagnosis.unschedulable_plugins),
         pending_plugins=frozenset(diagnosis.pending_plugins),
@@ -577,9 +577,8 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
         victims=made_room.victims,
         refused=refused,
         retry_after=made_room.retry_after,
+        diagnosis=diagnosis,
     )
-    failure.diagnosis = diagnosis
-    return failure
 
 
 def choose(totals: Totals, rng: random.Random) -> Choice:

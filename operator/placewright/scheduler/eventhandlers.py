@@ -308,25 +308,21 @@ class ClusterEventHandlers:
 
     def cluster_object(self, item: ClusterObject) -> None:
         """Take in a namespace, service, workload, budget, volume, device or group that appeared or changed."""
-        self.stopwatch.begin()
-        old = self.cluster.objects.put(item)
-        self.listener.object_put(item)
-        if isinstance(item, Namespace):
-            self._keep_out(item.metadata.name, old, item)
-        if old is None:
-            self._moved_by(item, Action.ADD, None, item)
-        elif _changed(old, item):
-            self._moved_by(item, Action.UPDATE, old, item)
+        self._object_changed(item, self.put_object(item), item)
 
     def cluster_object_gone(self, item: ClusterObject) -> None:
         """Take in that such an object was deleted."""
-        self.stopwatch.begin()
-        old = self.cluster.objects.remove(item)
-        self.listener.object_removed(item)
+        self._object_changed(item, self.remove_object(item), None)
+
+    def _object_changed(self, item: ClusterObject, old: ClusterObject | None, new: ClusterObject | None) -> None:
+        """Tell waiting pods of an object's change, unless a relist shows it as it was. A namespace may gate pods first."""
+        kind = type(item)
+        action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
         if isinstance(item, Namespace):
-            self._keep_out(item.metadata.name, old, None)
-        if old is not None:
-            self._moved_by(item, Action.DELETE, old, None)
+            self._keep_out(item.metadata.name, old, new)
+        resource = _EVENT_RESOURCES.get(kind.__name__) if kind in _OUR_KINDS else kind.__name__
+        if resource is not None and _differ(old, new):
+            self._move(ClusterEvent(resource, action, f"{resource}{(action.name or '').title()}"), old, new)
 
     def _keep_out(self, name: str, old: ClusterObject | None, new: ClusterObject | None) -> None:
         """Gate waiting pods that a namespace's change keeps out of their profile, before one of them is tried again."""
@@ -335,17 +331,22 @@ class ClusterEventHandlers:
         for scheduler_name, keeps_out in self.gates():
             self.queue.sweeps.keep_out(scheduler_name, partial(_concerns, name, keeps_out), _NAMESPACE_UPDATE)
 
-    def source_object(self, item: ClusterObject) -> None:
-        """Take in an object of a polled source that appeared or changed. `source_listed` tells waiting pods of all at once."""
-        self.stopwatch.begin()
-        self.cluster.objects.put(item)
-        self.listener.object_put(item)
+    def put_object(self, item: ClusterObject) -> ClusterObject | None:
+        """Take in an object that appeared or changed, and return its version before. Tell no waiting pod.
 
-    def source_object_gone(self, item: ClusterObject) -> None:
-        """Take in that an object of a polled source is gone."""
+        `source_listed` tells them of all changes of a polled source at once.
+        """
         self.stopwatch.begin()
-        self.cluster.objects.remove(item)
+        old = self.cluster.objects.put(item)
+        self.listener.object_put(item)
+        return old
+
+    def remove_object(self, item: ClusterObject) -> ClusterObject | None:
+        """Take in that an object is gone, and return its last version. Tell no waiting pod."""
+        self.stopwatch.begin()
+        old = self.cluster.objects.remove(item)
         self.listener.object_removed(item)
+        return old
 
     def source_listed(self, kind: type[ClusterObject]) -> None:
         """Report all changes of a polled source's list as one event, because there may be as many as nodes."""
@@ -354,12 +355,6 @@ class ClusterEventHandlers:
     def _claim_settled(self, before: ResourceClaim, now: ResourceClaim | None) -> None:
         """Report the end of an assumption about a claim, because no watch will report it."""
         self.queue.move(_CLAIM_GONE if now is None else _CLAIM_CHANGED, before, now)
-
-    def _moved_by(self, item: ClusterObject, action: Action, old: ClusterObject | None, new: ClusterObject | None) -> None:
-        kind = type(item)
-        resource = _EVENT_RESOURCES.get(kind.__name__) if kind in _OUR_KINDS else kind.__name__
-        if resource is not None:
-            self._move(ClusterEvent(resource, action, f"{resource}{(action.name or '').title()}"), old, new)
 
     def _move(self, event: ClusterEvent, old: Any, new: Any) -> None:
         self.queue.move(event, old, new)
@@ -376,8 +371,10 @@ def _facts(name: str, namespace: ClusterObject | None) -> object:
     return facts_of(name, {name: namespace} if isinstance(namespace, Namespace) else {})
 
 
-def _changed(old: ClusterObject, new: ClusterObject) -> bool:
-    """Return whether an object may have changed for pods. Without a resourceVersion, a relist may show an unchanged object."""
+def _differ(old: ClusterObject | None, new: ClusterObject | None) -> bool:
+    """Return whether two versions may differ for pods. Without a resourceVersion, a relist may show an unchanged object."""
+    if old is None or new is None:
+        return old is not new
     if old.metadata.resource_version == new.metadata.resource_version != "":
         return False
     return not (isinstance(old, _SELECTING) and isinstance(new, _SELECTING) and old.spec == new.spec)

@@ -52,44 +52,37 @@ class GroupRoom:
     retry_after: Seconds | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPreemption:
-    """Finds the pods that a group could evict. No state is changed: the caller evicts and nominates.
+def room_for(group: Group, members: MemberCycle, choosing: DomainChoice) -> Steps[GroupRoom]:
+    """Find where a group would fit if other pods left, in steps of a member or a victim each.
 
-    Attributes:
+    A group that requires one domain is tried in a few domains, the ones with the most room first. Each domain costs as much as all
+    nodes. No state is changed: the caller evicts and nominates.
+
+    Args:
+        group: a group without nodes.
         members: the tools that place one member.
         choosing: finder of the domains of the group's label.
+
+    Returns:
+        The room, without nodes if there is none.
     """
-
-    members: MemberCycle
-    choosing: DomainChoice
-
-    def search(self, group: Group) -> Steps[GroupRoom]:
-        """Find where the group would fit if other pods left, in steps of a member or a victim each.
-
-        A group that requires one domain is tried in a few domains, the ones with the most room first. Each domain costs as much as
-        all nodes.
-
-        Returns:
-            The room, without nodes if there is none.
-        """
-        if not group.evaluator.runtime.post_filter:
-            return GroupRoom()
-        if any(attempt.pod.pod.spec.preemption_policy == "Never" for attempt in group.attempts):
-            return GroupRoom(why=f"preemption: {NEVER}")
-        rules = group.evaluator.runtime.preemption_rules
-        refusal = None if rules is None else rules.why_not_yet([attempt.pod for attempt in group.attempts])
-        if refusal is not None:
-            return GroupRoom(why=f"preemption: {refusal.reason}", retry_after=refusal.retry_after)
-        room = GroupRoom()
-        retries: list[Seconds | None] = []
-        for domain in self.choosing.roomiest(group):
-            room = yield from _Search(self.members, group, domain).run()
-            if room.nodes:
-                return room
-            retries.append(room.retry_after)
-        room.retry_after = soonest(retries)
-        return room
+    if not group.evaluator.runtime.post_filter:
+        return GroupRoom()
+    if any(attempt.pod.pod.spec.preemption_policy == "Never" for attempt in group.attempts):
+        return GroupRoom(why=f"preemption: {NEVER}")
+    rules = group.evaluator.runtime.preemption_rules
+    refusal = None if rules is None else rules.why_not_yet([attempt.pod for attempt in group.attempts])
+    if refusal is not None:
+        return GroupRoom(why=f"preemption: {refusal.reason}", retry_after=refusal.retry_after)
+    room = GroupRoom()
+    retries: list[Seconds | None] = []
+    for domain in choosing.roomiest(group):
+        room = yield from _Search(members, group, domain).run()
+        if room.nodes:
+            return room
+        retries.append(room.retry_after)
+    room.retry_after = soonest(retries)
+    return room
 
 
 class _Search:

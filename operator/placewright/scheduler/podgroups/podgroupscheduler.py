@@ -34,7 +34,7 @@ from placewright.scheduler.cycle import NO_NODE_REFUSED, NO_NOMINATION, FitError
 from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN, Barrier
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.grouppreemption import GroupPreemption, GroupRoom
+from placewright.scheduler.podgroups.grouppreemption import GroupRoom, room_for
 from placewright.scheduler.podgroups.reservations import Planner, Reservations
 from placewright.scheduler.podgroups.shortage import lacking
 from placewright.scheduler.podgroups.trial import GroupTrial
@@ -77,7 +77,6 @@ class PodGroupScheduler:
         self._cluster, self._queue, self._reserver = self.members.cluster, self.members.queue, self.reserver
         self._observers = self.attempts.observers
         self._choosing = DomainChoice(self.members)
-        self._evicting = GroupPreemption(self.members, self._choosing)
         planning = Planner(self._cluster, self._choosing)
         self.reservations = Reservations(self._cluster, self._queue, self.attempts.clock, planning, self.since_1970 or self.attempts.clock)
 
@@ -332,7 +331,7 @@ class PodGroupScheduler:
             return GroupRoom()
         # Members that no node could hold come first. If no eviction helps them, the search ends early.
         ordered = sorted(group.attempts, key=lambda attempt: attempt.uid not in failures)
-        return (yield from self._evicting.search(Group(group.pod_group, group.plugin, group.evaluator, ordered)))
+        return (yield from room_for(Group(group.pod_group, group.plugin, group.evaluator, ordered), self.members, self._choosing))
 
     def _keep_nodes_for(self, group: Group) -> None:
         try:
