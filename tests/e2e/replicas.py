@@ -18,6 +18,8 @@ from faults.replica import Replica, operator
 from handlers.placement_checker import amount, requests
 from kubesandbox.auth.credentials import make_credentials, write_private
 from lab.controlplane.onceaudit import exactly_once
+from news import News
+from pacing import paced
 from placewright.kube.errors import RetryBackoff, until_answered
 from placewright_lab.controlplane.audit import Record
 from placewright_lab.demo.feed import background
@@ -33,8 +35,6 @@ from .views import DEADLINE
 LIFETIME: Final = 5
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _TOKENS: Final = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/placewright/token"
-#: A log tells nobody when it grows: it is looked at this often, seconds.
-_LOOK_SECONDS: Final = 0.1
 _LAST_LINES: Final = 5
 
 
@@ -102,13 +102,10 @@ class Replicas:
     @asynccontextmanager
     async def burst(self, count: int, begun: int) -> AsyncIterator[asyncio.Task[list[str]]]:
         """Pods are being created; open when so many are placed, and left when all run."""
-        creating = asyncio.create_task(self.stage.pods(count), name="burst")
-        try:
+        async with background(self.stage.pods(count), "burst") as creating:
             await self.stage.until_some_placed(begun)
             yield creating
             await self.stage.until_running(await creating)
-        finally:
-            creating.cancel()
 
     @asynccontextmanager
     async def steadily(self, a_second: float, **wanted: Any) -> AsyncIterator[list[str]]:
@@ -116,9 +113,7 @@ class Replicas:
         keys: list[str] = []
 
         async def create() -> None:
-            began = time.monotonic()
-            while True:
-                await asyncio.sleep(began + len(keys) / a_second - time.monotonic())
+            async for _ in paced(a_second):
                 keys.extend(await self.stage.pods(1, **wanted))
 
         async with background(create(), "steady stream of pods") as creating:
@@ -163,12 +158,7 @@ class Replicas:
         await self._until(lambda: time.time() > since + LIFETIME, "its lifetime is over")
 
     async def _until(self, condition: Callable[[], Any], what: str) -> None:
-        try:
-            async with asyncio.timeout(DEADLINE):
-                while not condition():  # noqa: ASYNC110 - a growing log sets no event
-                    await asyncio.sleep(_LOOK_SECONDS)
-        except TimeoutError:
-            raise AssertionError(f"not within {DEADLINE:g} s: {what}; {self.stage.words()}") from None
+        await News().until(condition, lambda: f"{what}; {self.stage.words()}", DEADLINE, look=0.1)
 
     # --- the end ---
 

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from lab.controlplane.breaking import kill_api_server, kill_etcd
 from lab.controlplane.onceaudit import BindingRequest, binding_requests
+from manifest import Object, manifest
 from placewright.api.annotations import Decision, read_decision
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH, ApiClient
@@ -35,7 +36,6 @@ from . import makers
 from .installation import PEERING, PROFILES, Installation, apply, the_shipped
 from .views import DEADLINE, Seen, Views
 
-Object = dict[str, Any]
 _AT_ONCE: Final = {"gracePeriodSeconds": 0}
 
 
@@ -91,14 +91,15 @@ class Stage:
 
     async def create_namespace(self, suffix: str) -> str:
         name = f"{self.namespace}-{suffix}"
-        await self._create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        await self._create("/api/v1/namespaces", manifest("v1", "Namespace", name))
         return name
 
     async def priority_class(self, suffix: str, value: int) -> str:
         """A PriorityClass; its name is the stage's own, as those live outside namespaces."""
         name = f"{self.namespace}-{suffix}"
-        manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-        await self._create("/apis/scheduling.k8s.io/v1/priorityclasses", manifest)
+        await self._create(
+            "/apis/scheduling.k8s.io/v1/priorityclasses", manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=value)
+        )
         return name
 
     async def patch(self, path: str, change: Object) -> Object:
@@ -112,16 +113,19 @@ class Stage:
 
     async def delete(self, path: str) -> None:
         """At once, and no error when it is gone."""
-        with contextlib.suppress(_Gone):
-            await _unless_gone(self.client.delete(path, _AT_ONCE))
+        try:
+            await self.client.delete(path, _AT_ONCE)
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
 
     async def delete_pod(self, key: str) -> None:
         """At once, as if its kubelet had seen to it."""
         namespace, _, name = key.partition("/")
         await self.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
-    async def _create(self, path: str, manifest: Object) -> None:
-        await until_answered(lambda: self.client.post(path, manifest), RetryBackoff(maximum=1.0))
+    async def _create(self, path: str, body: Object) -> None:
+        await until_answered(lambda: self.client.post(path, body), RetryBackoff(maximum=1.0))
 
     # --- the operator, and what happens to it and to the API server ---
 
@@ -277,7 +281,7 @@ async def new_stage(installation: Installation) -> AsyncIterator[Stage]:
     async with ApiClient(load_config(str(installation.kubeconfig))) as client:
         stage = Stage(installation, client, f"e2e-{secrets.token_hex(3)}")
         await _as_shipped(stage)
-        await stage._create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stage.namespace}})
+        await stage._create("/api/v1/namespaces", manifest("v1", "Namespace", stage.namespace))
         kubelet = Kubelet(client, namespace="" if installation.control_plane else stage.namespace)
         stage.views.reflectors.start()
         try:
@@ -293,9 +297,9 @@ async def _as_shipped(stage: Stage) -> None:
     """What an earlier test left in the profile and the peering goes."""
     async with asyncio.timeout(DEADLINE):
         for path, kind in ((PROFILES, "SchedulingProfile"), (PEERING, "ClusterKopfPeering")):
-            manifest = the_shipped(kind)
-            await stage.delete(f"{path}/{manifest['metadata']['name']}")
-            await apply(stage.client, manifest)
+            found = the_shipped(kind)
+            await stage.delete(f"{path}/{found['metadata']['name']}")
+            await apply(stage.client, found)
 
 
 async def _clear(stage: Stage) -> None:
@@ -303,19 +307,6 @@ async def _clear(stage: Stage) -> None:
         await stage.client.delete(f"/api/v1/namespaces/{each}/pods", _AT_ONCE)
     await stage.client.delete("/api/v1/nodes", _AT_ONCE, {"labelSelector": f"{makers.STAGE}={stage.namespace}"})
     await stage.client.delete(f"/api/v1/namespaces/{stage.namespace}")
-
-
-class _Gone(Exception):
-    """There is no such object."""
-
-
-async def _unless_gone(request: Any) -> None:
-    try:
-        await request
-    except ApiError as error:
-        if error.status == NOT_FOUND:
-            raise _Gone from error
-        raise
 
 
 def _not_refused(key: str, problem: str) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from contract.devices import VERSION as DEVICES
+from contract.devices import a_claim, device_class, request, resource_slice, shared_path
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright_lab.controlplane.audit import Record, denied, read_records
 from programs import not_on_this_server
 
-from .devices import pod_with_a_device
 from .groups import define_groups, group_of
 from .installation import USER, Installation, the_shipped
+from .makers import a_pod
 from .stage import Stage
 
 Right = tuple[str, str, str]
@@ -30,6 +31,24 @@ def given() -> set[Right]:
 def used(records: list[Record]) -> set[Right]:
     """What the operator asked for."""
     return {(each.object_ref.api_group, each.resource, each.verb) for each in records if each.user == USER and each.resource}
+
+
+async def run_a_pod_with_a_device(stage: Stage, node: str) -> None:
+    """Only this node can serve the pod's claim."""
+    name = f"{stage.namespace}-gpus"
+    gpus = resource_slice(name, nodeName=node, pool={"name": node})
+    trainer = a_pod("trainer", stage.namespace, stage.namespace)
+    trainer["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "it"}]
+    claims = f"/apis/resource.k8s.io/v1/namespaces/{stage.namespace}/resourceclaims"
+    try:
+        await stage.client.post(shared_path("deviceclasses"), device_class(name))
+        await stage.client.post(shared_path("resourceslices"), gpus)
+        await stage.client.post(claims, a_claim("it", request("gpu", name)))
+        await stage.client.post(f"/api/v1/namespaces/{stage.namespace}/pods", trainer)
+        await stage.until_running([f"{stage.namespace}/trainer"])
+    finally:
+        for plural in ("deviceclasses", "resourceslices"):
+            await stage.delete(shared_path(plural, name))
 
 
 async def test_a_request_beyond_the_role_is_denied_and_found_in_the_log(installation: Installation) -> None:
@@ -63,8 +82,7 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
         empty = await stage.node("empty")
         await stage.until_running(await group_of(stage, "train", 2, cpu="1"))
         if stage.control_plane.assets.minor >= DEVICES:
-            async with pod_with_a_device(stage, empty) as trainer:
-                await stage.until_running([trainer])
+            await run_a_pod_with_a_device(stage, empty)
     rarely = {
         ("", "persistentvolumes", "patch"),  # claims that wait for their pod's node
         ("", "persistentvolumeclaims", "patch"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from news import News
 from placewright.api.objects import NodeName, ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RetryBackoff
@@ -19,8 +18,6 @@ from .installation import PEERING, PROFILES
 Object = dict[str, Any]
 #: How long anything may take before the test fails, seconds: machines are noisy.
 DEADLINE: Final = 90.0
-#: Some conditions are about a log or a process, which tell nobody when they change: they are looked at this often, in seconds.
-_LOOK_SECONDS: Final = 0.1
 _BACKOFF: Final = RetryBackoff(initial=0.1, maximum=1.0)
 
 
@@ -53,7 +50,7 @@ class Views:
 
     def __init__(self, client: ApiClient, namespace: str, stage_label: str) -> None:
         self.placements: dict[str, NodeName] = {}
-        self._news = asyncio.Event()
+        self._news = News()
         self._pods = self._reflect(client, "/api/v1/pods", _PlacementSink(self.placements, self._news), "spec.schedulerName=placewright")
         self._nodes = self._reflect(client, "/api/v1/nodes", labels=stage_label)
         self._profiles = self._reflect(client, PROFILES)
@@ -100,21 +97,13 @@ class Views:
 
     async def until(self, condition: Callable[[], Any], what: Callable[[], str], deadline: float = DEADLINE) -> None:
         """Wait until the condition holds; fail at the deadline with what `what` says then."""
-        try:
-            async with asyncio.timeout(deadline):
-                while not condition():
-                    self._news.clear()
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(_LOOK_SECONDS):
-                            await self._news.wait()
-        except TimeoutError:
-            raise AssertionError(f"not within {deadline:g} s: {what()}") from None
+        await self._news.until(condition, what, deadline, look=0.1)
 
 
 class _Sink:
     """Says that there is news."""
 
-    def __init__(self, news: asyncio.Event) -> None:
+    def __init__(self, news: News) -> None:
         self._news = news
 
     def changed(self, old: Seen | None, new: Seen) -> None:
@@ -130,7 +119,7 @@ class _Sink:
 class _PlacementSink(_Sink):
     """Remembers where pods were."""
 
-    def __init__(self, placements: dict[str, NodeName], news: asyncio.Event) -> None:
+    def __init__(self, placements: dict[str, NodeName], news: News) -> None:
         super().__init__(news)
         self._placements = placements
 

@@ -6,12 +6,14 @@ What the controllers of a real cluster would do is done here: pods of nodes that
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
+
+from pacing import paced
+from placewright_lab.demo.feed import background
 
 from .audit import OURS
 from .stage import NODES, OWN_EVENTS, PROFILES, Stage, now
@@ -83,8 +85,7 @@ class Churn:
         began = now()
         slots = asyncio.Semaphore(_AT_ONCE)
         async with asyncio.TaskGroup() as group:
-            for number in itertools.count():
-                await asyncio.sleep(max(0.0, began + number / self._rate - now()))
+            async for number in paced(self._rate):
                 if self._enough:
                     return
                 self.behind = now() - began - number / self._rate
@@ -153,18 +154,13 @@ class Memory:
 
         async def sample() -> None:
             began = now()
-            while True:
+            async for _ in paced(1 / seconds):
                 for each in self._stage.replicas:
                     self.samples.setdefault(each.name, []).append((now() - began, each.memory() / 2**20))
-                await asyncio.sleep(seconds)
 
-        task = asyncio.create_task(sample(), name="memory")
-        try:
+        async with background(sample(), "memory") as sampling:
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            assert not sampling.done(), sampling
 
 
 def slope(samples: list[tuple[float, float]], since: float) -> float:

@@ -15,6 +15,9 @@ from typing import Any, Final
 
 from kubesandbox.auth.credentials import make_credentials, write_private
 from manifest import Object, manifest
+from news import News
+from pacing import paced
+from placewright_lab.demo.feed import background
 
 from .api import Api, Refused, api_of
 from .audit import OURS, Findings, audit, node_counts
@@ -49,8 +52,6 @@ LIFETIME: Final = 4
 RENEWED_WITHIN: Final = LIFETIME * 2 / 3
 #: How long anything on stage may take before the test fails, seconds.
 DEADLINE: Final = 40.0
-#: What does not come from a watch is looked at this often, seconds.
-_LOOK_SECONDS: Final = 0.02
 _CREATING_AT_ONCE: Final = 16
 _LAST_LINES: Final = 25
 #: What a Binding is told whose pod is gone, or bound already.
@@ -81,7 +82,7 @@ class Stage:
         self.every_event_is_due = True
         #: Seconds from a fault, or from its end, to the next first Binding.
         self.recovery: float | None = None
-        self._news = asyncio.Event()
+        self._news = News()
         self.history = History(self._news.set)
         self._credentials = make_credentials()
         self._kubeconfig = kubeconfig
@@ -162,12 +163,9 @@ class Stage:
     @asynccontextmanager
     async def burst(self, count: int, **wanted: Any) -> AsyncIterator[asyncio.Task[list[str]]]:
         """Pods are being created while this is open; when it is left they have been."""
-        creating = asyncio.create_task(self.pods(count, **wanted), name="burst")
-        try:
+        async with background(self.pods(count, **wanted), "burst") as creating:
             yield creating
             await creating
-        finally:
-            creating.cancel()
 
     @asynccontextmanager
     async def steadily(self, a_second: float, **wanted: str) -> AsyncIterator[None]:
@@ -175,21 +173,15 @@ class Stage:
         enough = False
 
         async def create() -> None:
-            loop = asyncio.get_running_loop()
-            began = loop.time()
-            for number in itertools.count():
-                await asyncio.sleep(began + number / a_second - loop.time())
+            async for _ in paced(a_second):
                 if enough:
                     return
                 await self.pod(**wanted)
 
-        creating = asyncio.create_task(create(), name="steady stream of pods")
-        try:
+        async with background(create(), "steady stream of pods") as creating:
             yield
             enough = True
             await creating
-        finally:
-            creating.cancel()
 
     async def delete_pod(self, uid: str) -> None:
         """At once, as if its kubelet had seen to it."""
@@ -275,16 +267,13 @@ class Stage:
     # --- waiting ---
 
     async def until(self, condition: Callable[[], Any], what: str, seconds: float = DEADLINE) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                while not condition():
-                    self._fail_if_blind()
-                    self._news.clear()
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(_LOOK_SECONDS):
-                            await self._news.wait()
-        except TimeoutError:
-            raise AssertionError(f"not within {seconds:g} s: {what}; {self._waiting()}") from None
+        def holds() -> bool:
+            if condition():
+                return True
+            self._fail_if_blind()
+            return False
+
+        await self._news.until(holds, lambda: f"{what}; {self._waiting()}", seconds)
 
     async def until_bound(self, count: int) -> None:
         """Until so many pods, of all that there ever were, have got a node."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 from collections import Counter
@@ -19,6 +18,7 @@ from kubesandbox.resources import ResourceType
 from kubesandbox.server import Sandbox, SandboxOptions
 from kubesandbox.storage.store import Change
 from kubesandbox.storage.writes import DeleteOptions, WriteOptions
+from news import News
 from placewright.api.annotations import Decision, read_decision
 from placewright.engine import (
     decidingpart,
@@ -51,8 +51,6 @@ KEEPING: Final = [{
 DEADLINE = 60.0
 #: The latency of a request that is held back until `faults.release`, in seconds.
 HELD = 3600.0
-#: Some conditions are about the operator, which tells nobody when it changes: they are looked at this often, in seconds.
-_LOOK_SECONDS = 0.02
 FAST = EngineOptions(seed=1, reconcile_seconds=3600.0, peering_lifetime=2)
 #: What an operator on stage does in place of seconds, as nobody's API server has to be spared: beats, pauses between writes, patience.
 #: The comparison after a list keeps its own: it is not to meet pods that are only on their way to the queue.
@@ -81,7 +79,7 @@ class Stage:
         self.bindings: list[tuple[str, str]] = []
         #: Who was in the peering object at each of them.
         self.peers_when_bound: list[set[str]] = []
-        self._news = asyncio.Event()
+        self._news = News()
         self._pods = sandbox.resource("", "v1", "pods")
         self.pod_key = self._pods.key
         self._nodes = sandbox.resource("", "v1", "nodes")
@@ -107,15 +105,7 @@ class Stage:
 
     async def until(self, condition: Callable[[], Any], what: str = "") -> None:
         """Wait until the condition holds of the store, or of anything that changes with it; fail at the deadline."""
-        try:
-            async with asyncio.timeout(DEADLINE):
-                while not condition():
-                    self._news.clear()
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(_LOOK_SECONDS):
-                            await self._news.wait()
-        except TimeoutError:
-            raise AssertionError(f"not within {DEADLINE:g} s: {what or condition.__name__}") from None
+        await self._news.until(condition, lambda: what or condition.__name__, DEADLINE)
 
     # --- what is put on stage -----------------------------------------------------------------------------------------------------
 

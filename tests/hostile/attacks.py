@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from intruders import HABITS, intruders
 from manifest import Object, manifest
+from placewright_lab.demo.feed import background
 from serving.desk import LOOPBACK, get, said, trusting
 
 from .siege import HOSTILE, NAMESPACES, PODS, PROFILES, Siege, a_profile
@@ -376,14 +377,10 @@ async def silent_connections(siege: Siege, rng: Dice) -> AsyncIterator[None]:
     port = siege.secure_port
     kinds = rng.worst_first((["silent within TLS"], list(HABITS), [rng.choice(list(HABITS))]))
     # Open pages alone are asked for: a tenant has no token.
-    async with intruders(port, rng.choices(kinds, k=rng.choice((300, 500))), client):
-        probes = asyncio.create_task(_probes(port, client), name="probes")
-        try:
-            yield
-            assert not probes.done(), probes
-        finally:
-            probes.cancel()
-            await asyncio.gather(probes, return_exceptions=True)
+    crowd = intruders(port, rng.choices(kinds, k=rng.choice((300, 500))), client)
+    async with crowd, background(_probes(port, client), "probes") as probes:
+        yield
+        assert not probes.done(), probes
 
 
 async def _probes(port: int, client: Any) -> None:

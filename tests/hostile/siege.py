@@ -25,6 +25,9 @@ from typing import Any, Final, NamedTuple
 from faults.api import Api, Refused, api_of
 from kubesandbox.process import SandboxProcess, end_process
 from manifest import Object, manifest
+from news import News
+from pacing import paced
+from placewright_lab.demo.feed import background
 from ports import reserved_port
 from serving.desk import get, said, trusting
 
@@ -41,7 +44,6 @@ DATA_LIMIT: Final = 2**30
 #: How long anything may take before the test fails, seconds. Far more than a pod may wait: so that a failure says by how much.
 DEADLINE: Final = 90.0
 _END_SECONDS: Final = 15.0
-_LOOK_SECONDS: Final = 0.02
 _CREATING_AT_ONCE: Final = 16
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _COUNTED: Final = re.compile(r"^placewright_(?:kept|object)_bytes(?:\{.*\})? (\S+)", re.MULTILINE)
@@ -195,19 +197,12 @@ class Siege:
         """Do something again and again, at most so many times a second. Ignore the API server's refusals."""
 
         async def blow() -> None:
-            loop = asyncio.get_running_loop()
-            began = loop.time()
-            for number in itertools.count():
+            async for number in paced(a_second):
                 with contextlib.suppress(Refused):
                     await act(number)
-                await asyncio.sleep(max(began + number / a_second - loop.time(), 0.0))
 
-        blowing = asyncio.create_task(blow(), name="storm")
-        try:
+        async with background(blow(), "storm"):
             yield
-        finally:
-            blowing.cancel()
-            await asyncio.gather(blowing, return_exceptions=True)
 
 
 class Tenant:
@@ -218,19 +213,14 @@ class Tenant:
         self._siege = siege
         self._made: dict[str, tuple[float, float]] = {}
         self._seen: dict[str, tuple[float, float]] = {}
-        self._news = asyncio.Event()
+        self._news = News()
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         """Create pods while this is open."""
-        watching = asyncio.create_task(self._siege.api.watch(PODS.format(INNOCENT), self._heard), name="watch of healthy pods")
-        creating = asyncio.create_task(self._create(), name="healthy pods")
-        try:
+        watching = self._siege.api.watch(PODS.format(INNOCENT), self._heard)
+        async with background(watching, "watch of healthy pods"), background(self._create(), "healthy pods"):
             yield
-        finally:
-            for task in (watching, creating):
-                task.cancel()
-            await asyncio.gather(watching, creating, return_exceptions=True)
 
     def begin_anew(self) -> None:
         """Forget the pods that were placed until now."""
@@ -241,28 +231,23 @@ class Tenant:
     async def until_placed(self, more: int) -> None:
         """Return when so many new pods have a node. Raises if the operator ends, or if one waits for longer than `DEADLINE`."""
         known = set(self._made)
-        try:
-            async with asyncio.timeout(DEADLINE):
-                while len(self.waited.keys() - known) < more or len(self._made.keys() - self.waited.keys()) > 1:
-                    assert self._siege.exit_code is None, f"the operator ended with {self._siege.exit_code}"
-                    self._news.clear()
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(1.0):
-                            await self._news.wait()
-        except TimeoutError:
-            waiting = sorted(self._made.keys() - self.waited.keys())
-            raise AssertionError(f"healthy pods wait for {DEADLINE:g} s and more: {waiting}") from None
+
+        def placed() -> bool:
+            assert self._siege.exit_code is None, f"the operator ended with {self._siege.exit_code}"
+            return len(self.waited.keys() - known) >= more and len(self._made.keys() - self.waited.keys()) <= 1
+
+        def waiting() -> str:
+            return f"a node for each healthy pod; these wait: {sorted(self._made.keys() - self.waited.keys())}"
+
+        await self._news.until(placed, waiting, DEADLINE, look=1.0)
 
     async def _create(self) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
         container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}
-        for number in itertools.count():
+        async for number in paced(1.0):
             name, spec = f"healthy-{number}", {"schedulerName": SCHEDULER, "containers": [container]}
             await self._siege.api.create(PODS.format(INNOCENT), manifest("v1", "Pod", name, {"namespace": INNOCENT}, spec=spec))
             self._made[name] = (time.monotonic(), self._siege.processor)
             self._judge(name)
-            await asyncio.sleep(max(began + number + 1 - loop.time(), 0.0))
 
     def _heard(self, _kind: str, pod: Object, at: float) -> None:
         name = pod["metadata"]["name"]

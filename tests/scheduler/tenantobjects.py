@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from manifest import Object, manifest
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.offline.world import read_object
 
-Object = dict[str, Any]
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 
@@ -30,31 +30,19 @@ def tenant_objects(mark: str) -> Iterator[ClusterObject]:
     yield made("v1", "ReplicationController", f"{mark}-rc", spec={"selector": labels})
     for kind in ("ReplicaSet", "StatefulSet"):
         yield made("apps/v1", kind, f"{mark}-{kind.lower()}", spec={"selector": selector, "template": template})
-    yield made(
-        "policy/v1",
-        "PodDisruptionBudget",
-        f"{mark}-budget",
-        spec={"selector": selector, "minAvailable": 1},
-        status={"disruptionsAllowed": 0},
-    )
+    budget = {"selector": selector, "minAvailable": 1}
+    yield made("policy/v1", "PodDisruptionBudget", f"{mark}-budget", spec=budget, status={"disruptionsAllowed": 0})
     group = {"minMember": 2, "scheduleTimeoutSeconds": 5}
     yield made("scheduling.x-k8s.io/v1alpha1", "PodGroup", f"{mark}-group", spec=group)
     yield made("scheduling.x-k8s.io/v1alpha1", "PodGroup", f"{mark}-hopeless", spec=group)
+    claim = {"selector": selector, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     for name, volume_class in (("delayed", "delayed"), ("absent", f"{mark}-class")):
-        spec = {
-            "storageClassName": volume_class,
-            "selector": selector,
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        }
-        yield made("v1", "PersistentVolumeClaim", f"{mark}-{name}", spec=spec)
+        yield made("v1", "PersistentVolumeClaim", f"{mark}-{name}", spec=claim | {"storageClassName": volume_class})
     for name, expression in (("device", "true"), ("none", "false"), ("wrong", "device.attributes")):
         selectors = [{"cel": {"expression": f"{expression} || '{mark}' == 'x'"}}]
-        request = {
-            "name": f"{mark}-request",
-            "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, "selectors": selectors},
-        }
-        yield made("resource.k8s.io/v1", "ResourceClaim", f"{mark}-{name}", spec={"devices": {"requests": [request]}})
+        exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, "selectors": selectors}
+        requests = [{"name": f"{mark}-request", "exactly": exactly}]
+        yield made("resource.k8s.io/v1", "ResourceClaim", f"{mark}-{name}", spec={"devices": {"requests": requests}})
 
 
 def tenant_pods(mark: str) -> Iterator[PodInfo]:
@@ -73,21 +61,13 @@ def tenant_pods(mark: str) -> Iterator[PodInfo]:
         number += 1
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{mark}-replicaset", "uid": f"{mark}-owner", "controller": True}
         metadata = {
-            "name": f"{mark}-pod-{number}", "namespace": f"{mark}-space", "uid": f"{mark}-uid-{number}", "resourceVersion": str(number + 1),
+            "namespace": f"{mark}-space", "uid": f"{mark}-uid-{number}", "resourceVersion": str(number + 1),
             "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {mark: mark}, "annotations": {mark: mark}, "ownerReferences": [owner],
         } | (meta or {})  # fmt: skip
         containers = [{"name": mark, "image": f"{mark}/image", "resources": {"requests": {"cpu": "100m"}}} | (container or {})]
         body = {"schedulerName": "default-scheduler", "containers": containers, "priority": 1, **spec}
-        found = read_object(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": metadata,
-                "spec": body,
-                "status": {"startTime": f"2026-01-01T00:00:00.{abs(hash(mark)) % 10**6:06}Z"},
-            },
-            mark,
-        )
+        status = {"startTime": f"2026-01-01T00:00:00.{abs(hash(mark)) % 10**6:06}Z"}
+        found = read_object(manifest("v1", "Pod", f"{mark}-pod-{number}", metadata, spec=body, status=status), mark)
         assert isinstance(found, PodInfo)
         return found
 
@@ -118,22 +98,9 @@ def tenant_pods(mark: str) -> Iterator[PodInfo]:
     yield one(nodeSelector={mark: mark})
     yield one(tolerations=[{"key": mark, "operator": "Equal", "value": mark, "effect": "NoSchedule"}])
     for when in ("ScheduleAnyway", "DoNotSchedule"):
-        yield one(
-            topologySpreadConstraints=[
-                {
-                    "maxSkew": 1,
-                    "whenUnsatisfiable": when,
-                    "topologyKey": HOST,
-                    "labelSelector": {"matchLabels": {mark: mark}},
-                    "matchLabelKeys": [mark],
-                }
-            ]
-        )
-        yield one(
-            topologySpreadConstraints=[
-                {"maxSkew": 1, "whenUnsatisfiable": when, "topologyKey": f"{mark}-spread", "labelSelector": {"matchLabels": {mark: mark}}}
-            ]
-        )
+        constraint = {"maxSkew": 1, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": {mark: mark}}}
+        yield one(topologySpreadConstraints=[constraint | {"topologyKey": HOST, "matchLabelKeys": [mark]}])
+        yield one(topologySpreadConstraints=[constraint | {"topologyKey": f"{mark}-spread"}])
     yield one(schedulingGates=[{"name": f"{mark}/gate"}])
     yield one(container={"resources": {"requests": {f"{mark}/resource": "1"}}})
     yield one(container={"ports": [{"hostPort": 80, "hostIP": "10.0.0.1", "containerPort": 80, "name": mark[:15]}]})
@@ -153,15 +120,8 @@ def tenant_pods(mark: str) -> Iterator[PodInfo]:
 def made(version: str, kind: str, name: str, **parts: Any) -> ClusterObject:
     """An object in the tenant's namespace; its labels and annotations have the text, too."""
     mark = name.partition("-")[0]
-    metadata = {
-        "name": name,
-        "namespace": f"{mark}-space",
-        "uid": f"{name}-uid",
-        "resourceVersion": "1",
-        "labels": {mark: mark},
-        "annotations": {mark: mark},
-    }
-    found = read_object({"apiVersion": version, "kind": kind, "metadata": metadata, **parts}, name)
+    meta = {"namespace": f"{mark}-space", "uid": f"{name}-uid", "resourceVersion": "1", "labels": {mark: mark}, "annotations": {mark: mark}}
+    found = read_object(manifest(version, kind, name, meta, **parts), name)
     assert found is not None
     assert not isinstance(found, PodInfo)
     return found  # type: ignore[return-value]
