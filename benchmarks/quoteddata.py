@@ -40,7 +40,7 @@ PERCENTAGE: Final = 5
 _PAIRWISE: Final = "hard-spread,soft-spread,required-anti-affinity,required-affinity"
 _PREEMPTION: Final = "preemption,preemption-hard-spread,preemption-anti-affinity,preemption-affinity,preemption-claims"
 #: Nodes, and the pods on them.
-_CLUSTERS: Final = ((50, 1_000), (500, 10_000), (5_000, 50_000))
+_CLUSTERS: Final = ((50, 1_000), (500, 10_000), (5_000, 50_000), (50_000, 150_000))
 _DEPLOYMENTS: Final = "deployments-plain,deployments-soft,deployments-hard,deployments-anti"
 
 QUOTED: Final[dict[str, Quoted]] = {

@@ -31,7 +31,7 @@ from placewright_lab.demo.summary import Tracker
 from placewright_lab.readers.inputs import Inputs
 
 WARM_UP: Final = 10
-_READY_SECONDS: Final = 120.0
+_READY_SECONDS: Final = 600.0
 _RUN_SECONDS: Final = 900.0
 _LOOK_SECONDS: Final = 0.05
 
