@@ -155,7 +155,7 @@ def test_each_place_of_a_new_field_is_asked_for_until_it_is_filled(places: Place
 
     places.change(PROFILE, declared(bounded=False), declared(bounded=True))
     settings = ", ".join(f'"{name}"' for name in SORTS if name != "sample_number")
-    places.change(PROFILE, '"pods", "preemption")', f'"pods", "preemption", {settings})')
+    places.change(PROFILE, '"compatibility", "feature_gates",', f'"compatibility", "feature_gates", {settings},')
     places.change(SCHEMA, '        ".spec.paused": False,\n', '        ".spec.paused": False,\n        ".spec.sampleStruct.part": False,\n')
     asked = places.asked(*fields)
     assert of(asked, f"as_document in {EFFECTIVE}") == of(asked, f"_settings in {DIFFERENCE}") == {MERGED}
@@ -175,7 +175,7 @@ def test_each_place_of_a_new_field_is_asked_for_until_it_is_filled(places: Place
 
     stays = "".join(f'    "{field}": "a shadow does not try it",\n' for field in sorted(FIELDS - {DECIDING}))
     places.change(PROMOTE, "Final[Mapping[str, str]] = {\n", "Final[Mapping[str, str]] = {\n" + stays)
-    places.change(PROFILE, '"percentageOfNodesToScore", "weights")', f'"percentageOfNodesToScore", "weights", "{DECIDING}")')
+    places.change(PROFILE, '"compatibility", "featureGates")', f'"compatibility", "featureGates", "{DECIDING}")')
     asked = places.asked(*fields)
     assert {field for field, _ in asked} == {"crds/schedulingprofiles.yaml"}
 
