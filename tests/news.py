@@ -14,7 +14,7 @@ class News(asyncio.Event):
     async def until(self, condition: Callable[[], Any], what: Callable[[], object], seconds: float, look: float = 0.02) -> None:
         """Wait until the condition holds. Fail after so many seconds with the text that `what` returns then.
 
-        A log or a process tells nobody of its changes, so the condition is checked at least every `look` seconds.
+        Logs and processes set no event when they change. So the condition is also checked every `look` seconds.
         """
         try:
             async with asyncio.timeout(seconds):
