@@ -71,7 +71,7 @@ class Scene:
         assert (reason, nominated_node) == ("Unschedulable", None)
         self.told.append((pod.name, message))
 
-    def nomination_cleared(self, pod: PodInfo) -> None:
+    def pod_nominated(self, pod: PodInfo, node: NodeName) -> None:
         raise AssertionError("nobody nominates")
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:

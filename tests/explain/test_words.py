@@ -120,7 +120,7 @@ def test_of_a_paused_profile_it_is_told_how_to_go_on(facts: dict[str, Any]) -> N
         ({"given_up_seconds": 0.0}, "; given up 0 µs ago, tried again only after an event that may help"),
         ({"rejected_by": ("NodeAffinity", "NodeResourcesFit")}, "; waits for an event that may help with NodeAffinity, NodeResourcesFit"),
         ({"gated_by": "SchedulingGates"}, "; gated by SchedulingGates"),
-        ({"nominated_node": "a"}, "; room is being made on a"),
+        ({"nominated_node": "a"}, "; nominated to a, which is tried first"),
         ({"suspect": "last of all"}, "; last of all"),
         ({"profile": "missing"}, "; no profile takes pods of schedulerName 'mine'"),
         ({"profile": "missing", "meant": "mines"}, "; no profile takes pods of schedulerName 'mine' (did you mean 'mines'?)"),

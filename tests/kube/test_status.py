@@ -144,14 +144,26 @@ async def test_a_nomination_is_cleared_alone_or_with_what_is_to_be_said_anyway(o
     office.api.on(STATUS, OK)
     writer = office.writer()
     alone, beside = a_pod(uid="u-1", conditions=[SAID], nominatedNodeName="node-7"), a_pod("other", uid="u-2", nominatedNodeName="node-7")
-    writer.nomination_cleared(alone)
+    writer.pod_nominated(alone, NodeName(""))
     unschedulable(writer, beside, "node-8", "no room")
-    writer.nomination_cleared(beside)
+    writer.pod_nominated(beside, NodeName(""))
     writer.start()
     await writer.close()
     first, second = (body["status"] for body in office.patches)
     assert first == {"nominatedNodeName": None}
     assert second["nominatedNodeName"] is None and second["conditions"][0]["message"] == "no room"
+
+
+async def test_a_nomination_of_a_pod_without_a_condition_ends_with_its_failure(office: Office) -> None:
+    """The decision has seen the pod without a nomination. Its failure comes before the watch shows the one that was written."""
+    office.api.on(STATUS, answer({"metadata": {"resourceVersion": "8"}, "status": {"nominatedNodeName": "node-7"}}))
+    writer, info = office.writer(), a_pod(uid="u-1")
+    writer.start()
+    writer.pod_nominated(info, NodeName("node-7"))
+    await writer.settled(5.0)
+    unschedulable(writer, info, "")
+    await writer.close()
+    assert [body["status"].get("nominatedNodeName", "-") for body in office.patches] == ["node-7", None]
 
 
 async def test_only_the_latest_verdict_about_a_pod_is_written_and_keeps_a_nomination_that_waits(office: Office) -> None:

@@ -170,7 +170,7 @@ class Told:
         assert nominated_node is None
         self.conditions.append((pod.key, reason, message))
 
-    def nomination_cleared(self, pod: PodInfo) -> None:
+    def pod_nominated(self, pod: PodInfo, node: NodeName) -> None:
         raise AssertionError("no pod is nominated")
 
 

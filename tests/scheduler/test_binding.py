@@ -185,6 +185,48 @@ async def test_a_pod_that_waits_for_nothing_keeps_its_place_in_the_room(
     assert len(stepped) == stood_aside
 
 
+@pytest.mark.parametrize(
+    ("spec", "told", "nominated"),
+    [
+        ({}, {"pre_flight": SUCCESS}, True),
+        ({}, {"pre_flight": SKIP, "permit": waiting(60)}, True),
+        ({}, {"pre_flight": SKIP}, False),
+        ({"compatibility": "1.35"}, {}, True),
+        ({"compatibility": "1.34"}, {}, False),
+        ({"compatibility": "1.34"}, {"permit": waiting(60)}, False),
+        ({"compatibility": "1.34", "featureGates": {"NominatedNodeNameForExpectation": True}}, {}, True),
+        ({"featureGates": {"NominatedNodeNameForExpectation": False}}, {}, False),
+    ],
+)
+async def test_a_pod_with_anything_to_wait_for_before_its_binding_is_nominated(
+    spec: dict[str, Any], told: dict[str, Any], nominated: bool
+) -> None:
+    world = one_pod(told)
+    world.use_profile(**spec)
+    binding = world.decide()
+    assert binding is not None
+    for held in world.scheduler.waiting:
+        held.allow("P0")
+    assert await binding is True
+    assert world.status.nominated == ([("web", "a")] if nominated else [])
+
+
+async def test_a_nomination_before_the_binding_takes_no_room_beside_the_pod_itself() -> None:
+    """The pod's own news comes back from the API server, or another controller nominates it while it waits."""
+    world = one_pod({"permit": waiting(60)}).nodes(node("b"))
+    binding = world.decide()
+    assert binding is not None
+    for name in ("a", "b"):
+        world.event_handlers.unscheduled_pod(pod("web").requests(cpu="1").nominated(name).version(name).build())
+        assert world.queue.nominator.nodes() == set()
+    held = world.scheduler.waiting.get("uid-web")
+    assert held is not None
+    held.reject("P0", "no")
+    assert await binding is False
+    assert world.status.written[-1].nominated_node == ""
+    assert world.queue.nominator.nodes() == set()
+
+
 async def test_a_pre_flight_that_answers_neither_way_is_an_error() -> None:
     world = one_pod({"pre_flight": unschedulable("perhaps")})
     assert await world.attempt() is False

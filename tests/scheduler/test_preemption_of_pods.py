@@ -155,7 +155,7 @@ async def test_lower_nominations_on_the_node_end_and_equal_ones_stay() -> None:
         world.queue.nominate(queued.pod, NodeName("a"))
     world.decide()
     await world.scheduler.drain()
-    assert world.status.cleared == ["lower"]
+    assert world.status.nominated == [("lower", "")]
     assert world.queue.nominator.node_of("uid-lower") is None
     assert world.queue.nominator.node_of("uid-equal") == "a"
     assert world.queue.nominator.node_of("uid-vip") == "a"

@@ -184,7 +184,7 @@ class Nothing:
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Drop the condition: a benchmark has no reader of conditions."""
 
-    def nomination_cleared(self, pod: PodInfo) -> None:
+    def pod_nominated(self, pod: PodInfo, node: NodeName) -> None:
         """Drop the nomination."""
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:

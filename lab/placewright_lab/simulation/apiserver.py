@@ -248,9 +248,9 @@ class ApiServer:
         if nominated_node is not None:
             self._nominate(pod.uid, nominated_node)
 
-    def nomination_cleared(self, pod: PodInfo) -> None:
-        """Remove the pod's nominated node."""
-        self._nominate(pod.uid, NodeName(""))
+    def pod_nominated(self, pod: PodInfo, node: NodeName) -> None:
+        """Change the pod's nominated node."""
+        self._nominate(pod.uid, node)
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
         """Keep nothing, because the pod's fate tells that it is given up."""

@@ -32,6 +32,11 @@ class Rule(enum.StrEnum):
         source: enhancement proposal or pull request of Kubernetes that has the rule.
     """
 
+    NOMINATION_BEFORE_BINDING = (
+        "NominatedNodeNameForExpectation", 35,
+        "A pod that waits for Permit or PreBind before its Binding has its node in status.nominatedNodeName meanwhile.",
+        "KEP-5278",
+    )  # fmt: skip
     STORAGE_CAPACITY_SCORING = (
         "StorageCapacityScoring", 37,
         "A node scores by the free capacity of the storage that a new volume of the pod would take.",

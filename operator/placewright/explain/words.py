@@ -177,7 +177,7 @@ def queue_line(queue: Queued, scheduler_name: str) -> str:
     if queue.gated_by:
         said.append(f"gated by {queue.gated_by}")
     if queue.nominated_node:
-        said.append(f"room is being made on {queue.nominated_node}")
+        said.append(f"nominated to {queue.nominated_node}, which is tried first")
     if queue.suspect:
         said.append(queue.suspect)
     if queue.turn is not None:

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from placewright.api.annotations import DECISION, DEVICES, NO_DEVICES, Decision
+from placewright.api.compatibility import Rule
 from placewright.api.errors import BindError
 from placewright.api.givenup import placed_condition
 from placewright.api.objects import NodeName
@@ -467,10 +468,14 @@ class BindingCycle:
         """Wait for permission, then run PreBind.
 
         PreBind and the pod's group may take minutes. A pod that waits for them stands aside until its Binding is sent. Most pods
-        wait for neither.
+        wait for neither. Autoscalers read in the pod's status where a pod goes that waits.
         """
         pod, steps = result.pod, result.state.steps
-        if self.waiting.get(pod.uid) is not None:
+        waits = self.waiting.get(pod.uid) is not None
+        plugins = result.runtime.pre_bind_plugins(result.state, pod, result.node)
+        if (waits or plugins) and Rule.NOMINATION_BEFORE_BINDING in result.runtime.profile.rules:
+            self.failures.status.pod_nominated(pod, result.node)
+        if waits:
             place.await_permission()
             with steps.step(WAIT_ON_PERMIT) as step:
                 status = await self.waiting.decided(pod)
@@ -482,7 +487,6 @@ class BindingCycle:
         if barrier is not None:
             place.stand_aside()
         with steps.step(PRE_BIND) as step:
-            plugins = result.runtime.pre_bind_plugins(result.state, pod, result.node)
             if not plugins:
                 return SUCCESS
             place.stand_aside()

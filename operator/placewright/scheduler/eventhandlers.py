@@ -171,6 +171,8 @@ class ClusterEventHandlers:
         elif self.cluster.placement(pod.uid) is None or self.queue.get(pod.uid) is not None:
             known = self.queue.latest(pod.uid)
             self.queue.update(pod)
+            if self.cluster.placement(pod.uid) is not None:
+                self.queue.nominator.delete(pod.uid)  # the pod is assumed on its node, so its room is counted there
             self.stopwatch.handled(POD_ADD if known is None else POD_UPDATE)
             if known is not None and known.nominated_node != pod.nominated_node:
                 self._nomination_ends(known)

@@ -57,8 +57,13 @@ class StatusWriter(Protocol):
             nominated_node: None leaves the nomination, "" clears it.
         """
 
-    def nomination_cleared(self, pod: PodInfo) -> None:
-        """Queue the end of a nomination; the condition stays."""
+    def pod_nominated(self, pod: PodInfo, node: NodeName) -> None:
+        """Queue a nomination; the condition stays.
+
+        Args:
+            pod: a pod without a node.
+            node: the node; "" ends the nomination.
+        """
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
         """Queue a condition other than PodScheduled.

@@ -89,7 +89,7 @@ class Preemption:
         for other in tuple(nominator.pods_on(preemptor.node)):
             if other.priority < preemptor.pod.priority:
                 nominator.delete(other.uid)
-                self.status.nomination_cleared(other)
+                self.status.pod_nominated(other, NodeName(""))
         nominator.making_room_for.add(preemptor.pod.uid)
         self.evictions.asked_for(preemptor.pod.scheduler_name, victims)
         for victim in victims:

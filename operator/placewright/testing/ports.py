@@ -286,21 +286,21 @@ class FakeStatus:
     Attributes:
         written: conditions PodScheduled, in order.
         others: (name of the pod, condition) of all other conditions, in order.
-        cleared: names of pods whose nomination was to be cleared.
+        nominated: (name of the pod, node) of all nominations without a condition, in order; "" ended one.
     """
 
     def __init__(self) -> None:
         self.written: list[WrittenStatus] = []
-        self.cleared: list[str] = []
+        self.nominated: list[tuple[str, NodeName]] = []
         self.others: list[tuple[str, Condition]] = []
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Keep the condition in `written`. Implements `StatusWriter.pod_unscheduled`."""
         self.written.append(WrittenStatus(pod.name, reason, message, nominated_node))
 
-    def nomination_cleared(self, pod: PodInfo) -> None:
-        """Record the end of a nomination."""
-        self.cleared.append(pod.name)
+    def pod_nominated(self, pod: PodInfo, node: NodeName) -> None:
+        """Keep the nomination in `nominated`. Implements `StatusWriter.pod_nominated`."""
+        self.nominated.append((pod.name, node))
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
         """Keep the condition in `others`, with the pod's name. Implements `StatusWriter.pod_condition`."""

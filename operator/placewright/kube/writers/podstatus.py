@@ -87,13 +87,13 @@ class _Written:
     Attributes:
         seen: version of the pod that the decision saw.
         version: version that the write made.
-        condition: condition as written.
+        condition: condition PodScheduled after the write; None without one.
         nominated: nominated node as written.
     """
 
     seen: str
     version: str
-    condition: Condition
+    condition: Condition | None
     nominated: str
 
 
@@ -174,13 +174,13 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         if len(self.waiting) > self.most_waiting:
             self._drop_one()
 
-    def nomination_cleared(self, pod: PodInfo) -> None:
-        """Queue the end of a pod's nomination, together with a verdict that waits; returns at once."""
+    def pod_nominated(self, pod: PodInfo, node: NodeName) -> None:
+        """Queue a pod's nomination, or its end if the name is empty, together with a verdict that waits; returns at once."""
         waiting = self.waiting.get(pod.key)
         if waiting is not None and waiting.pod.uid == pod.uid:
-            self._put(pod.key, replace(waiting, nominated=NodeName("")))
+            self._put(pod.key, replace(waiting, nominated=node))
         else:
-            self.pod_unscheduled(pod, _AS_IT_IS, "", NodeName(""))
+            self.pod_unscheduled(pod, _AS_IT_IS, "", node)
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
         """Queue a condition that is not PodScheduled, together with a verdict that waits; returns at once.
@@ -222,10 +222,9 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
                 _log.warning("status of %s not written: %s", verdict.pod.key, error)
         else:
             self.counts.written += 1
-            if condition is not None:
-                seen = verdict.pod.pod.metadata.resource_version
-                written = _Written(seen, found.metadata.resource_version, condition, nominated)
-                self._written.put(verdict.pod.uid, written, bytes_of((verdict.pod.uid, written)))
+            seen = verdict.pod.pod.metadata.resource_version
+            written = _Written(seen, found.metadata.resource_version, condition, nominated)
+            self._written.put(verdict.pod.uid, written, bytes_of((verdict.pod.uid, written)))
         finally:
             self._nominating.discard(verdict.pod.uid)
 
