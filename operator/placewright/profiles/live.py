@@ -386,8 +386,12 @@ def _standing(entry: _Entry[R]) -> ProfileStanding:
     if reason is Reason.ACTIVE:
         reason = Reason.PAUSED if entry.seen.spec.paused else Reason.ACTIVE
         message = _does(entry.seen)
-        if active is not None and active.profile.rules:
-            message += f", by later rules of kube-scheduler: {', '.join(sorted(active.profile.rules))}"
+        later = [] if active is None else sorted(rule for rule in active.profile.rules if rule.since > BASELINE)
+        if later:
+            levels = f"1.{BASELINE}..1.{max(rule.since for rule in later)}"
+            message += (
+                f", by later rules of kube-scheduler: {', '.join(later)}; `placewright diff --compatibility {levels}` shows their effect"
+            )
     elif reason is not Reason.PLUGIN_HANGING:
         message += f"; {_still(active)}"
     generation = None if active is None else active.profile.generation
