@@ -51,7 +51,7 @@ RIGHT: dict[type[Plugin], dict[str, Answer]] = {
     PreEnqueuePlugin: {"pre_enqueue": lambda *_: SUCCESS},
     PreFilterPlugin: {"pre_filter": lambda *_: PreFilterResult()},
     FilterPlugin: {"filter": lambda *a: np.ones(len(a[-1]), np.bool_), "explain": lambda *a: [Rejection(unschedulable("no"), a[-1])]},
-    PostFilterPlugin: {"post_filter": lambda *_: PostFilterResult(unschedulable("no"))},
+    PostFilterPlugin: dict.fromkeys(("post_filter", "make_room_in_place"), lambda *_: PostFilterResult(unschedulable("no"))),
     PreScorePlugin: {"pre_score": lambda *_: SUCCESS},
     ScorePlugin: {"score": lambda *a: np.zeros(len(a[-1]), np.int64)},
     ReservePlugin: {"reserve": lambda *_: SUCCESS, "unreserve": lambda *_: None},
@@ -98,8 +98,9 @@ def plugin_of(base: type[Plugin], **methods: Any) -> type[Plugin]:
 
 def evaluator_of(plugin: type[Plugin], **spec: Any) -> Evaluator:
     plugins = {"multiPoint": {"enabled": [{"name": "Boom"}]}}
-    if issubclass(plugin, BindPlugin):
-        plugins["bind"] = {"enabled": [{"name": "Boom"}], "disabled": [{"name": "*"}]}  # type: ignore[dict-item]
+    for base, point in ((BindPlugin, "bind"), (PostFilterPlugin, "postFilter")):
+        if issubclass(plugin, base):
+            plugins[point] = {"enabled": [{"name": "Boom"}], "disabled": [{"name": "*"}]}  # type: ignore[dict-item]
     scene = Stage(extra=(plugin,), spec={"plugins": plugins, **spec})
     return scene.with_nodes(node("a"), node("b"), node("full", pods="0")).evaluator()
 
@@ -113,6 +114,7 @@ def decide(evaluator: Evaluator) -> None:
     evaluator.score(evaluation)
     state, subject = evaluation.state, evaluation.pod
     runtime.run_post_filter(state, subject, diagnosis)
+    runtime.run_make_room_in_place(subject)
     runtime.run_reserve(state, subject, NODE)
     runtime.run_unreserve(state, subject, NODE)
     runtime.run_permit(state, subject, NODE)
@@ -128,6 +130,7 @@ POINTS = [
     (FilterPlugin, "sign", "Sign"),
     (ScalarFilter, "filter_node", "Filter"),
     (PostFilterPlugin, "post_filter", "PostFilter"),
+    (PostFilterPlugin, "make_room_in_place", "PostFilter"),
     (PreScorePlugin, "pre_score", "PreScore"),
     (ScorePlugin, "score", "Score"),
     (ScorePlugin, "summarise", "NormalizeScore"),

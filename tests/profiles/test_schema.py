@@ -62,6 +62,7 @@ def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None
         ".spec.backoff.initialSeconds": 1.0,
         ".spec.backoff.maxSeconds": 10.0,
         ".spec.preemption.policy": "LowerPriority",
+        ".spec.preemption.deferredResizes": "Wait",
         ".spec.preemption.disruptionBudgets": "BestEffort",
         ".spec.preemption.waitSeconds": 0.0,
         ".spec.preemption.minRunSeconds": 0.0,

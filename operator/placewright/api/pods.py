@@ -16,7 +16,7 @@ from placewright.api.bytecount import object_bytes, short_key
 from placewright.api.objects import Affinity, Node, NodeName, Pod, PodKey, Volume
 from placewright.api.podextent import PodExtent, extent_of
 from placewright.api.podgroups import GroupRef, group_of
-from placewright.api.requests import pod_requests, reports_resources, scoring_requests, spec_in_effect
+from placewright.api.requests import RESIZE_PENDING, pod_requests, reports_resources, scoring_requests, spec_in_effect
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 #: The wildcard address; it conflicts with every other address on the same port.
@@ -154,6 +154,17 @@ class PodInfo:
     def finished(self) -> bool:
         """True for a pod that holds no resources any more (Succeeded, Failed)."""
         return self.pod.status.phase in FINISHED_PHASES
+
+    @property
+    def resize_deferred(self) -> bool:
+        """True while the kubelet waits for room to resize the pod in place, unless its node forbids preemption for that."""
+        deferred = False
+        for condition in self.pod.status.conditions or ():
+            if condition.type == RESIZE_PENDING:
+                deferred = condition.status == "True" and condition.reason == "Deferred"
+            elif condition.type == "PodResizePreemptionDisabled" and condition.status == "True":
+                return False
+        return deferred
 
     @property
     def nominated_node(self) -> NodeName:

@@ -14,6 +14,9 @@ from placewright.api.profilepods import ProfileLabelSelector
 #: Values of `spec.preemption.policy`.
 LOWER_PRIORITY: Final = "LowerPriority"
 NEVER: Final = "Never"
+#: Values of `spec.preemption.deferredResizes`.
+WAIT: Final = "Wait"
+PREEMPT: Final = "Preempt"
 #: Values of `spec.preemption.disruptionBudgets`.
 BEST_EFFORT: Final = "BestEffort"
 STRICT: Final = "Strict"
@@ -36,6 +39,13 @@ class PreemptionSpec(KubeObject, frozen=True):
             enum=[LOWER_PRIORITY, NEVER],
         ),
     ] = LOWER_PRIORITY
+    deferred_resizes: Annotated[
+        str,
+        means(
+            "Wait: as kube-scheduler, a resize in place waits until its node has room. Preempt: it displaces pods of lower priority there.",
+            enum=[WAIT, PREEMPT],
+        ),
+    ] = WAIT
     disruption_budgets: Annotated[
         str,
         means(

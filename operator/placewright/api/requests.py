@@ -35,7 +35,8 @@ DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
 _SCORING_DEFAULTS: Final[Mapping[str, int]] = {CPU: nano(f"{DEFAULT_MILLI_CPU}m"), MEMORY: nano(str(DEFAULT_MEMORY))}
 
-_RESIZE_PENDING: Final = "PodResizePending"
+#: Type of the condition of a pod whose resize in place has not begun.
+RESIZE_PENDING: Final = "PodResizePending"
 _INFEASIBLE: Final = "Infeasible"
 _NO_RESOURCES: Final[ResourceList] = {}
 
@@ -166,7 +167,7 @@ def reports_resources(status: PodStatus) -> bool:
 
 def _is_infeasible(status: PodStatus) -> bool:
     """Return whether the node has called the wanted resize infeasible. The first condition of that type decides."""
-    reasons = (condition.reason for condition in status.conditions or () if condition.type == _RESIZE_PENDING)
+    reasons = (condition.reason for condition in status.conditions or () if condition.type == RESIZE_PENDING)
     return next(reasons, "") == _INFEASIBLE
 
 

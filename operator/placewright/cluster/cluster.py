@@ -70,6 +70,7 @@ class Cluster(NodeRows):
         volumes: volumes in use, by row.
         objects: every object that is neither node nor pod.
         pod_groups: the declared groups, and their members on nodes.
+        deferred_resizes: uids of pods on nodes with `PodInfo.resize_deferred`.
         pod_followers: told of each pod that comes, changes or goes; mostly none.
         extensions: see `extension`. A shadow's cluster has those of the cluster that it follows.
         node_journal: rows whose node object changed, in order.
@@ -84,6 +85,7 @@ class Cluster(NodeRows):
         self.volumes = VolumeUse()
         self.objects = ClusterObjects()
         self.pod_groups = PodGroups(self.objects.pod_groups)
+        self.deferred_resizes: set[str] = set()
         self.pod_followers = PodFollowers()
         self.extensions: dict[Hashable, Any] = {}
         self.node_journal, self.pod_journal, self.version_journal = Journal(), Journal(), Journal()
@@ -420,6 +422,8 @@ class Cluster(NodeRows):
             self._assumed_count += 1
             self._assumed_as.setdefault(pod.key, {})[pod.uid] = None
         add_count(self._priorities, pod.priority, 1)
+        if pod.resize_deferred:
+            self.deferred_resizes.add(pod.uid)
         row = self._row_of.get(node)
         if row is not None:
             self._count(pod, row, 1)
@@ -433,6 +437,7 @@ class Cluster(NodeRows):
         pod, node, assumed = placement
         del self._placements[pod.uid]
         self._told_to_leave.discard(pod.uid)
+        self.deferred_resizes.discard(pod.uid)
         self.pod_groups.leave(pod)
         # A name without pods is dropped: nodes' names are new ones wherever nodes are replaced, and an empty entry for each
         # would stay forever.
@@ -465,6 +470,7 @@ class Cluster(NodeRows):
         self._placements[pod.uid] = PodOnNode(pod, known.node, assumed=False)
         if pod.terminating:
             self._told_to_leave.discard(pod.uid)
+        (self.deferred_resizes.add if pod.resize_deferred else self.deferred_resizes.discard)(pod.uid)
         self.pod_groups.replace(known.pod, pod)
         add_count(self._priorities, known.pod.priority, -1)
         add_count(self._priorities, pod.priority, 1)

@@ -41,9 +41,10 @@ from placewright.scheduler.ports import (
     StatusWriter,
 )
 from placewright.scheduler.preemption import Preemption
+from placewright.scheduler.resizes import DeferredResizes
 from placewright.scheduler.turns import Steps, Turns, at_once
 
-#: Seconds between two reviews of reservations.
+#: Seconds between two reviews of reservations and resizes.
 REVIEW_SECONDS: Final = 1.0
 #: Seconds that bindings under way have to end when the scheduler stops.
 DRAIN_SECONDS: Final = 10.0
@@ -100,6 +101,7 @@ class Scheduler:
         evictions: record of the evictions that were asked for lately.
         pod_groups: the scheduler of groups.
         given_up: reports of pods that have waited too long.
+        resizes: makes room for pods that grow on their nodes.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class Scheduler:
         self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
         members = MemberCycle(cluster, queue, cycle, reserver, self._extended)
         self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, self._start, ports.since_1970)
+        self.resizes = DeferredResizes(cluster, profiles, preemption, ports.events, lead, clock, self.spawn)
         self.loop = SchedulingLoop(self, queue, profiles, clock, lead, ports.precautions)
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
@@ -264,15 +267,16 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until cancelled."""
         async with asyncio.TaskGroup() as parts:
-            parts.create_task(self._review_reservations())
+            parts.create_task(self._review())
             await self.loop.run()
 
-    async def _review_reservations(self) -> None:
-        """End reservations that cannot be used, also while no pod is decided: pods may wait for just these nodes."""
+    async def _review(self) -> None:
+        """End reservations that cannot be used, also while no pod is decided: pods may wait for just these nodes. Review resizes."""
         while True:
             await self._sleep(REVIEW_SECONDS)
             if self.pod_groups.reservations:
                 self.pod_groups.reservations.review()
+            self.resizes.review()
 
     def end_term(self) -> None:
         """Roll back pods that wait for permission or an extender, or are in PreBind. This replica is no longer the active one.

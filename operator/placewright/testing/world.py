@@ -31,7 +31,7 @@ from placewright.scheduler.cycle import DecisionDetail, SchedulingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import AlwaysLead, Lead
-from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright.scheduler.scheduler import REVIEW_SECONDS, Ports, Scheduler
 from placewright.testing.claimport import FakeClaimWriter
 from placewright.testing.objectmaker import DEFAULT_NAMESPACE, next_version
 from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod, built
@@ -465,6 +465,8 @@ class World:
         backoff = self.queue.next_backoff_expiry
         # Never the present second, whose backoffs are flushed already: the clock would stand still.
         moments += [float(max(math.ceil(due), math.floor(self.now) + 1)) for due in (backoff, self.queue.alarms.next) if due is not None]
+        if self.cluster.deferred_resizes:
+            moments.append(math.floor(self.now) + REVIEW_SECONDS)
         if self.time.next_timer is not None:
             moments.append(self.time.next_timer)
         deadline = self.queue.giving_up.next_deadline()
@@ -474,6 +476,7 @@ class World:
 
     def _decide_all(self) -> None:
         self._handed_out = 0
+        self.scheduler.resizes.review()
         # A bound on one round: a pod that returns to the active queue at once would keep the event loop from its turn.
         for _ in range(len(self.queue)):
             queued = self.queue.pop() if self._lead.active else None

@@ -14,7 +14,7 @@ from placewright.framework.interface.columns import BoolColumn, Reads, Rejection
 from placewright.framework.interface.cyclestate import CycleState
 from placewright.framework.interface.diagnosis import Diagnosis, PostFilterResult
 from placewright.framework.interface.plugin import ArgsT, Plugin
-from placewright.framework.status import SUCCESS, Status
+from placewright.framework.status import SUCCESS, Status, unschedulable
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +220,15 @@ class PostFilterPlugin(Plugin[ArgsT], ABC):
         Returns:
             A status, with SUCCESS the node to nominate, and the pods to evict there.
         """
+
+    def make_room_in_place(self, pod: PodInfo) -> PostFilterResult:
+        """Propose victims on the pod's own node, where its resize in place has no room. Asked only if the profile wants it.
+
+        Args:
+            pod: a pod on a node, which counts with the amounts that it is to have.
+
+        Returns:
+            With SUCCESS the pods to evict. UNSCHEDULABLE if no eviction helps. UNSCHEDULABLE_AND_UNRESOLVABLE if the resize has room, and
+            the kubelet is to carry it out.
+        """
+        return PostFilterResult(unschedulable())

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Diagnosis, Rows
@@ -31,12 +32,16 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> st
     # A nominated node that is gone, or can never hold the pod, is nothing to wait for.
     if row is None or _code_of(row, diagnosis) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
+    return WAITING_FOR_VICTIM if victims_leave(cluster, pod, pod.nominated_node) else ""
+
+
+def victims_leave(cluster: Cluster, pod: PodInfo, node: NodeName) -> bool:
+    """Return whether pods that the pod may evict are leaving the node because of a preemption."""
     priority, pod_groups = priority_of(cluster.pod_groups, pod), cluster.pod_groups
-    leaving = any(
+    return any(
         min(other.priority, priority_of(pod_groups, other)) < priority and _leaves_for_preemption(cluster, other)
-        for other in cluster.pods_on(pod.nominated_node)
+        for other in cluster.pods_on(node)
     )
-    return WAITING_FOR_VICTIM if leaving else ""
 
 
 def rows_where_it_may_help(cluster: Cluster, diagnosis: Diagnosis) -> Rows:

@@ -350,6 +350,7 @@ _CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
     (RemedyPlugin, "nearest_first", "Filter", answers.reordered),
     (RemedyPlugin, "passes_after", "Filter", answers.passes),
     (PostFilterPlugin, "post_filter", "PostFilter", answers.post_filter_result),
+    (PostFilterPlugin, "make_room_in_place", "PostFilter", answers.post_filter_result),
     (PreScorePlugin, "pre_score", "PreScore", answers.prepared),
     (ScorePlugin, "score", "Score", answers.scores),
     (ScorePlugin, "summarise", "NormalizeScore", answers.hashable),

@@ -294,6 +294,20 @@ class ProfileRuntime:
             nominated = nominated if result.nominated_node is None else result.nominated_node
         return PostFilterResult(unschedulable(*said), nominated, retry_after=soonest(retries))
 
+    def run_make_room_in_place(self, pod: PodInfo) -> PostFilterResult:
+        """Ask the PostFilter plugins in order for victims on the pod's own node: the first answer that is not UNSCHEDULABLE ends it.
+
+        Returns:
+            That answer; else the reasons of all plugins.
+        """
+        said: list[str] = []
+        for plugin in self.post_filter:
+            result = plugin.make_room_in_place(pod)
+            if result.status.code is not Code.UNSCHEDULABLE:
+                return result
+            said.extend(result.status.reasons)
+        return PostFilterResult(unschedulable(*said))
+
     def run_reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Reserve in order. On the first failure everything is unreserved before this returns.
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
-from placewright.framework.interface import Handle, Seconds
+from placewright.framework.interface import Seconds
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.evictions import EvictablePods, Move, VictimUnit, start_time
-from placewright.framework.status import Status, error, unresolvable
+from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 
 #: Makes every priority positive, so that a victim of negative priority cannot lower the sum.
 _PRIORITY_OFFSET: Final = 2**31
@@ -78,6 +79,35 @@ def _rank(unit: _Unit) -> tuple[int, bool, int, Seconds]:
     """Return the `VictimUnit.rank` of a unit."""
     (pod, *_), whole = unit
     return (-pod.priority, True, 0, start_time(pod)) if whole is None else whole.rank
+
+
+class Checks(Protocol):
+    """Checks pods on rows, with the changes of dry runs. `Handle` runs the profile's filters."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The columns."""
+
+    def check_row(self, pod: PodInfo, row: int) -> Status:
+        """Return SUCCESS if the row can hold the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnItsNode:
+    """Checks whether a node can hold a pod that stands there, with the amounts that it is counted with.
+
+    Attributes:
+        cluster: the columns, which count the pod.
+    """
+
+    cluster: Cluster
+
+    def check_row(self, pod: PodInfo, row: int) -> Status:
+        """Implement `Checks.check_row`."""
+        resources = self.cluster.resources
+        asked = [name for name, amount in pod.requests.items() if amount and name in resources]
+        short = [f"Insufficient {name}" for name in asked if resources.column(name).free.item(row) < 0]
+        return unschedulable(*short) if short else SUCCESS
 
 
 class NodeTrial:
@@ -153,7 +183,7 @@ class NodeTrial:
 
     # --- by itself -------------------------------------------------------------------------------------------------------------
 
-    def run(self, handle: Handle, preemptor: PodInfo, budgets: Budgets) -> Outcome:
+    def run(self, handle: Checks, preemptor: PodInfo, budgets: Budgets) -> Outcome:
         """Try this node by itself: return the candidate, or why evicting does not help."""
         try:
             with handle.cluster.dry_run() as dry_run:
@@ -172,7 +202,7 @@ class NodeTrial:
         except CycleError as problem:
             return error(str(problem))
 
-    def _reprieve(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, dry_run: DryRunCluster) -> None:
+    def _reprieve(self, handle: Checks, preemptor: PodInfo, budgets: Budgets, dry_run: DryRunCluster) -> None:
         """Let the units come back, one by one, and condemn each unit that keeps the preemptor out."""
         self.rank(budgets)
         dry_run.add(self._elsewhere())

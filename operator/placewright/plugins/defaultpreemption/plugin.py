@@ -27,11 +27,11 @@ from placewright.framework.interface import (
     PreEnqueuePlugin,
 )
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.eligibility import rows_where_it_may_help, why_not_eligible
+from placewright.framework.preemption.eligibility import NEVER, rows_where_it_may_help, victims_leave, why_not_eligible
 from placewright.framework.preemption.evictions import VictimUnits, importance
 from placewright.framework.preemption.rules import PreemptionRefusal, VictimLimits, soonest
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
-from placewright.plugins.defaultpreemption.candidates import Candidate, pick
+from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate, NodeTrial, OnItsNode, pick
 from placewright.plugins.defaultpreemption.dryrun import CandidateSearch, DryRun
 
 
@@ -107,6 +107,25 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         alternatives = Alternatives(victims, partial(_among, cluster, pod, trials.limits))
         candidates = [one for one in search.candidates if one.victims]
         return replace(_evicting(cluster, candidates) if candidates else _NO_CANDIDATE, alternatives=alternatives)
+
+    def make_room_in_place(self, pod: PodInfo) -> PostFilterResult:
+        """Name pods of lower priority on the pod's node. Without them, the node holds what the pod asks for."""
+        cluster, node = self.handle.cluster, pod.node_name
+        row, on_node = cluster.row(node), OnItsNode(cluster)
+        if row is None or on_node.check_row(pod, row).ok or victims_leave(cluster, pod, node):
+            return PostFilterResult(unresolvable("the resize has room, or gets it"))
+        rules = self.handle.preemption_rules
+        refusal = None if rules is None else rules.why_not_yet((pod,))
+        if pod.pod.spec.preemption_policy == "Never" or refusal is not None:
+            return PostFilterResult(unschedulable(f"preemption: {NEVER if refusal is None else refusal.reason}"))
+        limits = None if rules is None else rules.limits()
+        budgets = Budgets(cluster.objects, empty_covers_all=self._empty_covers_all) if limits is None else limits.budgets
+        trial = NodeTrial(row, node, VictimUnits(cluster, pod, None if limits is None else limits.keeps).on(node))
+        outcome = trial.run(on_node, pod, budgets) if trial.evictable else NO_VICTIMS
+        if isinstance(outcome, Status):
+            return PostFilterResult(unschedulable(f"preemption: {outcome.message}"))
+        refusal = None if limits is None else limits.why_not_these(outcome.victims)
+        return _evicting(cluster, [outcome]) if refusal is None else PostFilterResult(unschedulable(f"preemption: {refusal.reason}"))
 
     def dry_run(self, state: CycleState, pod: PodInfo) -> DryRun:
         """Prepare the trials of this attempt, with the outcomes that still hold from pods like this one."""
