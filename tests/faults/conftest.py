@@ -27,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "devices(count): each node of the stage has so many")
+    config.addinivalue_line("markers", "ends(seconds): the most that the end of a pod takes")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -71,8 +72,8 @@ def _without_plugins_of_now(source: Path) -> None:
 @pytest.fixture
 async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> AsyncIterator[Stage]:
     """A cluster with a profile; when the test is over all pods settle, and the audit must find nothing."""
-    devices = request.node.get_closest_marker("devices")
-    async with new_stage(tmp_path, seed, devices=devices.args[0] if devices is not None else 0) as made:
+    marked = {name: marker.args[0] for name in ("devices", "ends") if (marker := request.node.get_closest_marker(name)) is not None}
+    async with new_stage(tmp_path, seed, **marked) as made:
         yield made
         if request.node.stash.get(FAILED, False):
             return

@@ -60,6 +60,7 @@ class Trouble:
         delay: seconds before each request is passed on.
         bindings: the share of Bindings, from 0 to 1, that meet one of `answers`.
         claims: the same of writes to ResourceClaims.
+        evictions: the same of deletions of pods.
         answers: codes to answer instead of passing a request on; `LOSE`: pass it on, and break the connection instead of answering.
         gone: how a watch that resumes is told that history is forgotten: "status" or "event"; empty: it is not.
         held_back: seconds before each write to what is `held` is passed on; not at all once its sender has hung up.
@@ -67,11 +68,13 @@ class Trouble:
         lead_refused: whether what keeps a replica in the lead, its writes to Lease and peering, is answered 500.
         watch_lag: seconds by which watches of what is `lagging` are late, at least.
         lagging: a part of their path.
+        deleted_again: seconds after which watches of pods tell of a deletion once more; 0 for never.
     """
 
     delay: float = 0.0
     bindings: float = 0.0
     claims: float = 0.0
+    evictions: float = 0.0
     answers: tuple[int, ...] = (409, 429, 500, LOSE)
     gone: str = ""
     held_back: float = 0.0
@@ -79,6 +82,7 @@ class Trouble:
     lead_refused: bool = False
     watch_lag: float = 0.0
     lagging: str = "/api/v1/pods"
+    deleted_again: float = 0.0
 
 
 @dataclass
@@ -88,6 +92,7 @@ class Counts:
     watches_dropped: int = 0
     connections_reset: int = 0
     told_gone: int = 0
+    told_again: int = 0
     answers: dict[int, int] = field(default_factory=dict)
 
 
@@ -132,6 +137,8 @@ class Proxy:
         #: By collection and selectors, the version of the last list: a watch may begin there once.
         self._listed: dict[str, str] = {}
         self._dropping: asyncio.Task[None] | None = None
+        #: Deletions that are to be told once more.
+        self.repeating: set[asyncio.Task[None]] = set()
         self._http: web.Server
         self._listening: asyncio.Server | None = None
         self._resetting: asyncio.Server | None = None
@@ -150,6 +157,8 @@ class Proxy:
 
     async def close(self) -> None:
         self.drop_watches_every(None)
+        for task in self.repeating:
+            task.cancel()
         self._through.set()
         for listening in (self._listening, self._resetting):
             if listening is not None:
@@ -276,6 +285,8 @@ class Proxy:
         """Of such requests, which share meets trouble."""
         if record is not None:
             return self.trouble.bindings
+        if request.method == "DELETE" and "/pods/" in request.path:
+            return self.trouble.evictions
         return self.trouble.claims if request.method != "GET" and "/resourceclaims" in request.path else 0.0
 
     def _trouble_with(self, share: float) -> int | None:
@@ -298,11 +309,15 @@ class Proxy:
             self._watches[id(request)] = request
             try:
                 await response.prepare(request)
+                rest = b""
                 while chunk := await answer.content.readany():
                     await self._through.wait()
                     if self.trouble.watch_lag and self.trouble.lagging in request.path:
                         await asyncio.sleep(self.trouble.watch_lag)
-                    await response.write(chunk)
+                    lines, end, rest = (rest + chunk).rpartition(b"\n")
+                    await response.write(lines + end)  # whole lines, between which others may be repeated
+                    if self.trouble.deleted_again and request.path == "/api/v1/pods":
+                        self._repeat(response, [line for line in lines.splitlines() if b'"type":"DELETED"' in line[:40]])
                 with contextlib.suppress(ConnectionError):
                     await response.write_eof()
             except (aiohttp.ClientError, OSError):
@@ -310,6 +325,18 @@ class Proxy:
             finally:
                 self._watches.pop(id(request), None)
             return response
+
+    def _repeat(self, response: web.StreamResponse, lines: list[bytes]) -> None:
+        async def later() -> None:
+            await asyncio.sleep(self.trouble.deleted_again)
+            with contextlib.suppress(aiohttp.ClientError, OSError):  # the watch may be over
+                await response.write(b"".join(line + b"\n" for line in lines))
+                self.counts.told_again += len(lines)
+
+        if lines:
+            task = asyncio.create_task(later())
+            self.repeating.add(task)
+            task.add_done_callback(self.repeating.discard)
 
     def _ask(self, request: web.BaseRequest, body: bytes) -> Any:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _OWN_HEADERS}

@@ -117,10 +117,12 @@ class Stage:
         group: str = "",
         templates: Sequence[str] = (),
         priority_class: str = "",
+        grace: int = 30,
     ) -> str:
-        """Create one, a member of `group`, with a claim from each of the `templates`; its uid."""
+        """Create one, a member of `group`, with a claim from each of the `templates`; its uid. `grace`: seconds that its end takes."""
         resources = {"requests": {"cpu": cpu, "memory": memory}}
         spec: Object = {"schedulerName": scheduler} | ({"priorityClassName": priority_class} if priority_class else {})
+        spec["terminationGracePeriodSeconds"] = grace
         spec["containers"] = [{"name": "main", "image": "example.test/main", "resources": resources}]
         spec["resourceClaims"] = [{"name": f"c{at}", "resourceClaimTemplateName": each} for at, each in enumerate(templates)]
         meta = {"namespace": "default", "labels": {GROUP_LABEL: group} if group else {}}
@@ -155,9 +157,10 @@ class Stage:
         spec = {"spec": {"devices": {"requests": [request]}}}
         await self.api.create(TEMPLATES, manifest("resource.k8s.io/v1", "ResourceClaimTemplate", name, spec=spec))
 
-    async def priority_class(self, name: str, value: int) -> None:
-        """Its pods come first, and evict nobody."""
-        body = manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=value, preemptionPolicy="Never")
+    async def priority_class(self, name: str, value: int, *, preempts: bool = False) -> None:
+        """Its pods come first, and evict nobody unless they preempt."""
+        policy = "PreemptLowerPriority" if preempts else "Never"
+        body = manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=value, preemptionPolicy=policy)
         await self.api.create(PRIORITY_CLASSES, body)
 
     @asynccontextmanager
@@ -411,10 +414,10 @@ def now() -> float:
 
 
 @asynccontextmanager
-async def new_stage(folder: Path, seed: int, devices: int = 0) -> AsyncIterator[Stage]:
-    """A stage with a profile, and without nodes and replicas yet; nodes will have so many devices."""
+async def new_stage(folder: Path, seed: int, devices: int = 0, ends: float = 0.05) -> AsyncIterator[Stage]:
+    """A stage with a profile, without nodes and replicas yet. Nodes will have so many devices; a pod ends in so many seconds at most."""
     definitions = [word for each in CRDS for word in ("--crds", str(each))]
-    arguments = ["--history", _REMEMBERED_CHANGES, "--devices", str(devices), *definitions]
+    arguments = ["--history", _REMEMBERED_CHANGES, "--devices", str(devices), "--end-seconds", str(ends), *definitions]
     async with api_server(folder, arguments) as kubeconfig, api_of(kubeconfig) as api:
         stage = Stage(folder, seed, kubeconfig, api)
         try:

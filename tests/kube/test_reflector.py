@@ -265,6 +265,15 @@ async def test_the_same_event_twice_is_told_once(watching: Watching) -> None:
     assert watching.sink.heard == [("added", "a"), ("synced",), ("deleted", "a"), ("added", "z")]
 
 
+async def test_a_deletion_that_is_told_again_leaves_the_namesake_alone(watching: Watching) -> None:
+    watching.lists(answer(listing(a_node("a", "5", uid="one"))))
+    deleted, added = event("DELETED", a_node("a", "11", uid="one")), event("ADDED", a_node("a", "12", uid="two"))
+    watching.watches(stream(deleted, added, deleted, event("ADDED", a_node("z", "13")), watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("added", "z")
+    assert watching.sink.heard == [("added", "a"), ("synced",), ("deleted", "a"), ("added", "a"), ("added", "z")]
+
+
 async def test_a_namesake_is_told_as_a_deletion_and_an_addition(watching: Watching) -> None:
     watching.lists(answer(listing(a_node("a", "5", uid="one"))), answer(listing(a_node("a", "40", uid="two"))))
     watching.watches(stream(event("ERROR", GONE)))

@@ -319,7 +319,9 @@ class Reflector(Generic[T]):
         self._recovered()
         found = event.object
         if event.change is ChangeType.DELETED:
-            self._remove(object_key(found.metadata))
+            key = object_key(found.metadata)
+            if (known := self.store.get(key)) is None or known.metadata.uid == found.metadata.uid:  # another one may have the name by now
+                self._remove(key)
         elif event.change is not ChangeType.BOOKMARK:
             self._put(found)
         self.version = found.metadata.resource_version or self.version

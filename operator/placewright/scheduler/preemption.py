@@ -16,11 +16,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgrouprules import standing
 from placewright.framework.preemption.evictions import Evictions
+from placewright.framework.runtime.guard import why
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, StatusWriter
 
@@ -166,10 +168,12 @@ class Preemption:
                 await self.evictor.evict(victim, preemptor.pod, preemptor.node)
         except MemoryError:
             raise
-        except Exception:
+        except Exception as problem:
             self.cluster.stays_after_all(victim.uid)
             self.evictions.failed(victim)
-            _logger.exception("pod %s, a victim of pod %s, is still on node %s", victim.key, preemptor.pod.key, preemptor.node)
+            said = "pod %s, a victim of pod %s, is still on node %s: %s"
+            told = (victim.key, preemptor.pod.key, preemptor.node, why(problem))
+            _logger.log(logging.ERROR, said, *told, exc_info=None if isinstance(problem, EvictError) else problem)
             return False
         self.events.record(victim, EventType.NORMAL, PREEMPTED, _PREEMPTING, note)
         return True
