@@ -67,6 +67,10 @@ class SeenBeginning(Protocol):
         """The profiles. A file without profiles gets kube-scheduler's default profile, as in `simulate`."""
 
     @property
+    def kubernetes(self) -> int:
+        """Minor version of the API server that the objects come from."""
+
+    @property
     def remarks(self) -> Sequence[str]:
         """Remarks about the file, for the person who opened it."""
 
@@ -122,6 +126,7 @@ class SeenWorld:
             How many objects are in, after each piece.
         """
         self.notes += seen.remarks
+        self.kubernetes = seen.kubernetes
         for many, item in enumerate(seen.objects, 1):
             self.put(item)
             if many % _PIECE == 0:

@@ -91,6 +91,7 @@ async def take(client: ApiClient, *, anonymise: bool = False) -> Taken:
         version=FORMAT_VERSION,
         taken=taken,
         server=found.server,
+        kubernetes=found.kubernetes,
         counts=counts,
         anonymised=anonymise,
         left_out=tuple(found.left_out),

@@ -45,7 +45,7 @@ def inflated(scenario: Scenario, percent: int, seed: int) -> Scenario:
     if not offered or not any(gpus for _, gpus in waiting):
         raise bad_field("--inflate", scenario.source, _NEEDED)
     drawn = _draw(waiting, offered * percent / 100, random.Random(seed))
-    return Scenario(f"{scenario.source}, inflated to {percent} % of its GPUs", [*stay, *drawn])
+    return Scenario(f"{scenario.source}, inflated to {percent} % of its GPUs", [*stay, *drawn], kubernetes=scenario.kubernetes)
 
 
 def _draw(waiting: list[tuple[Manifest, float]], wanted: float, rng: random.Random) -> list[Manifest]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
+from placewright.api.compatibility import BASELINE
 from placewright.offline.kinds import Manifest, create_rank
 from placewright_lab.readers import dlrm, openb
 from placewright_lab.readers.manifests import SourceText, read_manifests
@@ -143,6 +144,7 @@ def join(scenario: Scenario, more: Scenario) -> Scenario:
         sorted([*scenario.happenings, *more.happenings], key=lambda happening: happening.at),
         {**scenario.durations, **more.durations},
         max(scenario.start_seconds, more.start_seconds),
+        more.kubernetes if scenario.kubernetes == BASELINE else scenario.kubernetes,
     )
 
 

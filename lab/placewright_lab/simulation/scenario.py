@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from placewright.api.compatibility import BASELINE
 from placewright.offline.kinds import Manifest
 
 
@@ -41,6 +42,7 @@ class Scenario:
         happenings: changes in the order of time.
         durations: seconds for which bound pods run, by uid; other pods run to the end.
         start_seconds: seconds from a pod's binding until it is Ready.
+        kubernetes: minor version of the cluster's API server, for profiles that follow it.
     """
 
     source: str
@@ -48,3 +50,4 @@ class Scenario:
     happenings: Sequence[Happening] = ()
     durations: Mapping[str, float] = field(default_factory=dict)
     start_seconds: float = 0.0
+    kubernetes: int = BASELINE

@@ -49,7 +49,7 @@ class Sweep:
 
     def outcome(self, one: SimulationRun) -> Outcome:
         """Return the outcome of one simulation. Raises `PluginError` for a plugin that does not return, because a retry would hang, too."""
-        profiles = tuple(resolve(profile, self.registry) for profile in one.profiles)
+        profiles = tuple(resolve(profile, self.registry, self.scenario.kubernetes) for profile in one.profiles)
         with limited_calls():
             return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name, together=self.together)
 

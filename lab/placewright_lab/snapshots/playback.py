@@ -66,6 +66,11 @@ class SeenFile(ObjectFile):
         self.promised = sum(self.header.counts.values())
 
     @property
+    def kubernetes(self) -> int:
+        """Minor version of the API server that was recorded."""
+        return self.header.kubernetes
+
+    @property
     def remarks(self) -> Sequence[str]:
         """Remarks for people: the end of a cut file, and the collections that the recorder could not read."""
         return [*self.notes, *(f"left out of the file: {each}" for each in self.header.left_out)]

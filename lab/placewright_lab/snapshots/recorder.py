@@ -130,6 +130,7 @@ class Recorder:
             version=FORMAT_VERSION,
             taken=now_in_words(),
             server=self._found.server,
+            kubernetes=self._found.kubernetes,
             counts=self.recorded.counts,
             left_out=tuple(self._found.left_out),
         )

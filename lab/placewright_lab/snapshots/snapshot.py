@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.bad_input import InputError, bad_field, shown
+from placewright.api.compatibility import BASELINE
 from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.objects import ObjectMeta
 from placewright.api.pods import FINISHED_PHASES
@@ -49,6 +50,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         version: version of the format.
         taken: RFC 3339 time.
         server: name of the API server, for people.
+        kubernetes: its minor version, by which profiles are judged that follow it.
         counts: number of objects by kind; in a recording, of the objects at its beginning.
         anonymised: True if names are made up.
         left_out: collections that could not be read.
@@ -58,6 +60,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     version: int
     taken: str
     server: str = ""
+    kubernetes: int = BASELINE
     counts: dict[str, int] = {}
     anonymised: bool = False
     left_out: tuple[str, ...] = ()
@@ -100,7 +103,7 @@ class Snapshot:
     @property
     def scenario(self) -> Scenario:
         """The cluster in its recorded state, without later changes."""
-        return Scenario(source_of(self.path, self.header), self.objects)
+        return Scenario(source_of(self.path, self.header), self.objects, kubernetes=self.header.kubernetes)
 
 
 def source_of(path: Path, header: Header) -> str:
@@ -300,7 +303,9 @@ def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collecti
         replay.take(where, line)
     if replay.profile_changes:
         file.notes.append(f"{path}: {replay.profile_changes} changes of SchedulingProfiles are passed over: a replay has its own profiles")
-    scenario = Scenario(source_of(path, file.header), replay.objects, replay.happenings, replay.durations)
+    scenario = Scenario(
+        source_of(path, file.header), replay.objects, replay.happenings, replay.durations, kubernetes=file.header.kubernetes
+    )
     return Recording(file.header, scenario, profiles, replay.nodes, replay.bound_at, replay.now, file.notes)
 
 

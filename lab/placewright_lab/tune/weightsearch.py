@@ -300,7 +300,7 @@ def evaluator_of(task: Task, processes: int) -> Iterator[Evaluate]:
 
 
 def _result(task: Task, settings: Settings) -> Result:
-    profile = resolve(with_settings(task.base, settings), task.registry)
+    profile = resolve(with_settings(task.base, settings), task.registry, task.scenario.kubernetes)
     outcome = simulate(task.scenario, profile, task.registry, seed=task.seed, which=task.which)
     figures = figures_of(outcome, at=fullest_moment(outcome))
     return Result(measured(task.objectives, figures), figures.pending, tuple(outcome.plugin_failures))

@@ -160,7 +160,7 @@ class WhatIf:
         pods = [pod for pod in trial.pending if pod.scheduler_name == name and not pod.terminating] if self._claims(profile) else []
         resolved: ResolvedProfile | None = None
         try:
-            resolved = resolve(profile, self._registry)
+            resolved = self._resolved(profile)
             side = self._side(resolved)
         except (PluginError, InputError) as problem:
             side = TriedProfile(None, f"the profile cannot be used: {problem}")
@@ -170,10 +170,14 @@ class WhatIf:
     def _after(self, known: _Known, made: ChangedProfile) -> TriedProfile:
         """Return the changed profile on trial. If it decides like before, return the same object as before."""
         assert made.profile is not None
-        resolved = resolve(made.profile, self._registry)
+        resolved = self._resolved(made.profile)
         if known.resolved is not None and _decisive(resolved) == _decisive(known.resolved):
             return known.side
         return self._side(resolved)
+
+    def _resolved(self, profile: SchedulingProfile) -> ResolvedProfile:
+        assert self._world is not None
+        return resolve(profile, self._registry, self._world.kubernetes)
 
     def _side(self, resolved: ResolvedProfile) -> TriedProfile:
         trial = self._trial

@@ -6,6 +6,7 @@ import json
 import shlex
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,6 +20,7 @@ from placewright.testing import node, pod
 from placewright.testing.objectmaker import HOSTNAME
 from placewright_lab.commands.review import MOST_NAMED, Named, Review, markdown
 from placewright_lab.figures.comparison import compare
+from placewright_lab.snapshots.snapshot import FORMAT_VERSION, SNAPSHOT, Header, write_snapshot
 
 EXAMPLES = Path(__file__).parents[3] / "manifests" / "examples" / "profiles-repository"
 WORKFLOW = yaml.safe_load((EXAMPLES / ".github" / "workflows" / "placement.yaml").read_text())
@@ -181,15 +183,8 @@ def test_the_table_for_a_terminal_says_the_same(tmp_path: Path, capsys: pytest.C
 
 
 def test_an_upgrade_of_kubernetes_is_compared_with_the_same_profiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One more pod for node a: three there and none on b are an uneven spread, if an empty selector counts them."""
-    spread = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
     scenario = tmp_path / "cluster.yaml"
-    items = [
-        *(node(name).labels({HOSTNAME: name}).offers({"cpu": cpu, "pods": "110"}).manifest for name, cpu in (("a", "8"), ("b", "100m"))),
-        *(pod(f"old-{number}").requests({"cpu": "1"}).on("a").manifest for number in range(3)),
-        pod("new").requests({"cpu": "1"}).spec(topologySpreadConstraints=[spread]).manifest,
-    ]
-    scenario.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    scenario.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": uneven()}))
     profile = str(profile_file(tmp_path, "web"))
     told = ["diff", "-f", str(scenario), "--pending", "--fail-if-pending-grows", profile, "-o", "json"]
     assert main([*told, "--compatibility", "1.36..1.38"]) == 1
@@ -197,6 +192,28 @@ def test_an_upgrade_of_kubernetes_is_compared_with_the_same_profiles(tmp_path: P
     assert found["differences"] == [{"profile": "web", "what": "compatibility", "before": "1.36", "after": "1.38"}]
     assert found["pendingGrowsBy"] == 1
     assert main([*told, "--compatibility", "1.20..1.37"]) == 0
+
+
+@pytest.mark.parametrize(("version", "spec", "waits"), [(36, {}, 0), (38, {}, 1), (38, {"compatibility": "1.36"}, 0)])
+def test_profiles_follow_the_version_of_the_cluster_in_the_snapshot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: int, spec: dict[str, str], waits: int
+) -> None:
+    header = Header(placewright=SNAPSHOT, version=FORMAT_VERSION, taken="2026-01-01T00:00:00Z", kubernetes=version)
+    path = tmp_path / "cluster.gz"
+    write_snapshot(path, header, [json.dumps(each).encode() for each in uneven()])
+    assert main(["simulate", "--snapshot", str(path), "--profile", str(profile_file(tmp_path, "web", **spec)), "-o", "json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["profiles"]
+    assert one["pending"] == waits
+
+
+def uneven() -> list[dict[str, Any]]:
+    """One more pod for node a: three there and none on b are an uneven spread, if an empty selector counts them."""
+    spread = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    return [
+        *(node(name).labels({HOSTNAME: name}).offers({"cpu": cpu, "pods": "110"}).manifest for name, cpu in (("a", "8"), ("b", "100m"))),
+        *(pod(f"old-{number}").requests({"cpu": "1"}).on("a").manifest for number in range(3)),
+        pod("new").requests({"cpu": "1"}).spec(topologySpreadConstraints=[spread]).manifest,
+    ]
 
 
 @pytest.mark.parametrize("versions", ["1.36", "1.36..", "auto..1.38", "1.36..1.39"])
