@@ -97,7 +97,21 @@ def test_a_group_of_scheduler_plugins_is_read_with_our_topology_annotations() ->
 def test_a_native_group_is_read_with_its_own_constraint(constraints: dict[str, Any]) -> None:
     spec = {"schedulingPolicy": {"gang": {"minCount": 4}}, "schedulingConstraints": constraints}
     read = pod_group(NativePodGroup, spec, NATIVE, annotations={"placewright.dev/topology-mode": "preferred"})
-    assert (read.min_member, read.topology_key, read.topology_required, read.basic) == (4, "rack", True, False)
+    assert (read.min_member, read.topology_key, read.topology_required, read.placement_scored) == (4, "rack", True, True)
+    annotated = {"placewright.dev/topology-key": "rack"}
+    assert not pod_group(NativePodGroup, {"schedulingPolicy": {"basic": {}}}, NATIVE, annotations=annotated).placement_scored
+
+
+def test_a_basic_group_with_a_constraint_is_a_gang_of_one() -> None:
+    spec = {"schedulingPolicy": {"basic": {}}, "schedulingConstraints": {"topology": [{"key": "rack"}]}}
+    read = pod_group(NativePodGroup, spec, NATIVE)
+    assert (read.basic, read.min_member, read.goes_apart) == (False, 1, True)
+
+
+@pytest.mark.parametrize(("policy", "means"), [(None, ""), ("Never", "Never"), ("PreemptLowerPriority", "PreemptLowerPriority")])
+def test_a_native_group_says_whether_it_preempts(policy: str | None, means: str) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": 4}}, "preemptionPolicy": policy}
+    assert pod_group(NativePodGroup, spec, NATIVE).preemption_policy == means
 
 
 def test_a_basic_group_needs_nobody_but_the_pod_itself() -> None:

@@ -5,8 +5,8 @@ namespaces may hold a scarce resource. They are named to readers who may see the
 
 The topology domains of a group with their numbers: what each has free, and for how many members that is enough.
 
-The scheduler tries domains in the same order (`scheduler.podgroups.domains`). It skips a domain whose nodes together have less free than
-the members request.
+They come in the order of `scheduler.podgroups.domains`. The scheduler skips a domain whose nodes together have less free than the members
+request.
 """
 
 from __future__ import annotations

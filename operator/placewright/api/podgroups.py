@@ -91,6 +91,8 @@ class PodGroup:
         basic: its members belong together, but are placed one by one (the native form's policy `basic`).
         disruption: the part that may be evicted at a time; None if the object sets none.
         priority: the group's priority, which precedes its members' when groups and pods are evicted for each other; None if it has none.
+        placement_scored: True when kube-scheduler's placement scores choose the domain, False when the members' node scores do.
+        preemption_policy: `Never` or `PreemptLowerPriority`, which precedes its members'; empty if the object sets none.
     """
 
     ref: GroupRef
@@ -104,6 +106,8 @@ class PodGroup:
     basic: bool = False
     disruption: Disruption | None = None
     priority: int | None = None
+    placement_scored: bool = False
+    preemption_policy: str = ""
 
     @property
     def goes_apart(self) -> bool:
@@ -190,6 +194,7 @@ class NativeSpec(KubeObject, frozen=True):
     scheduling_constraints: GroupConstraints | None = None
     disruption_mode: str | DisruptionMode | None = None
     priority: int | None = None
+    preemption_policy: str | None = None
 
 
 class NativeStatus(KubeObject, frozen=True):
@@ -301,6 +306,7 @@ def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
             return replace(plain, min_member=spec.min_member)
         case NativePodGroup(spec=spec):
             told = replace(plain, disruption=_disruption(spec.disruption_mode), priority=spec.priority)
+            told = replace(told, preemption_policy=spec.preemption_policy or "")
             return _constrained(_by_policy(told, spec.scheduling_policy), spec.scheduling_constraints)
         case Workload(spec=spec):
             name = ref.name.split("/")[1:2]
@@ -323,8 +329,12 @@ def _disruption(mode: str | DisruptionMode | None) -> Disruption | None:
 
 
 def _constrained(pod_group: PodGroup, constraints: GroupConstraints | None) -> PodGroup:
-    """Apply Kubernetes' own constraint. It is always required, and precedes our annotation."""
+    """Apply Kubernetes' own constraint. It is always required, and precedes our annotation.
+
+    The members of a basic group choose a domain together. So such a group is decided like a gang of one.
+    """
     asked = constraints and (constraints.topology or constraints.topology_constraints)
     if not asked:
         return pod_group
-    return replace(pod_group, topology_key=asked[0].key or asked[0].topology_key, topology_required=True)
+    key = asked[0].key or asked[0].topology_key
+    return replace(pod_group, topology_key=key, topology_required=True, placement_scored=True, basic=False)

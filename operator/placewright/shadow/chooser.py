@@ -19,6 +19,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
 from placewright.framework.interface import PodGroupSettings
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import FitError, SchedulingCycle, choose
 from placewright.shadow.tape import LiveChoice
@@ -158,6 +159,11 @@ class Chooser:
         """The profile's settings for groups; None if no plugin of it decides groups."""
         plugin = self._evaluator.runtime.pod_groups
         return None if plugin is None else plugin.settings
+
+    @property
+    def runtime(self) -> ProfileRuntime:
+        """The profile's plugins."""
+        return self._evaluator.runtime
 
     def find(
         self, pod: PodInfo, live: LiveChoice | None = None, within: frozenset[NodeName] | None = None, *, compared: bool = False

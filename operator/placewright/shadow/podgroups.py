@@ -11,8 +11,9 @@ from collections.abc import Generator, Mapping, Sequence
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.cluster.podgrouprules import standing
-from placewright.scheduler.podgroups.domains import Domain, domains, joined_domain
+from placewright.scheduler.podgroups.domains import domains, joined_domain
 from placewright.scheduler.podgroups.group import largest_first, mixed
+from placewright.scheduler.podgroups.placements import HoldingDomain, Placements
 from placewright.shadow.chooser import Chooser, Found, ShadowCluster
 from placewright.shadow.tape import Decided
 
@@ -66,17 +67,19 @@ class _Group:
     def in_best_domain(self, pod_group: PodGroup, most: int) -> _Trial:
         """Compare at most `most` domains as the scheduler does. Among equally good domains, take the live profile's if possible."""
         live = {member.choice.node for member in self._members if member.choice is not None}
-        holding: list[tuple[int, bool, float, Domain]] = []
+        holding: list[HoldingDomain] = []
         pods = [member.pod for member in self._members]
-        for domain in domains(self._world.cluster, pod_group.topology_key, pods, self._needed):
-            if domain.room < 1 or len(holding) == most:
+        cluster, chooser = self._world.cluster, self._chooser
+        placements = Placements(cluster, pod_group, pods, chooser.runtime, lambda domain: (live.isdisjoint(domain.names), chooser.draw()))
+        for domain in placements.ordered(domains(cluster, pod_group.topology_key, pods, self._needed)):
+            if len(holding) == most or (holding and placements.settles(holding[-1])):
                 break
             found = yield from self.tried(domain.names, compared=True)
             if found is not None:
                 self._take_back(found)
-                score = sum(one.score for one in found.values())
-                holding.append((score, not live.isdisjoint(domain.names), self._chooser.draw(), domain))
-        for _, _, _, domain in sorted(holding, key=lambda each: each[:3], reverse=True):
+                placed = [pod for pod in pods if pod.uid in found]
+                holding.append(HoldingDomain(domain, placed, sum(one.score for one in found.values())))
+        for domain in placements.ranked(holding):
             found = yield from self.tried(domain.names)
             if found is not None:
                 return found

@@ -10,7 +10,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Diagnosis, Rows
-from placewright.framework.preemption.evictions import priority_of
+from placewright.framework.preemption.evictions import may_preempt, priority_of
 from placewright.framework.status import Code
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
@@ -26,7 +26,7 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> st
     Returns:
         kube-scheduler's words; "" where the pod may preempt.
     """
-    if pod.pod.spec.preemption_policy == "Never":
+    if not may_preempt(cluster.pod_groups, pod):
         return NEVER
     row = cluster.row(pod.nominated_node) if pod.nominated_node else None
     # A nominated node that is gone, or can never hold the pod, is nothing to wait for.

@@ -278,6 +278,13 @@ def priority_of(pod_groups: PodGroups, pod: PodInfo) -> int:
     return pod.priority if pod_group is None or pod_group.priority is None else pod_group.priority
 
 
+def may_preempt(pod_groups: PodGroups, pod: PodInfo) -> bool:
+    """Return whether a pod may evict others. Its group's own `preemptionPolicy` precedes the pod's, if the group has one."""
+    pod_group = None if pod.pod_group is None else pod_groups.get(pod.pod_group)
+    policy = "" if pod_group is None else pod_group.preemption_policy
+    return (policy or pod.pod.spec.preemption_policy) != "Never"
+
+
 class VictimUnits:
     """Tells which pods would leave together for one preemptor, on the cluster as it stands or in a dry run.
 

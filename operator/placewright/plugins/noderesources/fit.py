@@ -5,6 +5,7 @@ Implements PreFilter, Filter, PreScore, Score. The Pre points exist because prof
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -55,6 +56,8 @@ _BEFORE_AND_AFTER: Final = 2
 #: Ratio of the time to divide a column to the time to compare it.
 _COMPARED_FAST: Final = 4
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+#: The strategy by which placements are scored, whichever scores nodes.
+_FULLEST: Final = ScoringStrategy("MostAllocated")
 
 
 class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreScorePlugin, ScorePlugin):
@@ -194,6 +197,19 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
             return self._scores_of_few(strategy, bid, cluster, rows)
         loads = [self._loads[spec.name].load(cluster, rows, own, spec.weight or 1) for spec, own in self._counting(bid)]
         return strategy_score(strategy, loads, len(rows))
+
+    def score_placements(self, cluster: Cluster, placements: Sequence[Rows], pods: Sequence[PodInfo]) -> list[int]:
+        """Score how full each set of rows would be with these pods, from 0 to 100; empty rows count, too."""
+        asked = Counter[str]()
+        for pod in pods:
+            asked.update(_bid(pod))
+        counting = [(own, spec.weight or 1, *self._loads[spec.name].whole(cluster)) for spec, own in self._counting(asked)]
+        found = []
+        for rows in placements:
+            offering = [(rows[there[rows] > 0], own, weight, taken, there) for own, weight, taken, there in counting]
+            loads = [(int(taken[some].sum()) + own, int(there[some].sum()), weight) for some, own, weight, taken, there in offering]
+            found.append(score_of_row(_FULLEST, loads))
+        return found
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that leave or shrink, and nodes that come or grow."""

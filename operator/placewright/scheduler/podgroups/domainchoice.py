@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from placewright.scheduler.podgroups.domains import ROOM_FILTER, Domain, domains
 from placewright.scheduler.podgroups.group import Group, MemberCycle
+from placewright.scheduler.podgroups.placements import HoldingDomain, Placements
 from placewright.scheduler.podgroups.trial import GroupTrial, TrialBudget
 from placewright.scheduler.turns import Steps, at_once
+
+
+@dataclass(slots=True)
+class _TriedDomains:
+    """The domains of one attempt that were tried.
+
+    Attributes:
+        rejected_by: names of plugins that kept the group out of domains.
+        values: label values of the domains.
+    """
+
+    rejected_by: set[str]
+    values: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +39,8 @@ class DomainChoice:
         """Find the trial with the best placement of the whole group, in steps of a member each.
 
         Members are looked at first. If no node could hold too many of them, the group is not tried. Each domain has its own trial on the
-        real columns. Of the domains that hold the group, the highest sum of members' scores wins, and ties are broken at random. The
-        profile bounds the number of these domains. A `TrialBudget` bounds the others.
+        real columns. `Placements` compares the domains that hold the group; ties are broken at random. The profile bounds the number of
+        these domains. A `TrialBudget` bounds the others. The domain that most members are nominated to comes first, and is not compared.
 
         Returns:
             The trial. If no domain holds the group, it does not fit: it is the look, or the trial in the domain that comes closest.
@@ -39,35 +53,50 @@ class DomainChoice:
                 return look
         if not pod_group.topology_key:
             return (yield from self._trial(group, None))
-        elsewhere = _short_of_room(group, found)
-        before, tried = self._tried_before(group), set[str]()
-        roomy = sorted((domain for domain in found if domain.room >= 1), key=lambda domain: domain.value in before)
-        holding: list[tuple[int, int, Domain]] = []
+        tried, before = _TriedDomains(set(_short_of_room(group, found))), self._tried_before(group)
+        placements = self._placements(group)
+        roomy = sorted(placements.ordered(found), key=lambda domain: domain.value in before)
+        fitting = yield from self._compared(group, placements, roomy, tried)
+        if fitting is not None:
+            return fitting
+        trial = yield from self._trial(group, self._otherwise(group, found))
+        trial.elsewhere = frozenset(tried.rejected_by)
+        left = {domain.value for domain in roomy} - tried.values - before
+        trial.domains_left = len(left)
+        trial.domains_tried = frozenset(before | tried.values) if left else frozenset()
+        return trial
+
+    def _compared(self, group: Group, placements: Placements, roomy: list[Domain], tried: _TriedDomains) -> Steps[GroupTrial | None]:
+        """Find the trial in the best of the domains that hold the group; None if none holds it. Note which domains were tried."""
+        node_of, holding = self.members.queue.nominator.node_of, list[HoldingDomain]()
+        nominated = placements.nominated(roomy, [node_of(attempt.uid) for attempt in group.attempts])
         budget = TrialBudget(len(group.attempts))
-        for domain in roomy:
-            if len(holding) == group.settings.domains_to_compare:
+        for domain in sorted(roomy, key=lambda domain: domain is not nominated):
+            if len(holding) == group.settings.domains_to_compare or (holding and placements.settles(holding[-1])):
                 break
             trial = yield from self._trial(group, domain, budget)
-            elsewhere |= trial.rejected_by
+            tried.rejected_by |= trial.rejected_by
             if trial.fits():
-                holding.append((trial.score, self.members.cycle.draw(1 << 30), domain))
+                holding.append(HoldingDomain(domain, [seat.attempt.pod for seat in trial.seats.values()], trial.score))
+                if domain is nominated or (len(holding) == 1 and placements.settles(holding[0])):
+                    return trial
             elif not budget.left:
                 trial.take_back()
                 break
-            tried.add(domain.value)
+            tried.values.add(domain.value)
             trial.take_back()
         # The comparison took every trial back, so the best domain is tried once more, for good.
-        for _, _, domain in sorted(holding, key=lambda each: each[:2], reverse=True):
+        for domain in placements.ranked(holding):
             trial = yield from self._trial(group, domain)
             if trial.fits():
                 return trial
             trial.take_back()
-        trial = yield from self._trial(group, self._otherwise(group, found))
-        trial.elsewhere = elsewhere
-        left = {domain.value for domain in roomy} - tried - before
-        trial.domains_left = len(left)
-        trial.domains_tried = frozenset(before | tried) if left else frozenset()
-        return trial
+        return None
+
+    def _placements(self, group: Group) -> Placements:
+        pods = [attempt.pod for attempt in group.attempts]
+        draw = self.members.cycle.draw
+        return Placements(self.members.cluster, group.pod_group, pods, group.evaluator.runtime, lambda _: (False, draw(1 << 30)))
 
     def _trial(self, group: Group, domain: Domain | None, budget: TrialBudget | None = None) -> Steps[GroupTrial]:
         """Try the members in their order; if they differ in size and too few fit, try them again with the largest first.
@@ -106,9 +135,7 @@ class DomainChoice:
         if look.hopeless and (found or not group.pod_group.topology_key):
             return look
         elsewhere = _short_of_room(group, found)
-        for domain in found[: group.settings.domains_to_compare]:
-            if domain.room < 1:
-                break
+        for domain in self._placements(group).ordered(found)[: group.settings.domains_to_compare]:
             trial = await GroupTrial(self.members, group, domain).run_with_extenders()
             if trial.fits():
                 return trial

@@ -18,7 +18,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Seconds
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import NEVER
-from placewright.framework.preemption.evictions import VictimUnit, units_of
+from placewright.framework.preemption.evictions import VictimUnit, may_preempt, units_of
 from placewright.framework.preemption.rules import soonest
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.scheduler.attempts import Attempt
@@ -68,7 +68,7 @@ def room_for(group: Group, members: MemberCycle, choosing: DomainChoice) -> Step
     """
     if not group.evaluator.runtime.post_filter:
         return GroupRoom()
-    if any(attempt.pod.pod.spec.preemption_policy == "Never" for attempt in group.attempts):
+    if not all(may_preempt(members.cluster.pod_groups, attempt.pod) for attempt in group.attempts):
         return GroupRoom(why=f"preemption: {NEVER}")
     rules = group.evaluator.runtime.preemption_rules
     refusal = None if rules is None else rules.why_not_yet([attempt.pod for attempt in group.attempts])
