@@ -1,7 +1,8 @@
 """Whatever happens to a group, its members that fit are placed within a few attempts; a scalar count says how many fit.
 
-Members come, go and are nominated, and their victims leave late. Nodes and pods of lower priority come and go. All members of the group
-request the same, so the count is exact: once every pod of lower priority has left, a node holds as many as its CPUs allow.
+Members come, go and are nominated, and their victims leave late. Nodes and pods of lower priority come and go. The minimum of the group
+rises and falls. All members of the group request the same, so the count is exact: once every pod of lower priority has left, a node
+holds as many as its CPUs allow.
 """
 
 from __future__ import annotations
@@ -136,6 +137,12 @@ class GroupMachine(RuleBasedStateMachine):
         """By an autoscaler, or by a preemption whose write is only shown now."""
         waiting = self.waiting()
         self.world.add(self.members[waiting[which % len(waiting)]].nominated(on))
+
+    @rule(needed=st.integers(1, 5))
+    def minimum_changes(self, needed: int) -> None:
+        """The members wait, stand, or are nominated while their victims leave."""
+        self.needed = needed
+        self.world.add(group("job", needed))
 
     def waiting(self) -> list[str]:
         return [name for name in self.members if self.world.node_of(name) is None]

@@ -98,13 +98,15 @@ class Placements:
 
     def ranked(self, holding: Sequence[HoldingDomain]) -> list[Domain]:
         """Return the domains that hold the group, the best first."""
-        domains = [each.domain for each in holding]
+        return self._sorted(self.totals(holding), [each.domain for each in holding])
+
+    def totals(self, holding: Sequence[HoldingDomain]) -> list[int]:
+        """Return the score of each domain that holds the group; the highest is the best."""
         if not self.pod_group.placement_scored:
-            return self._sorted([each.score for each in holding], domains)
+            return [each.score for each in holding]
         most = max((len(each.pods) for each in holding), default=1)
         counts = [len(each.pods) * MAX_NODE_SCORE // most for each in holding]
-        fullness = [self._fullness([each.domain], each.pods)[0] for each in holding]
-        return self._sorted([count + full for count, full in zip(counts, fullness, strict=True)], domains)
+        return [count + self._fullness([each.domain], each.pods)[0] for count, each in zip(counts, holding, strict=True)]
 
     def _sorted(self, scores: Sequence[int], found: Sequence[Domain]) -> list[Domain]:
         keyed = [(-score, self.tie(domain), domain) for score, domain in zip(scores, found, strict=True)]
