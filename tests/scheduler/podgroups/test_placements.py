@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import pytest
 
 from placewright.queue.queued import SubQueue
@@ -14,6 +15,7 @@ from randomcases import cases
 from scheduler.makers import World, node, pod
 
 from .makers import bound, native, native_member, tried
+from .test_with_extenders import asking
 
 RACK: Final = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
 #: What kube-scheduler's scores count for a container without requests.
@@ -107,6 +109,15 @@ async def test_a_gang_with_spare_members_gets_it_too_where_all_racks_are_compare
     found = await chosen(racks, count, needed, cpu, memory, pluginConfig=all_compared)
     assert len(found) == bool(best)
     assert found <= best
+
+
+def test_a_rack_of_which_all_nodes_have_gone_scores_nothing() -> None:
+    world = world_of({"a": Rack([(4000, 4 * GIB)], [[(2000, 2 * GIB)]])})
+    scorer = world.profiles["default-scheduler"].runtime.plugin("NodeResourcesFit")
+    member = native_member("job", "m", cpu="1").build()
+    none, all_rows = np.zeros(0, np.intp), world.cluster.rows()
+    assert scorer.score_placements(world.cluster, [none, all_rows, none], [member]) == [0, (75 + 54) // 2, 0]
+    assert scorer.score_placements(world.cluster, [], [member]) == []
 
 
 async def test_equally_good_racks_are_drawn() -> None:
@@ -224,6 +235,7 @@ async def test_a_basic_group_is_on_no_node_without_the_label() -> None:
 # --- nodes that members are nominated to ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("extenders", [False, True], ids=["without extenders", "with extenders"])
 @pytest.mark.parametrize(
     ("nominated", "rack"),
     [
@@ -234,11 +246,15 @@ async def test_a_basic_group_is_on_no_node_without_the_label() -> None:
         (("x9", None, None), "a"),  # no such node
     ],
 )
-async def test_the_rack_with_most_nominations_is_taken_if_it_holds_the_gang(nominated: tuple[str | None, ...], rack: str) -> None:
+async def test_the_rack_with_most_nominations_is_taken_if_it_holds_the_gang(
+    nominated: tuple[str | None, ...], rack: str, *, extenders: bool
+) -> None:
     world = cluster(a=2, b=3, c=3, d=1)
+    world.use_profile(asking=[asking()] if extenders else [])
     declare(world, "job", 3)
     names = ("p1", "p2", "p3")
     makers = [native_member("job", name) for name in names]
     world.pods(*(maker.nominated(to) if to else maker for maker, to in zip(makers, nominated or (None,) * 3, strict=True)))
     await tried(world)
+    await world.scheduler.drain()
     assert {str(world.node_of(name))[:-1] for name in names} == {rack}

@@ -199,17 +199,23 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return strategy_score(strategy, loads, len(rows))
 
     def score_placements(self, cluster: Cluster, placements: Sequence[Rows], pods: Sequence[PodInfo]) -> list[int]:
-        """Score how full each set of rows would be with these pods, from 0 to 100; empty rows count, too."""
+        """Score how full each set of rows would be with these pods, from 0 to 100."""
         asked = Counter[str]()
         for pod in pods:
             asked.update(_bid(pod))
-        counting = [(own, spec.weight or 1, *self._loads[spec.name].whole(cluster)) for spec, own in self._counting(asked)]
-        found = []
-        for rows in placements:
-            offering = [(rows[there[rows] > 0], own, weight, taken, there) for own, weight, taken, there in counting]
-            loads = [(int(taken[some].sum()) + own, int(there[some].sum()), weight) for some, own, weight, taken, there in offering]
-            found.append(score_of_row(_FULLEST, loads))
-        return found
+        if not placements:
+            return []
+        rows, placement_of = np.concatenate(placements), np.repeat(np.arange(len(placements)), [*map(len, placements)])
+        loads: list[list[tuple[int, int, int]]] = [[] for _ in placements]
+        for spec, own in self._counting(asked):
+            taken, there = self._loads[spec.name].whole(cluster)
+            offered = there[rows]
+            used, capacity = np.zeros((2, len(placements)), np.int64)
+            np.add.at(used, placement_of, np.where(offered > 0, taken[rows], 0))
+            np.add.at(capacity, placement_of, offered)
+            for load, amount, most in zip(loads, used.tolist(), capacity.tolist(), strict=True):
+                load.append((amount + own, most, spec.weight or 1))
+        return [score_of_row(_FULLEST, load) for load in loads]
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare pods that leave or shrink, and nodes that come or grow."""

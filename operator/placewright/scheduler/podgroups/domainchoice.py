@@ -68,8 +68,7 @@ class DomainChoice:
 
     def _compared(self, group: Group, placements: Placements, roomy: list[Domain], tried: _TriedDomains) -> Steps[GroupTrial | None]:
         """Find the trial in the best of the domains that hold the group; None if none holds it. Note which domains were tried."""
-        node_of, holding = self.members.queue.nominator.node_of, list[HoldingDomain]()
-        nominated = placements.nominated(roomy, [node_of(attempt.uid) for attempt in group.attempts])
+        nominated, holding = self._nominated(group, placements, roomy), list[HoldingDomain]()
         budget = TrialBudget(len(group.attempts))
         for domain in sorted(roomy, key=lambda domain: domain is not nominated):
             if len(holding) == group.settings.domains_to_compare or (holding and placements.settles(holding[-1])):
@@ -97,6 +96,9 @@ class DomainChoice:
         pods = [attempt.pod for attempt in group.attempts]
         draw = self.members.cycle.draw
         return Placements(self.members.cluster, group.pod_group, pods, group.evaluator.runtime, lambda _: (False, draw(1 << 30)))
+
+    def _nominated(self, group: Group, placements: Placements, roomy: Sequence[Domain]) -> Domain | None:
+        return placements.nominated(roomy, [self.members.queue.nominator.node_of(attempt.uid) for attempt in group.attempts])
 
     def _trial(self, group: Group, domain: Domain | None, budget: TrialBudget | None = None) -> Steps[GroupTrial]:
         """Try the members in their order; if they differ in size and too few fit, try them again with the largest first.
@@ -135,7 +137,10 @@ class DomainChoice:
         if look.hopeless and (found or not group.pod_group.topology_key):
             return look
         elsewhere = _short_of_room(group, found)
-        for domain in self._placements(group).ordered(found)[: group.settings.domains_to_compare]:
+        placements = self._placements(group)
+        roomy = placements.ordered(found)
+        nominated = self._nominated(group, placements, roomy)
+        for domain in sorted(roomy, key=lambda domain: domain is not nominated)[: group.settings.domains_to_compare]:
             trial = await GroupTrial(self.members, group, domain).run_with_extenders()
             if trial.fits():
                 return trial
