@@ -16,7 +16,7 @@ from placewright.shadow.shadow import Shadow
 from placewright.testing import FakeExtender
 from randomcases import cases
 from scheduler.makers import CONFLICT, World, node, pod
-from scheduler.podgroups.makers import bound, group, member, members, tried
+from scheduler.podgroups.makers import bound, group, member, members, native, tried
 from shadow.shadowing import Beside, Ticking
 from shadow.test_shadow import PACK, place, stands
 
@@ -95,6 +95,19 @@ async def test_the_same_settings_agree_whatever_groups_and_pods_come_and_go(seed
     assert report.same > 20
     assert report.agreement_percent == 100
     assert [stands(shadow, name) for name in standing] == [world.node_of(name) for name in standing]
+
+
+@pytest.mark.parametrize("minimum", [2, 4])
+async def test_a_native_group_gets_the_rack_that_placement_scores_prefer(minimum: int) -> None:
+    """All four fit into `b` and `c`; node scores alone would prefer `c`, and the tightest rack holds only two."""
+    world = racks(Beside(), a="1", b="2", c="8")
+    shadow = world.shadow()
+    world.event_handlers.cluster_object(native("job", minimum, schedulingConstraints={"topology": [{"key": "rack"}]}))
+    world.pods(*(pod(f"job-{index}").in_group("job").requests(cpu="1") for index in range(4)))
+    await tried(world)
+    world.rest(shadow)
+    for nodes in (really(world, "job", 4), where(shadow, "job", 4)):
+        assert {str(each)[:-1] for each in nodes} == {"b"}
 
 
 async def test_a_group_that_the_shadow_has_no_room_for_waits_whole_until_all_of_it_fits() -> None:

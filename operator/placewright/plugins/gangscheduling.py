@@ -36,7 +36,8 @@ class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
         reservation_seconds: longest time that nodes are kept for a group. Then none is kept for its namespace for as long.
         schedule_timeout_seconds: longest wait of members for each other after their decision. The group may set another; 0: as long as
             their volumes and devices take.
-        domains_to_compare: most topology domains that hold the whole group and are compared.
+        domains_to_compare: most topology domains that hold enough members and are compared. For a group with schedulingConstraints, the
+            first domain that holds all members ends the comparison.
     """
 
     reservation_after_seconds: Annotated[int, within(0)] = 60

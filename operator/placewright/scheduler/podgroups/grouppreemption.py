@@ -7,6 +7,7 @@ on its node find other seats. Victims that leave as a whole are let back as a wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -31,6 +32,8 @@ from placewright.scheduler.turns import Steps
 
 #: Seats and victims that cost as much to lay down and take up again as one step.
 _MOVES_A_STEP: Final = 128
+#: The lowest priority. Sums count from it, as kube-scheduler's do, so that a victim with a negative priority adds to them, too.
+_LOWEST: Final = -(2**31)
 
 
 @dataclass(slots=True)
@@ -43,6 +46,8 @@ class GroupRoom:
         withdraws: True if earlier nominations of the members are pointless.
         why: message of PostFilter for the member that found no room; may be empty.
         retry_after: seconds after which the group may make room without a change in the cluster; None if only events help.
+        harm: key that sorts rooms, the least harmful first; empty without nodes. Broken budgets count first, as for the node of a single
+            pod. Then come the highest priority of a victim, the sum of priorities, and the number of victims.
     """
 
     nodes: dict[str, tuple[NodeName, tuple[PodInfo, ...]]] = field(default_factory=dict)
@@ -50,13 +55,21 @@ class GroupRoom:
     withdraws: bool = False
     why: str = ""
     retry_after: Seconds | None = None
+    harm: tuple[int, ...] = ()
+
+    def stands(self, cluster: Cluster) -> bool:
+        """Return whether its nodes and victims are still there. Other domains may have been searched in turns since."""
+        return all(
+            cluster.row(node) is not None and all(cluster.placement(victim.uid) is not None for victim in victims)
+            for node, victims in self.nodes.values()
+        )
 
 
 def room_for(group: Group, members: MemberCycle, choosing: DomainChoice) -> Steps[GroupRoom]:
     """Find where a group would fit if other pods left, in steps of a member or a victim each.
 
-    A group that requires one domain is tried in a few domains, the ones with the most room first. Each domain costs as much as all
-    nodes. No state is changed: the caller evicts and nominates.
+    A group that requires one domain is tried in a few domains, the ones with the most room. It gets the room that does least harm. Each
+    domain costs as much as all nodes. No state is changed: the caller evicts and nominates.
 
     Args:
         group: a group without nodes.
@@ -75,12 +88,18 @@ def room_for(group: Group, members: MemberCycle, choosing: DomainChoice) -> Step
     if refusal is not None:
         return GroupRoom(why=f"preemption: {refusal.reason}", retry_after=refusal.retry_after)
     room = GroupRoom()
+    found: list[GroupRoom] = []
     retries: list[Seconds | None] = []
     for domain in choosing.roomiest(group):
         room = yield from _Search(members, group, domain).run()
-        if room.nodes:
+        if room.free:
             return room
-        retries.append(room.retry_after)
+        if room.nodes:
+            found.append(room)
+        else:
+            retries.append(room.retry_after)
+    if found:
+        return min((each for each in found if each.stands(members.cluster)), key=lambda each: each.harm, default=found[-1])
     room.retry_after = soonest(retries)
     return room
 
@@ -124,7 +143,9 @@ class _Search:
                     if not self._lost_seats:
                         seats = self._trial.seats
                         self._room.nodes = {uid: (seat.node, self._leaving_for(uid)) for uid, seat in seats.items()}
-                        self._room.free = all(seat.holder is self._members.holder for seat in seats.values())
+                        unaided = all(seat.holder is self._members.holder for seat in seats.values())
+                        self._room.free = unaided and not self._all_leaving()
+                        self._room.harm = self._harm()
                         self._hold_to_rules()
             finally:
                 self._trial.take_back()
@@ -137,6 +158,16 @@ class _Search:
         refusal = None if rules is None or not victims else rules.limits().objection(victims)
         if refusal is not None:
             self._room.nodes, self._room.why, self._room.retry_after = {}, f"preemption: {refusal.reason}", refusal.retry_after
+
+    def _harm(self) -> tuple[int, ...]:
+        units = units_of(self._members.cluster, self._all_leaving())
+        priorities = [unit.priority for unit in units for _ in unit.pods]
+        total = sum(priority - _LOWEST for priority in priorities)
+        return sum(self._violations(units)), max(priorities, default=_LOWEST), total, len(priorities)
+
+    def _violations(self, units: Sequence[VictimUnit]) -> list[int]:
+        empty_covers_all = Rule.EMPTY_BUDGET_SELECTOR in self._group.evaluator.runtime.profile.rules
+        return Budgets(self._members.cluster.objects, empty_covers_all=empty_covers_all).violations(unit.pods for unit in units)
 
     def _all_leaving(self) -> list[PodInfo]:
         return [victim for uid in self._victims for victim in self._leaving_for(uid)]
@@ -211,9 +242,7 @@ class _Search:
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
         if len(units) == 1:
             return  # without any victim the group did not fit
-        empty_covers_all = Rule.EMPTY_BUDGET_SELECTOR in self._group.evaluator.runtime.profile.rules
-        violations = Budgets(cluster.objects, empty_covers_all=empty_covers_all).violations(unit.pods for unit in units)
-        for unit, _ in sorted(zip(units, violations, strict=True), key=lambda each: not each[1]):
+        for unit, _ in sorted(zip(units, self._violations(units), strict=True), key=lambda each: not each[1]):
             if self._lost_seats:
                 return  # the group is to be tried anew
             if any(_row_of(cluster, pod) != row for row, pod in unit.moves):
