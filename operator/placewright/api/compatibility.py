@@ -47,6 +47,17 @@ class Rule(enum.StrEnum):
         "A node without the CSI driver of a volume is rejected if the CSIDriver says preventPodSchedulingIfMissing.",
         "KEP-5030",
     )  # fmt: skip
+    FRACTIONAL_CAPACITY = (
+        "DRAFractionalCapacityRange", 37,
+        "Requests of a shared device's capacity are rounded up in thousandths if the validRange has such; before, in whole units.",
+        "KEP-5075",
+    )  # fmt: skip
+    QUALIFIED_CAPACITY = (
+        "QualifiedCapacityNames", 38,
+        "A request may name a device's capacity with the driver's domain or without, however the driver publishes it; before, the names "
+        "must be equal.",
+        "kubernetes#142202",
+    )  # fmt: skip
     EMPTY_SPREAD_SELECTOR = (
         "EmptySpreadSelectorCountsAll", 38,
         "A spread constraint with an empty labelSelector counts all pods of the namespace; before, it counts none.",

@@ -203,10 +203,20 @@ def _claim_problems(world: Body, node: Body, claim: Body, chosen: list[tuple[str
         about = set(constraint.get("requests", ()))
         members = [found[key] for name, key in chosen if not about or about & {name, name.split("/")[0]}]
         name = constraint.get("matchAttribute") or constraint["distinctAttribute"]
-        values = [attribute(each.device, each.key[0], name) for each in members]
-        distinct = len({repr(value) for value in values})
-        if None in values or (distinct > 1 if "matchAttribute" in constraint else distinct < len(values)):
+        values = [typed_values(attribute(each.device, each.key[0], name)) for each in members]
+        alike = "matchAttribute" in constraint
+        holds = set.intersection(*values) if alike and values else sum(map(len, values)) == len(set().union(*values))
+        if not all(values) or (values and not holds):
             yield f"{constraint} does not hold"
+
+
+def typed_values(attribute: Body | None) -> set[tuple[str, str]]:
+    """The values of an attribute with their types: one value, or a list of some."""
+    return {
+        (kind.removesuffix("s"), repr(each))
+        for kind, value in (attribute or {}).items()
+        for each in (value if isinstance(value, list) else [value])
+    }
 
 
 def all_for(world: Body, node: Body, wish: Body) -> list[Found]:

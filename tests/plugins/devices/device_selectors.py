@@ -17,17 +17,19 @@ FORMS = {
     "text": '{field} {operator} "{value}"',
     "number": "{field} {operator} {value}",
     "among": "{field} in {values}",
+    "listed": '{field}.includes("{value}")',
     "version": '{field}.compareTo(semver("{value}")) {operator} 0',
     "capacity": 'device.capacity["{domain}"].{identifier}.compareTo(quantity("{value}")) {operator} 0',
     "bound": 'cel.bind(d, device.attributes["{domain}"], d.{identifier} == "{value}")',
 }
 #: What each kind may ask about, and how: names, operators, values.
 CHOICES: dict[str, tuple[list[str], list[str], list[Any]]] = {
-    "has": (["model", "numa", "fast", "ver", "odd"], ["=="], [None]),
+    "has": (["model", "numa", "fast", "ver", "odd", "links"], ["=="], [None]),
     "truth": (["fast"], ["=="], [None]),
     "text": (["model"], ["==", "!="], ["a", "b"]),
     "number": (["numa"], ["==", "<", ">="], [0, 1]),
     "among": (["model"], ["=="], [("a",), ("a", "c"), ("b", "c"), ("a", "b")]),
+    "listed": (["links", "links", "model"], ["=="], ["a", "b"]),
     "version": (["ver"], ["==", "<", ">="], ["1.2.3", "1.10.0", "2.0.0"]),
     "capacity": (["memory"], ["==", "<", ">="], ["10Gi", "20480Mi", "40Gi"]),
     "bound": (["model"], ["=="], ["a", "b"]),
@@ -123,6 +125,8 @@ class Test:
 
     def _value(self, kind: str, value: Any) -> bool:
         """Of an attribute that is there. Only equality can be asked across types."""
+        if self.kind == "listed":
+            return kind in ("string", "strings") and self.value in (value if kind == "strings" else [value])
         if self.kind in ("text", "bound", "among"):
             wanted = self.value if self.kind == "among" else (self.value,)
             return (kind == "string" and value in wanted) == (self.operator == "==")

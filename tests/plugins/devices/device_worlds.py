@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from device_selectors import some_test
 
+from placewright.api.compatibility import Rule
 from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from placewright.api.objects import Node, NodeName
 from placewright.cluster.cluster import Cluster
@@ -18,6 +20,8 @@ from placewright.testing import resource_slice
 
 Body = dict[str, Any]
 DRIVERS = ["gpu.example.com", "nic.example.com"]
+#: Values of an attribute that is a list on some devices.
+LINKS = [{"strings": ["a", "b"]}, {"strings": ["b", "c", "b"]}, {"string": "a"}, {"ints": [1, 2]}, {"int": 1}]
 KINDS: dict[str, Any] = {"slices": ResourceSlice, "classes": DeviceClass, "rules": DeviceTaintRule, "claims": ResourceClaim}
 
 
@@ -111,9 +115,13 @@ def cluster_of(world: Body) -> Cluster:
     return cluster
 
 
-def devices_of(cluster: Cluster) -> ClusterDevices:
+def in_1_36(rule: Rule) -> bool:
+    return rule.since <= 36
+
+
+def devices_of(cluster: Cluster, in_force: Callable[[Rule], bool] = in_1_36) -> ClusterDevices:
     numbers = itertools.count()
-    devices = ClusterDevices(cluster, lambda: f"share-{next(numbers)}")
+    devices = ClusterDevices(cluster, in_force, lambda: f"share-{next(numbers)}")
     devices.refresh()
     return devices
 
@@ -199,6 +207,9 @@ class Dice:
         dice = self.random
         attributes: Body = {"model": dice.choice("ab"), "numa": dice.choice([0, 1]), "fast": self.chance(50)}
         attributes["ver"] = {"version": dice.choice(["1.2.3", "1.9.0", "1.10.0", "2.0.0"])}
+        attributes["links"] = dice.choice(
+            [{"strings": ["a", "b"]}, {"strings": ["b", "c", "b"]}, {"string": "a"}, {"ints": [1, 2]}, {"int": 1}]
+        )
         for missing in dice.sample(sorted(attributes), dice.choice([0, 0, 0, 0, 0, 1])):
             del attributes[missing]
         if self.chance(10):
@@ -246,7 +257,9 @@ class Dice:
         if self.chance(35):
             kind = self.random.choice(["matchAttribute", "matchAttribute", "distinctAttribute"])
             about = {"requests": self.random.sample([each["name"] for each in requests], 1)} if self.chance(40) else {}
-            more["constraints"] = [{kind: f"{self.random.choice(DRIVERS)}/{self.random.choice(['model', 'numa', 'ver'])}", **about}]
+            more["constraints"] = [
+                {kind: f"{self.random.choice(DRIVERS)}/{self.random.choice(['model', 'numa', 'ver', 'links', 'links'])}", **about}
+            ]
         return a_claim(*requests, name=name, **more)
 
     def request(self, name: str) -> Body:

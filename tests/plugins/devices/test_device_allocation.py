@@ -128,6 +128,11 @@ def test_parameters_of_drivers_are_copied_as_the_text_that_they_are(source: str,
         ({"ints": [1, 2]}, [{"int": 2}], True),
         ({"ints": [1, 2]}, [{"ints": [2, 3]}, {"ints": [3, 1]}], False),  # each two have a value in common, all three have none
         ({"ints": [1]}, [{"strings": ["1"]}], False),
+        ({"strings": ["a", "b"]}, [{"strings": ["b"]}, {"string": "b"}], True),
+        ({"bools": [True, False]}, [{"bool": False}], True),
+        ({"bools": [True]}, [{"ints": [1]}], False),
+        ({"versions": ["1.0.0", "2.0.0"]}, [{"versions": ["2.0.0"]}], True),
+        ({"versions": ["1.0.0"]}, [{"strings": ["1.0.0"]}], False),
     ],
 )
 def test_devices_match_by_the_values_that_their_lists_have_in_common(attribute: Body, others: list[Body], fits: bool) -> None:
@@ -137,7 +142,10 @@ def test_devices_match_by_the_values_that_their_lists_have_in_common(attribute: 
     assert isinstance(devices.allocate(0, [read_claim(asked)]), Allocated) is fits
 
 
-@pytest.mark.parametrize(("other", "fits"), [({"ints": [3]}, True), ({"ints": [2, 3]}, False), ({"int": 1}, False)])
+@pytest.mark.parametrize(
+    ("other", "fits"),
+    [({"ints": [3]}, True), ({"ints": [2, 3]}, False), ({"int": 1}, False), ({"int": 3}, True), ({"strings": ["1", "2"]}, True)],
+)
 def test_devices_differ_by_lists_without_a_value_in_common(other: Body, fits: bool) -> None:
     made = [device("d0", attributes={"v": {"ints": [1, 2]}}), device("d1", attributes={"v": other})]
     devices = devices_of(cluster_of(world(slice_of(*made))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from device_worlds import (
     devices_of,
     exactly,
     given,
+    in_1_36,
     read_claim,
     result,
     row_of,
@@ -25,6 +27,7 @@ from device_worlds import (
     zone,
 )
 
+from placewright.api.compatibility import Rule
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, INVALID_POOLS, Allocated, Refusal
 
 Body = dict[str, Any]
@@ -32,9 +35,9 @@ GPU, NIC = DRIVERS
 BINDING = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}
 
 
-def ask(made: Body, *claims: Body, on: str = "n0") -> Allocated | Refusal:
+def ask(made: Body, *claims: Body, on: str = "n0", in_force: Callable[[Rule], bool] = in_1_36) -> Allocated | Refusal:
     cluster = cluster_of(made)
-    return devices_of(cluster).allocate(row_of(cluster, on), [read_claim(each) for each in claims])
+    return devices_of(cluster, in_force).allocate(row_of(cluster, on), [read_claim(each) for each in claims])
 
 
 def names(answer: Allocated | Refusal) -> list[list[str]]:

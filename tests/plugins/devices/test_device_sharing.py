@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from typing import Any
 
 import pytest
-from device_worlds import DRIVERS, a_claim, device, exactly, given, result, slice_of, world
+from device_worlds import DRIVERS, a_claim, device, exactly, given, in_1_36, result, slice_of, world
 from test_device_order import ask, message, names, one
 
+from placewright.api.compatibility import Rule
+from placewright.api.quantity import nano
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Allocated, Refusal
+from seeds import seeds
 
 Body = dict[str, Any]
 GPU, _ = DRIVERS
@@ -196,3 +201,93 @@ def test_any_overdrawn_counter_of_a_pool_keeps_all_that_draw_on_counters_as_kube
     assert names(ask(world(*slices, claims=[given(a_claim(name="x"), result("a"))]), a_claim(exactly("r")))) == [["r:c"]]
     held = [given(a_claim(name="x"), result("a"), result("b"))]
     assert message(ask(world(*slices, claims=held), a_claim(exactly("r")))) == CANNOT_ALLOCATE
+
+
+# --- thousandths, and names with a domain ----------------------------------------------------------------------------------------
+
+TENTHS = {"default": "200m", "validRange": {"min": "200m", "max": "1", "step": "100m"}}
+FINE = {"default": "1", "validRange": {"min": "1", "step": "1500u"}}
+
+
+def in_1_37(rule: Rule) -> bool:
+    return rule.since <= 37
+
+
+def in_1_38(rule: Rule) -> bool:
+    return rule.since <= 38
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "from_1_37", "before"),
+    [
+        (TENTHS, None, "200m", "200m"),  # the default needs no rounding
+        (TENTHS, "50m", "200m", "200m"),
+        (TENTHS, "300m", "300m", "1"),  # before, amounts count in whole units, and each of these is rounded up to 1
+        (TENTHS, "301m", "400m", "1"),
+        (TENTHS, "1", "1", "1"),
+        (TENTHS, "1001m", None, None),  # more than the largest
+        (TENTHS, "300100u", None, "1"),  # finer than thousandths
+        (FINE, "1001m", "2", "2"),  # the step is finer than thousandths
+        ({"default": "1", "validRange": {"min": "1", "step": "2"}}, "1500m", "3", "3"),
+        ({"default": "1", "validRange": {"min": "1", "step": "500m"}}, "1250m", "1500m", "2"),
+    ],
+)
+def test_a_range_with_thousandths_is_rounded_up_in_thousandths_from_1_37_on(
+    policy: Body, asked: str | None, from_1_37: str | None, before: str | None
+) -> None:
+    claim = a_claim(asking(asked))
+    for in_force, expected in ((in_1_37, from_1_37), (in_1_36, before)):
+        answer = ask(world(slice_of(shared(policy, "4"))), claim, in_force=in_force)
+        assert (consumed(answer) if expected else message(answer)) == ([{"memory": expected}] if expected else CANNOT_ALLOCATE)
+
+
+@seeds(range(300))
+def test_random_ranges_are_rounded_up_as_a_walk_over_their_steps_says(seed: int) -> None:
+    dice = random.Random(seed)
+    least, step, asked = (dice.randrange(1, 4000, dice.choice([1, 50, 1000])) for _ in range(3))
+    most = least + step * dice.randrange(4)
+    policy = {"default": f"{least}m", "validRange": {"min": f"{least}m", "max": f"{most}m", "step": f"{step}m"}}
+    for in_force, unit in ((in_1_37, 1), (in_1_36, 1000)):
+        first, stride, wanted = (-(-each // unit) for each in (least, step, asked))
+        steps = (number * unit for number in itertools.count(first, stride) if number >= wanted)
+        expected = least if asked < least else next(steps)
+        answer = ask(world(slice_of(shared(policy, "100"))), a_claim(asking(f"{asked}m")), in_force=in_force)
+        if expected > most:
+            assert message(answer) == CANNOT_ALLOCATE
+        else:
+            assert [nano(each["memory"]) for each in consumed(answer)] == [expected * 10**6]
+
+
+SPELLINGS = ("memory", f"{GPU}/memory")
+
+
+@pytest.mark.parametrize(("published", "asked"), list(itertools.product(SPELLINGS, SPELLINGS)))
+def test_a_capacity_may_be_asked_for_with_the_drivers_domain_or_without_from_1_38_on(published: str, asked: str) -> None:
+    offered = device("a", capacity={published: {"value": "40Gi"}}, allowMultipleAllocations=True)
+    claim = a_claim(exactly("r", capacity={"requests": {asked: "3Gi"}}))
+    assert consumed(ask(world(slice_of(offered)), claim, in_force=in_1_38)) == [{published: "3Gi"}]  # written as the driver publishes it
+    earlier = ask(world(slice_of(offered)), claim, in_force=in_1_37)
+    assert isinstance(earlier, Allocated) is (published == asked)
+
+
+def test_a_capacity_of_another_domain_is_another_one_in_1_38_too() -> None:
+    offered = device("a", capacity={"memory": {"value": "40Gi"}}, allowMultipleAllocations=True)
+    claim = a_claim(exactly("r", capacity={"requests": {"other.example.com/memory": "3Gi"}}))
+    assert message(ask(world(slice_of(offered)), claim, in_force=in_1_38)) == CANNOT_ALLOCATE
+
+
+@pytest.mark.parametrize(("taken", "published"), list(itertools.product(SPELLINGS, SPELLINGS)))
+def test_shares_count_when_the_driver_spells_the_capacity_another_way_than_before(taken: str, published: str) -> None:
+    held = [given(a_claim(name="x"), result("a", shareID="1", consumedCapacity={taken: "30Gi"}))]
+    offered = device("a", capacity={published: {"value": "40Gi"}}, allowMultipleAllocations=True)
+    fits, too_much = (a_claim(exactly("r", capacity={"requests": {published: amount}})) for amount in ("10Gi", "11Gi"))
+    assert names(ask(world(slice_of(offered), claims=held), fits)) == [["r:a"]]
+    assert message(ask(world(slice_of(offered), claims=held), too_much)) == CANNOT_ALLOCATE
+
+
+def test_of_two_spellings_the_one_with_the_domain_counts() -> None:
+    offered = device("a", capacity={f"{GPU}/memory": {"value": "4Gi"}, "memory": {"value": "40Gi"}}, allowMultipleAllocations=True)
+    both = a_claim(exactly("r", capacity={"requests": {f"{GPU}/memory": "1Gi", "memory": "5Gi"}}))
+    assert consumed(ask(world(slice_of(offered)), both, in_force=in_1_38)) == [{f"{GPU}/memory": "1Gi"}]
+    seen = a_claim(exactly("r", "any", f'device.capacity["{GPU}"].memory.compareTo(quantity("4Gi")) == 0'))
+    assert names(ask(world(slice_of(offered)), seen)) == [["r:a"]]

@@ -308,7 +308,7 @@ class DeviceSearch:
         if offer.plain and not demand.capacity:
             return {}
         self._effort.spend(AMOUNT * (1 + len(offer.capacities)))
-        return takes(offer.capacities, demand.capacity, self._usage.of(offer.id).taken, taking)
+        return takes(offer, demand.capacity, self._usage.of(offer.id).taken, taking)
 
     def _is_free(self, claim: int, demand: DeviceDemand, offer: PoolDevice) -> bool:
         owners = self._owners.get(offer.id, ())

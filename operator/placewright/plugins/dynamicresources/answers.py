@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of
+from placewright.api.compatibility import Rule
 from placewright.api.devices import DeviceRequest, ResourceClaim
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -131,8 +132,8 @@ class RowAnswers:
         nbytes: bytes of all answers.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.devices = ClusterDevices(cluster)
+    def __init__(self, cluster: Cluster, in_force: Callable[[Rule], bool] = lambda _: False) -> None:
+        self.devices = ClusterDevices(cluster, in_force)
         self.gaps = 0
         self._cluster = cluster
         self._kept: OrderedDict[tuple[bytes, ...], _ShapeAnswers] = OrderedDict()

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from placewright.api.boundedcache import BoundedCache
 from placewright.api.bytecount import object_bytes
+from placewright.api.compatibility import Rule
 from placewright.api.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ResourceClaim
 from placewright.api.objects import NodeSelector, NodeSelectorTerm, Requirement
 from placewright.api.selectors import NODE_NAME_FIELD
@@ -61,7 +62,7 @@ def _result(pick: Pick) -> AllocatedDevice:
         binding_conditions=offer.device.binding_conditions,
         binding_failure_conditions=offer.device.binding_failure_conditions,
         share_id=pick.share_id,
-        consumed_capacity={name: amount.text for name, amount in pick.consumed.items()} or None,
+        consumed_capacity={offer.capacities[name].name: amount.text for name, amount in pick.consumed.items()} or None,
     )
 
 
@@ -255,11 +256,16 @@ class ClusterDevices:
         inventory: devices by row, and the versions of rows. Its devices are current after `refresh`.
     """
 
-    def __init__(self, cluster: Cluster, new_share_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
-        """Refer to the cluster's tables; the first `refresh` reads them."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        in_force: Callable[[Rule], bool] = lambda _: False,
+        new_share_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        """Refer to the cluster's tables; the first `refresh` reads them. Without `in_force`, the rules are those of 1.36."""
         self._cluster = cluster
         self._new_share_id = new_share_id
-        self.inventory = Inventory(cluster)
+        self.inventory = Inventory(cluster, in_force)
         self._expressions = CompiledSelectors()
         self._reader = ClaimReader(cluster.objects.devices.classes, self._expressions)
         self._free = FreeCounts(self.inventory.changed_rows)

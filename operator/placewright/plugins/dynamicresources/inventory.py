@@ -6,10 +6,11 @@ costs its pool, and a changed node its row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from placewright.api.compatibility import Rule
 from placewright.api.devices import AllocatedDevice, DeviceTaintRule, ResourceClaim
 from placewright.api.objects import NodeName
 from placewright.api.quantity import QuantityError, nano
@@ -17,7 +18,17 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.cluster.storage import Table, key_of
 from placewright.plugins.dynamicresources.effort import DRAW
-from placewright.plugins.dynamicresources.pools import DeviceId, Pool, PoolDevice, PoolId, ReachableDevices, look_out, read_pool
+from placewright.plugins.dynamicresources.pools import (
+    DeviceId,
+    Pool,
+    PoolDevice,
+    PoolId,
+    PoolReading,
+    ReachableDevices,
+    look_out,
+    qualified,
+    read_pool,
+)
 from placewright.plugins.dynamicresources.selectors import DeviceShapes
 
 # --- devices in use --------------------------------------------------------------------------------------------------------------
@@ -30,7 +41,7 @@ class Use:
     Attributes:
         owners: number of claims that have it exclusively; more than one only after another writer's mistake.
         shares: number of allocated shares.
-        taken: capacities that all shares use together, in nano-units.
+        taken: capacities that all shares use together, by qualified name, in nano-units.
     """
 
     owners: int = 0
@@ -83,7 +94,8 @@ class Usage:
             use.owners += sign
         else:
             use.shares += sign
-            for name, amount in (result.consumed_capacity or {}).items():
+            for named, amount in (result.consumed_capacity or {}).items():
+                name = qualified(named, result.driver)
                 use.taken[name] = use.taken.get(name, 0) + sign * _nanos(amount)
         if not use.owners and not use.shares:
             del self._uses[device]
@@ -118,11 +130,12 @@ class Inventory:
         classes_changed: number that grows when a DeviceClass changes.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, in_force: Callable[[Rule], bool]) -> None:
         self.changed_rows = Journal()
         self.everywhere = 0
         self.classes_changed = 0
         self._cluster = cluster
+        self._in_force = in_force
         self._tables = cluster.objects.devices
         self._shapes = DeviceShapes()
         self._row_versions: dict[int, int] = {}
@@ -234,7 +247,8 @@ class Inventory:
             self._holder(before).pop(id_, None)
             if before.node and not self._by_node[before.node]:
                 del self._by_node[before.node]
-        now = read_pool(id_, self._tables.slices.where(str(id_)), list(self._rules.values()), self._shapes, before)
+        reading = PoolReading(list(self._rules.values()), self._shapes, self._in_force)
+        now = read_pool(id_, self._tables.slices.where(str(id_)), reading, before)
         if now is not None:
             self._pools[id_] = self._holder(now)[id_] = now
         for pool in (before, now):

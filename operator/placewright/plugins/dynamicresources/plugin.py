@@ -133,7 +133,7 @@ class DynamicResources(
 
     def _all_devices(self, cluster: Cluster) -> RowAnswers:
         if self._search is None:
-            self._search = RowAnswers(cluster)
+            self._search = RowAnswers(cluster, self.handle.in_force)
         return self._search
 
     # --- before nodes ----------------------------------------------------------------------------------------------------------

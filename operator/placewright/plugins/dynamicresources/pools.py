@@ -9,11 +9,12 @@ used up. A policy may round requests up.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from placewright.api.compatibility import Rule
 from placewright.api.devices import (
     CapacityPolicy,
     Device,
@@ -32,7 +33,8 @@ from placewright.plugins.dynamicresources.selectors import DeviceShape, DeviceSh
 
 
 _SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-#: Amounts that requests take, by capacity.
+_MILLI: Final = NANO // 1000
+#: Amounts that requests take, by qualified name of the capacity.
 Amounts = Mapping[str, int]
 
 
@@ -50,11 +52,38 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The amounts that a request may ask for: from the least on, in steps."""
+    """The amounts that a request may ask for: from the least on, in steps.
+
+    Attributes:
+        exact: whether steps are counted in nano-units; otherwise in whole units, to which all amounts are rounded up.
+    """
 
     least: int | None
     most: int | None
     step: int | None
+    exact: bool = False
+
+    def rounded_up(self, asked: Amount) -> Amount:
+        """Return the least amount of the range that suffices; `asked` itself if it is finer than exact steps are."""
+        least, step = self.least or 0, self.step
+        if asked.nanos < least:
+            return Amount(least, _written(least))
+        if step is None or (self.exact and asked.nanos % _MILLI):
+            return asked
+        start, stride = self._units(least), self._units(step)
+        units = start + -(-(self._units(asked.nanos) - start) // stride) * stride
+        nanos = units if self.exact else units * NANO
+        return Amount(nanos, _written(nanos))
+
+    def includes(self, nanos: int) -> bool:
+        """Return whether the range has this amount, if it is no less than the least one."""
+        if self.most is not None and nanos > self.most:
+            return False
+        return self.step is None or (self._units(nanos) - self._units(self.least or 0)) % self._units(self.step) == 0
+
+    def _units(self, nanos: int) -> int:
+        """Return the units in which steps are counted."""
+        return nanos if self.exact else -(-nanos // NANO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +91,12 @@ class Capacity:
     """One capacity of a device.
 
     Attributes:
+        name: name as the driver publishes it.
         default: amount that a request takes without naming this capacity; None for the total.
         choices: amounts that a request may ask for, ascending; empty without such a rule.
     """
 
+    name: str
     total: Amount
     has_policy: bool = False
     default: Amount | None = None
@@ -77,7 +108,7 @@ class Capacity:
         if asked is None:
             return self.default or self.total
         if self.range is not None and self.range.least is not None:
-            return _rounded_up(asked, self.range.least, self.range.step)
+            return self.range.rounded_up(asked)
         return next((choice for choice in self.choices if asked.nanos <= choice.nanos), asked)
 
     def may_take(self, nanos: int) -> bool:
@@ -85,65 +116,59 @@ class Capacity:
         if not self.has_policy or (self.default is not None and self.default.nanos == nanos):
             return True
         if self.range is not None:
-            return _in_range(nanos, self.range)
+            return self.range.includes(nanos)
         return not self.choices or any(choice.nanos == nanos for choice in self.choices)
 
 
-def read_capacity(capacity: DeviceCapacity) -> Capacity:
-    """Parse a capacity as drivers publish it. Raise `QuantityError`, or `ValueError` for an invalid step."""
+def read_capacity(name: str, capacity: DeviceCapacity, fractional: bool) -> Capacity:
+    """Parse a capacity as drivers publish it. Raise `QuantityError`, or `ValueError` for an invalid step.
+
+    `fractional` says that a range may have thousandths.
+    """
     policy: CapacityPolicy | None = capacity.request_policy
     if policy is None:
-        return Capacity(Amount.of(capacity.value))
+        return Capacity(name, Amount.of(capacity.value))
     bounds = None
     if policy.valid_range is not None:
         given = policy.valid_range
-        bounds = Range(*(None if each is None else nano(each) for each in (given.min, given.max, given.step)))
-        if bounds.step is not None and (bounds.step <= 0 or bounds.least is None):
+        least, most, step = (None if each is None else nano(each) for each in (given.min, given.max, given.step))
+        if step is not None and (step <= 0 or least is None):
             raise ValueError("validRange has a step without a min, or one that is not positive")
+        bounds = Range(least, most, step, fractional and not any(each % _MILLI for each in (least, most, step) if each is not None))
     choices = tuple(Amount.of(each) for each in policy.valid_values or ())
-    return Capacity(Amount.of(capacity.value), True, None if policy.default is None else Amount.of(policy.default), choices, bounds)
+    return Capacity(name, Amount.of(capacity.value), True, None if policy.default is None else Amount.of(policy.default), choices, bounds)
 
 
-def takes(capacities: Mapping[str, Capacity], asked: Mapping[str, Amount], used: Amounts, taking: Amounts) -> dict[str, Amount] | None:
+def qualified(name: str, driver: str) -> str:
+    """Return the name of a capacity or an attribute with its domain, which is the driver's if it has none."""
+    return name if "/" in name else f"{driver}/{name}"
+
+
+def qualified_last(names: Iterable[str]) -> list[str]:
+    """Order names so that one with a domain replaces the same one without."""
+    return sorted(names, key=lambda name: "/" in name)
+
+
+def takes(offer: PoolDevice, asked: Mapping[str, Amount], used: Amounts, taking: Amounts) -> dict[str, Amount] | None:
     """Return the amount of each capacity that a request takes; None if less is left or the policy forbids it.
 
     `used` is taken by allocated claims, `taking` by the claims that are being allocated.
     """
-    if not asked.keys() <= capacities.keys():
+    if not asked.keys() <= offer.names.keys():
         return None
-    taken = {name: capacity.taken_by(asked.get(name)) for name, capacity in capacities.items()}
+    wanted = {offer.names[name]: asked[name] for name in qualified_last(asked)}
+    taken = {name: capacity.taken_by(wanted.get(name)) for name, capacity in offer.capacities.items()}
     for name, amount in taken.items():
-        capacity = capacities[name]
+        capacity = offer.capacities[name]
         if not capacity.may_take(amount.nanos) or used.get(name, 0) + taking.get(name, 0) + amount.nanos > capacity.total.nanos:
             return None
     return taken
 
 
-def _rounded_up(asked: Amount, least: int, step: int | None) -> Amount:
-    if asked.nanos < least:
-        return Amount(least, _written(least))
-    if step is None:
-        return asked
-    start, stride = _units(least), _units(step)
-    units = start + -(-(_units(asked.nanos) - start) // stride) * stride
-    return Amount(units * NANO, _written(units * NANO))
-
-
-def _in_range(nanos: int, bounds: Range) -> bool:
-    if bounds.most is not None and nanos > bounds.most:
-        return False
-    return bounds.step is None or (_units(nanos) - _units(bounds.least or 0)) % _units(bounds.step) == 0
-
-
-def _units(nanos: int) -> int:
-    """Return whole units, rounded up, in which steps are counted."""
-    return -(-nanos // NANO)
-
-
 def _written(nanos: int) -> str:
-    """Format an amount as API servers write memory: with the largest binary suffix that leaves a whole number."""
+    """Format an amount as API servers write memory: with the largest binary suffix that leaves a whole number, or in thousandths."""
     if nanos % NANO:
-        return f"{nanos}n"
+        return f"{nanos}n" if nanos % _MILLI else f"{nanos // _MILLI}m"
     units, power = nanos // NANO, 0
     while units and units % 1024 == 0 and power < len(_SUFFIXES) - 1:
         units, power = units // 1024, power + 1
@@ -205,6 +230,8 @@ class PoolDevice:
         reach: reach of the device, or of its slice; `selector` is its source, if there is one.
         shared: whether several claims can have it at the same time.
         taints: taints that repel claims.
+        capacities: capacities by qualified name.
+        names: qualified names of the capacities, by each name that a request may use.
         plain: whether a request without capacities can have it whenever it is free and selected.
         values: values of the attributes that constraints read.
     """
@@ -220,6 +247,7 @@ class PoolDevice:
     taints: tuple[DeviceTaint, ...]
     counters: tuple[tuple[CounterName, int], ...]
     capacities: dict[str, Capacity]
+    names: dict[str, str]
     plain: bool
     values: dict[str, frozenset[Hashable]] = field(default_factory=dict)
 
@@ -290,13 +318,21 @@ class PoolError(ValueError):
     """The fault of a pool."""
 
 
-def read_pool(
-    id_: PoolId,
-    slices: Iterable[ResourceSlice],
-    rules: Sequence[DeviceTaintRule],
-    shapes: DeviceShapes,
-    before: Pool | None = None,
-) -> Pool | None:
+class PoolReading(NamedTuple):
+    """The facts with which the slices of every pool are read.
+
+    Attributes:
+        taints: rules that taint devices.
+        shapes: shapes of all devices.
+        in_force: tells whether a rule of a version is in force.
+    """
+
+    taints: Sequence[DeviceTaintRule]
+    shapes: DeviceShapes
+    in_force: Callable[[Rule], bool]
+
+
+def read_pool(id_: PoolId, slices: Iterable[ResourceSlice], reading: PoolReading, before: Pool | None = None) -> Pool | None:
     """Build the pool of these slices; None if there are none. Reuse devices of unchanged slices of `before`, which ends."""
     newest = _newest(slices)
     if not newest:
@@ -304,11 +340,11 @@ def read_pool(
     reaches = tuple(dict.fromkeys(reach for each in newest if not each.spec.shared_counters for reach in _reaches(each.spec)))
     general, nodes = tuple(reach for reach in reaches if not reach.node), frozenset(reach.node for reach in reaches if reach.node)
     pool = Pool(id_, reaches=general, nodes=nodes, node=next(iter(nodes)) if len(nodes) == 1 and not general else "")
-    pool.rules = rules
+    pool.rules = reading.taints
     pool.incomplete = len(newest) != newest[0].spec.pool.resource_slice_count
     if not pool.incomplete:
         try:
-            _fill(pool, newest, shapes, before)
+            _fill(pool, newest, reading, before)
         except ValueError as problem:
             pool.problem = str(problem)
     return pool
@@ -320,7 +356,7 @@ def _newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
     return sorted((each for each in known if each.spec.pool.generation == generation), key=lambda each: each.metadata.name)
 
 
-def _fill(pool: Pool, slices: Sequence[ResourceSlice], shapes: DeviceShapes, before: Pool | None) -> None:
+def _fill(pool: Pool, slices: Sequence[ResourceSlice], reading: PoolReading, before: Pool | None) -> None:
     for each in slices:
         _add_counters(pool, each.spec)
     kept = before.read if before is not None and _reads_alike(before, pool) else {}
@@ -336,7 +372,7 @@ def _fill(pool: Pool, slices: Sequence[ResourceSlice], shapes: DeviceShapes, bef
                 offer = known[1][place]
                 offer.order, offer.slice = len(pool.offers), number
             else:
-                offer = _offer(pool, each.spec, device, number, shapes)
+                offer = _offer(pool, each.spec, device, number, reading)
             offers.append(offer)
             pool.add(offer)
         pool.read[name] = each, offers
@@ -358,15 +394,15 @@ def _add_counters(pool: Pool, spec: ResourceSliceSpec) -> None:
             pool.counters[counters.name, name] = nano(counter.value)
 
 
-def _offer(pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, shapes: DeviceShapes) -> PoolDevice:
+def _offer(pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, reading: PoolReading) -> PoolDevice:
     counters = tuple(_consumed(pool, device))
-    capacities = {name: read_capacity(each) for name, each in (device.capacity or {}).items()}
+    capacities = _capacities(pool.id.driver, device, reading)
     shared = bool(device.allow_multiple_allocations)
     own = bool(spec.per_device_node_selection)
     return PoolDevice(
         id=DeviceId(*pool.id, device.name),
         device=device,
-        shape=shapes.of(pool.id.driver, device),
+        shape=reading.shapes.of(pool.id.driver, device),
         order=len(pool.offers),
         slice=number,
         reach=_reach(device) if own else _reach(spec),
@@ -375,8 +411,23 @@ def _offer(pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, sha
         taints=_taints(pool.id, device, pool.rules),
         counters=counters,
         capacities=capacities,
+        names=_names(pool.id.driver, capacities, reading),
         plain=not shared and not counters and not any(each.has_policy for each in capacities.values()),
     )
+
+
+def _capacities(driver: str, device: Device, reading: PoolReading) -> dict[str, Capacity]:
+    """Read capacities by qualified name. If a driver publishes one with and without its domain, the former counts."""
+    published, fractional = device.capacity or {}, reading.in_force(Rule.FRACTIONAL_CAPACITY)
+    return {qualified(name, driver): read_capacity(name, published[name], fractional) for name in qualified_last(published)}
+
+
+def _names(driver: str, capacities: Mapping[str, Capacity], reading: PoolReading) -> dict[str, str]:
+    """Return the qualified name of each capacity by the names that requests may use."""
+    names = {capacity.name: name for name, capacity in capacities.items()}
+    if reading.in_force(Rule.QUALIFIED_CAPACITY):
+        names |= {name: name for name in capacities} | {name.removeprefix(f"{driver}/"): name for name in capacities}
+    return names
 
 
 def _consumed(pool: Pool, device: Device) -> Iterable[tuple[CounterName, int]]:

@@ -224,9 +224,9 @@ def steps_for_a_device(selector: Brackets) -> int:
 
 
 def _by_domain(driver: str, values: Mapping[str, Any]) -> DeviceDomains:
-    """Group values by domain; names without a domain belong to the driver's."""
+    """Group values by domain; names without a domain belong to the driver's. A name with that domain goes before one without."""
     domains: DeviceDomains = {}
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=lambda each: "/" in each[0]):
         domain, slash, identifier = name.partition("/")
         domains.setdefault(domain if slash else driver, {})[identifier if slash else name] = value
     return domains
