@@ -303,8 +303,8 @@ def test_another_version_builds_anew_what_follows_it_and_leaves_the_rest(schedul
     assert [(standing.name, standing.message) for standing in outcome.others] == [
         (
             "auto",
-            "generation 1 places the pods of schedulerName 'a', by later rules of kube-scheduler: StorageCapacityScoring, "
-            "VolumeLimitScaling; `placewright diff --compatibility 1.36..1.37` shows their effect",
+            "generation 1 places the pods of schedulerName 'a', by later rules of kube-scheduler: DRAFractionalCapacityRange, "
+            "StorageCapacityScoring, VolumeLimitScaling; `placewright diff --compatibility 1.36..1.37` shows their effect",
         )
     ]
     assert scheduler.live.follow(37).swaps == ()
