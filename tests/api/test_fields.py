@@ -18,7 +18,11 @@ OURS = ".metadata.placewright.dev/excess"
 #: By our kind: the client's model, and what the client does not know (any more).
 KINDS: dict[type[KubeObject], tuple[str, set[str]]] = {
     # A Workload is named so in 1.35 alone; a PersistentVolume's file share may lie in another namespace, a pod's may not.
-    objects.Pod: ("V1Pod", {".spec.workloadRef", ".spec.volumes[].azureFile.secretNamespace"}),
+    # 1.36 alone has the resources that devices take as a map.
+    objects.Pod: (
+        "V1Pod",
+        {".spec.workloadRef", ".spec.volumes[].azureFile.secretNamespace", ".status.nodeAllocatableResourceClaimStatuses[].resources"},
+    ),
     objects.Node: ("V1Node", {".status.conditions[].observedGeneration"}),  # other kinds' conditions have it
     objects.LabelSelector: ("V1LabelSelector", set()),
     objects.NodeSelector: ("V1NodeSelector", set()),
@@ -35,7 +39,13 @@ KINDS: dict[type[KubeObject], tuple[str, set[str]]] = {
     storage.CSIDriver: ("V1CSIDriver", set()),
     storage.VolumeAttachment: ("V1VolumeAttachment", set()),
     storage.CSIStorageCapacity: ("V1CSIStorageCapacity", set()),
-    devices.ResourceSlice: ("V1ResourceSlice", {".spec.devices[].nodeAllocatableResourceMappings"}),  # since 1.36
+    devices.ResourceSlice: (
+        "V1ResourceSlice",
+        {  # of 1.36 alone
+            ".spec.devices[].nodeAllocatableResourceMappings",
+            ".spec.devices[].nodeAllocatableResources{}.mapping.allocationMultiplier",
+        },
+    ),
     devices.ResourceClaim: ("ResourceV1ResourceClaim", set()),
     devices.DeviceClass: ("V1DeviceClass", set()),
     devices.DeviceTaintRule: ("V1DeviceTaintRule", set()),

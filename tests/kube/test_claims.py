@@ -13,7 +13,7 @@ from fake_api import FakeApi, answer, answer_bytes, hang_up, refuse
 from placewright.api.decode import convert
 from placewright.api.devices import AllocationResult, ClaimMeta, ResourceClaim
 from placewright.api.errors import ClaimError
-from placewright.api.objects import OwnerReference, Pod, PodExtendedResourceClaimStatus
+from placewright.api.objects import NodeAllocatableClaimStatus, OwnerReference, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.kube.errors import RetryBackoff
 from placewright.kube.writers.claims import ClaimListener, HttpClaimWriter
@@ -264,6 +264,15 @@ async def test_a_pod_is_told_which_claim_serves_it(bench: Bench) -> None:
     bench.api.on("PATCH /api/v1/namespaces/shop/pods/web/status", answer({}))
     await bench.writer.tell_pod(WEB, PodExtendedResourceClaimStatus(resource_claim_name="made"))
     assert bench.sent() == [{"metadata": {"uid": "w-1"}, "status": {"extendedResourceClaimStatus": {"resourceClaimName": "made"}}}]
+
+
+async def test_a_pod_is_told_what_it_takes_of_its_node_and_that_it_takes_nothing_after_all(bench: Bench) -> None:
+    bench.api.on("PATCH /api/v1/namespaces/shop/pods/web/status", answer({}))
+    await bench.writer.tell_node_resources(WEB, (NodeAllocatableClaimStatus(resource_claim_name="c", resources={"cpu": "2"}),))
+    await bench.writer.tell_node_resources(WEB, ())
+    field = "nodeAllocatableResourceClaimStatuses"
+    statuses = [each["status"] for each in bench.sent()]
+    assert statuses == [{field: [{"resourceClaimName": "c", "resources": {"cpu": "2"}}]}, {field: None}]
 
 
 async def test_a_replica_that_does_not_lead_writes_nothing(bench: Bench) -> None:

@@ -128,6 +128,7 @@ class Claiming:
         self.cluster.assume(pod, NodeName(node))
         status = self.evaluator.runtime.run_reserve(evaluation.state, pod, NodeName(node))
         assert status.ok, status
+        self.cluster.take_with_claims(pod.uid, evaluation.state.taken_with_claims)
         return evaluation
 
     def pre_bind(self, evaluation: Evaluation, node: str) -> Status:

@@ -212,8 +212,9 @@ node_of_a_zone = one_of(*(kit.node("n", pods="9").zone(zone) for zone in "abab")
 
 # --- devices -----------------------------------------------------------------------------------------------------------------
 
+_USED = POD.spec(containers=[{"name": "main", "resources": {"requests": {"cpu": "1500m"}, "claims": [{"name": "d2"}]}}])
 pod_with_device_claims = a_pod_of(
-    *[POD.resource_claims(name) for name in ("d0", "d1", "d2", "d2")] * 3,
+    *[POD.resource_claims(name) for name in ("d0", "d1", "d2", "d2")] * 3, *[_USED.resource_claims("d2")] * 4,
     *[POD] * 3, *(POD.resource_claims(*names) for names in combinations(("d0", "d1", "d2"), 2)),
 )  # fmt: skip
 _ANY, _SOME = "device.driver == 'gpu.example.com'", "device.attributes['gpu.example.com'].model == 'a'"
@@ -242,7 +243,8 @@ def _slice(dice: Random) -> ObjectMaker[Any]:
     node = dice.choice(NODE_NAMES[:4])
     made = kit.resource_slice(f"slice-{node}").on(node)
     for number in range(dice.choice((1, 2, 3))):
-        made = made.device(f"g{number}", attributes={"model": dice.choice("ab")})
+        takes = {"nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "500m"}}}} if dice.random() < 0.2 else {}
+        made = made.device(f"g{number}", attributes={"model": dice.choice("ab")}, **takes)
     return made
 
 

@@ -22,7 +22,7 @@ from kubesandbox.controllers.provisioner import Place, made_volume, place_on_nod
 from placewright.api.decode import convert
 from placewright.api.errors import BindError, VolumeError
 from placewright.api.extenders import ExtenderError
-from placewright.api.objects import Condition, Node, NodeName, Pod, PodExtendedResourceClaimStatus, PodStatus
+from placewright.api.objects import Condition, Node, NodeName, Pod, PodStatus
 from placewright.api.pods import PodInfo
 from placewright.api.storage import (
     BIND_COMPLETED,
@@ -260,11 +260,11 @@ class ApiServer:
         if known is not None and known.nominated_node != node:
             self._tell(known, replace(known.pod.status, nominated_node_name=node))
 
-    def claimed(self, uid: str, claim: PodExtendedResourceClaimStatus) -> None:
-        """Show the claim of the pod's extended resources in its status."""
+    def claimed(self, uid: str, fields: Mapping[str, object]) -> None:
+        """Show fields of the pod's status that tell of its claims."""
         known = self._pods.get(uid)
         if known is not None:
-            self._tell(known, replace(known.pod.status, extended_resource_claim_status=claim))
+            self._tell(known, replace(known.pod.status, **fields))
 
     def _tell(self, known: PodInfo, status: PodStatus) -> None:
         pod = PodInfo(self._next(replace(known.pod, status=status)))

@@ -6,7 +6,7 @@ Claims from templates are like those of the sandbox's controller. A pod that is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from placewright.api.devices import (
 )
 from placewright.api.errors import ClaimError
 from placewright.api.objects import (
+    NodeAllocatableClaimStatus,
     PodExtendedResourceClaimStatus,
     PodResourceClaim,
     PodResourceClaimStatus,
@@ -48,7 +49,7 @@ class InstantClaimWriter:
     Attributes:
         show: function that shows the scheduler an object's new state.
         hide: function that tells the scheduler that an object is gone.
-        tell: function that notes the claim of the extended resources of the pod with a uid.
+        tell: function that sets fields of the status of the pod with a uid.
     """
 
     cluster: Cluster
@@ -56,7 +57,7 @@ class InstantClaimWriter:
     begin: float
     show: Callable[[ClusterObject], None]
     hide: Callable[[ClusterObject], None]
-    tell: Callable[[str, PodExtendedResourceClaimStatus], None]
+    tell: Callable[[str, Mapping[str, object]], None]
 
     def __post_init__(self) -> None:
         self._table = self.cluster.objects.devices.claims
@@ -152,7 +153,11 @@ class InstantClaimWriter:
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
         """Show the claim at once."""
-        self.tell(pod.uid, status)
+        self.tell(pod.uid, {"extended_resource_claim_status": status})
+
+    async def tell_node_resources(self, pod: PodInfo, statuses: Sequence[NodeAllocatableClaimStatus]) -> None:
+        """Show the resources at once."""
+        self.tell(pod.uid, {"node_allocatable_resource_claim_statuses": tuple(statuses) or None})
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
         """Wait until a condition holds, in virtual seconds."""

@@ -130,5 +130,6 @@ class TrialChooser(Chooser):
         if not runtime.run_reserve(evaluation.state, pod, found.node).ok:
             self._trial.cluster.forget(pod, found.node)
             return None
+        self._trial.cluster.take_with_claims(pod.uid, evaluation.state.taken_with_claims)
         self._trial.reserve(pod, found.node, partial(runtime.run_unreserve, evaluation.state, pod, found.node))
         return found

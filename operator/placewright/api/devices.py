@@ -106,6 +106,32 @@ class DeviceToleration(Toleration, frozen=True):
     toleration_seconds: int | None = None
 
 
+class NodeResourceMapping(KubeObject, frozen=True):
+    """The amount of a node's resource that an allocated device takes, by a consumed capacity or as a whole.
+
+    `allocation_multiplier` is the spelling of 1.36 for both multipliers.
+    """
+
+    capacity_key: str | None = None
+    capacity_multiplier: RawQuantity | None = None
+    device_multiplier: RawQuantity | None = None
+    allocation_multiplier: RawQuantity | None = None
+
+
+class NodeResourceOverheads(KubeObject, frozen=True):
+    """The amounts of a node's resource that a pod takes beside the device, once and for each container with it."""
+
+    per_pod: RawQuantity | None = None
+    per_container: RawQuantity | None = None
+
+
+class NodeAllocatableResource(KubeObject, frozen=True):
+    """The use that a device makes of a node's resource."""
+
+    mapping: NodeResourceMapping | None = None
+    overhead: NodeResourceOverheads | None = None
+
+
 class NodeReach(KubeObject, frozen=True):
     """The nodes that can use devices; at most one field is set."""
 
@@ -126,7 +152,9 @@ class Device(NodeReach, frozen=True):
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
     allow_multiple_allocations: bool | None = None
-    node_allocatable_resource_mappings: dict[str, msgspec.Raw] | None = None
+    node_allocatable_resources: dict[str, NodeAllocatableResource] | None = None
+    #: Spelling of 1.36 for mappings.
+    node_allocatable_resource_mappings: dict[str, NodeResourceMapping] | None = None
 
 
 class ResourcePool(KubeObject, frozen=True):

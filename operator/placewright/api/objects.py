@@ -197,6 +197,18 @@ class ResourceRequirements(KubeObject, frozen=True):
     limits: ResourceList | None = None
 
 
+class ClaimUse(KubeObject, frozen=True):
+    """An entry of the pod's `spec.resourceClaims` that a container uses."""
+
+    name: str = ""
+
+
+class ContainerResources(ResourceRequirements, frozen=True):
+    """Requests, limits and claims of a container."""
+
+    claims: tuple[ClaimUse, ...] | None = None
+
+
 class ContainerRestartRule(KubeObject, frozen=True):
     """A rule for the end of a container. Only the action asks for a feature of the node."""
 
@@ -209,7 +221,7 @@ class Container(KubeObject, frozen=True):
     name: str = ""
     image: str = ""
     ports: Annotated[tuple[ContainerPort, ...] | None, counted("host_ports")] = None
-    resources: ResourceRequirements = ResourceRequirements()
+    resources: ContainerResources = ContainerResources()
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] | None = None
 
@@ -420,6 +432,31 @@ class PodExtendedResourceClaimStatus(KubeObject, frozen=True):
     resource_claim_name: str = ""
 
 
+class NodeResourceQuantity(KubeObject, frozen=True):
+    """An amount of a resource of the node that a claim's devices take."""
+
+    name: str = ""
+    quantity: RawQuantity = "0"
+
+
+class NodeResourceOverhead(KubeObject, frozen=True):
+    """The amounts that a pod takes beside a claim's devices, once and for each container with the claim."""
+
+    name: str = ""
+    per_pod: RawQuantity | None = None
+    per_container: RawQuantity | None = None
+
+
+class NodeAllocatableClaimStatus(KubeObject, frozen=True):
+    """The resources of its node that a pod takes with a claim. 1.36 writes `resources`, and later versions the other two."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] | None = None
+    resources: ResourceList | None = None
+    mapping: tuple[NodeResourceQuantity, ...] | None = None
+    overhead: tuple[NodeResourceOverhead, ...] | None = None
+
+
 class PodStatus(KubeObject, frozen=True):
     """`status` of a pod; its resources are those of the pod as a whole."""
 
@@ -433,6 +470,7 @@ class PodStatus(KubeObject, frozen=True):
     allocated_resources: ResourceList | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableClaimStatus, ...] | None = None
 
 
 class Pod(KubeObject, frozen=True):

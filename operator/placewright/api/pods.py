@@ -5,7 +5,7 @@ Event handlers, queue, cycle, columns and binding pass this one object (`PodInfo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Final, NamedTuple
 
@@ -13,10 +13,17 @@ import msgspec
 from msgspec.structs import replace
 
 from placewright.api.bytecount import object_bytes, short_key
-from placewright.api.objects import Affinity, Node, NodeName, Pod, PodKey, Volume
+from placewright.api.objects import Affinity, Node, NodeAllocatableClaimStatus, NodeName, Pod, PodKey, Volume
 from placewright.api.podextent import PodExtent, extent_of
 from placewright.api.podgroups import GroupRef, group_of
-from placewright.api.requests import RESIZE_PENDING, pod_requests, reports_resources, scoring_requests, spec_in_effect
+from placewright.api.requests import (
+    RESIZE_PENDING,
+    pod_requests,
+    reports_resources,
+    scoring_requests,
+    spec_in_effect,
+    taken_with_claims,
+)
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 #: The wildcard address; it conflicts with every other address on the same port.
@@ -100,9 +107,9 @@ class PodInfo:
         self.scheduler_name = spec.scheduler_name
         self.priority = spec.priority or 0
         if like is None or not _asks_alike(pod, like.pod):
-            in_effect = spec_in_effect(spec, pod.status) if spec.node_name else spec
-            self.requests = pod_requests(in_effect)
-            self.scoring_cpu, self.scoring_memory = scoring_requests(in_effect)
+            in_effect, taken = (spec_in_effect(spec, pod.status), taken_with_claims(_statuses(pod))) if spec.node_name else (spec, {})
+            self.requests = pod_requests(in_effect, taken)
+            self.scoring_cpu, self.scoring_memory = scoring_requests(in_effect, taken)
             self.host_ports = _host_ports(pod)
             self.volumes = tuple([volume for volume in spec.volumes or () if _comes_from_storage(volume)])
         else:
@@ -122,6 +129,14 @@ class PodInfo:
         placed = copy(self)
         placed.node_name = node
         return placed
+
+    def taking(self, statuses: Sequence[NodeAllocatableClaimStatus]) -> PodInfo:
+        """Copy the pod as it will be on a node from which it takes these resources with its claims."""
+        taking, taken, spec = copy(self), taken_with_claims(statuses), self.pod.spec
+        taking.pod = replace(self.pod, status=replace(self.pod.status, node_allocatable_resource_claim_statuses=tuple(statuses) or None))
+        taking.requests = pod_requests(spec, taken)
+        taking.scoring_cpu, taking.scoring_memory = scoring_requests(spec, taken)
+        return taking
 
     def annotated(self, annotations: Mapping[str, str | None]) -> PodInfo:
         """Copy the pod with other annotations."""
@@ -187,11 +202,16 @@ def held_bytes(*held: object) -> int:
     return total
 
 
+def _statuses(pod: Pod) -> tuple[NodeAllocatableClaimStatus, ...]:
+    return pod.status.node_allocatable_resource_claim_statuses or ()
+
+
 def _asks_alike(pod: Pod, other: Pod) -> bool:
     """Return whether two versions of a pod have the same requests, ports and volumes. Reported resources may change the requests."""
     one, another = pod.spec, other.spec
     return (
         not (reports_resources(pod.status) or reports_resources(other.status))
+        and not (_statuses(pod) or _statuses(other))
         and one.containers == another.containers
         and one.init_containers == another.init_containers
         and one.resources == another.resources

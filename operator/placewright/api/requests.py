@@ -9,14 +9,16 @@ that the node has allocated, and the amount that it runs with (its status). A sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from placewright.api.objects import (
     Container,
+    ContainerResources,
     ContainerStatus,
+    NodeAllocatableClaimStatus,
     PodSpec,
     PodStatus,
     RawQuantity,
@@ -41,6 +43,7 @@ _INFEASIBLE: Final = "Infeasible"
 _NO_RESOURCES: Final[ResourceList] = {}
 
 Nanos = dict[str, int]
+_NOTHING: Final[Nanos] = {}
 
 
 def is_extended_resource(name: str) -> bool:
@@ -91,8 +94,31 @@ def in_column_units(name: str, nanos: int) -> int:
     return ceil_milli(nanos) if name == CPU else ceil_units(nanos)
 
 
-def pod_requests(spec: PodSpec) -> dict[str, int]:
+def taken_with_claims(statuses: Sequence[NodeAllocatableClaimStatus]) -> Nanos:
+    """Sum the resources of the node that a pod takes with its claims to devices.
+
+    Returns:
+        Name to amount in nano-units.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    total: Nanos = {}
+    for status in statuses:
+        _add(total, {name: nano(quantity) for name, quantity in (status.resources or {}).items()})
+        _add(total, {each.name: nano(each.quantity) for each in status.mapping or ()})
+        users = len(status.containers or ())
+        for each in status.overhead or ():
+            _add(total, {each.name: nano(each.per_pod or "0") + users * nano(each.per_container or "0")})
+    return total
+
+
+def pod_requests(spec: PodSpec, taken: Mapping[str, int] = _NOTHING) -> dict[str, int]:
     """Sum a pod's requests over its containers, init containers, sidecars and overhead.
+
+    Args:
+        spec: the pod's.
+        taken: nano-units of the node's resources that the pod takes with its claims (see `taken_with_claims`).
 
     Returns:
         Name to amount in column units; resources without a column are left out.
@@ -100,11 +126,25 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
     Raises:
         QuantityError: a quantity does not parse.
     """
-    total = _total(spec, {}, _pod_level(spec))
+    total = _total(spec, {}, _pod_level(spec), taken)
     return {name: in_column_units(name, value) for name, value in total.items() if is_native_or_scalar(name)}
 
 
-def scoring_requests(spec: PodSpec) -> tuple[int, int]:
+def beyond_pod_level(spec: PodSpec, taken: Mapping[str, int]) -> list[str]:
+    """Name the resources for which the request of the pod as a whole does not cover its containers and claims.
+
+    Returns:
+        Names in the order of the pod's requests.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    at_pod_level = _pod_level(spec)
+    parts, whole = _total(spec, {}, {}, taken), _total(spec, {}, at_pod_level, taken)
+    return [name for name in at_pod_level if parts.get(name, 0) > whole[name]]
+
+
+def scoring_requests(spec: PodSpec, taken: Mapping[str, int] = _NOTHING) -> tuple[int, int]:
     """Sum a pod's requests for scoring, with defaults for containers without a request: kube-scheduler's `NonZeroRequested`.
 
     If the pod as a whole requests a resource, no default for that resource is added. The sums are milli-CPU and bytes of memory.
@@ -114,9 +154,9 @@ def scoring_requests(spec: PodSpec) -> tuple[int, int]:
     """
     at_pod_level, defaults = _pod_level(spec), _SCORING_DEFAULTS
     if at_pod_level:
-        said = _total(spec, {}, at_pod_level)
+        said = _total(spec, {}, at_pod_level, taken)
         defaults = {name: value for name, value in defaults.items() if name not in said}
-    total = _total(spec, defaults, at_pod_level)
+    total = _total(spec, defaults, at_pod_level, taken)
     return ceil_milli(total.get(CPU, 0)), ceil_units(total.get(MEMORY, 0))
 
 
@@ -180,7 +220,7 @@ def _container_in_effect(container: Container, report: ContainerStatus | None, w
     if wished == runs_with and (wished == allocated or not allocated):
         return container
     requests = _most(*((wished,) if wishes_count else ()), runs_with, allocated)
-    return msgspec.structs.replace(container, resources=ResourceRequirements(requests=requests))
+    return msgspec.structs.replace(container, resources=ContainerResources(requests=requests))
 
 
 def _pod_level_in_effect(resources: ResourceRequirements | None, status: PodStatus, wishes_count: bool) -> ResourceRequirements | None:
@@ -202,7 +242,7 @@ def _most(*lists: ResourceList) -> ResourceList:
     return most
 
 
-def _total(spec: PodSpec, defaults: Mapping[str, int], at_pod_level: Mapping[str, int]) -> Nanos:
+def _total(spec: PodSpec, defaults: Mapping[str, int], at_pod_level: Mapping[str, int], taken: Mapping[str, int] = _NOTHING) -> Nanos:
     total: Nanos = {}
     for container in spec.containers or ():
         _add(total, _container(container, defaults))
@@ -220,6 +260,7 @@ def _total(spec: PodSpec, defaults: Mapping[str, int], at_pod_level: Mapping[str
             need[name] = max(need.get(name, 0), own.get(name, 0) + sidecars.get(name, 0))
     for name, value in need.items():
         total[name] = max(total.get(name, 0), value)
+    _add(total, taken)
     total.update(at_pod_level)
     _add(total, {name: nano(quantity) for name, quantity in (spec.overhead or {}).items()})
     return total

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import numpy as np
 
 from placewright.api.counts import add_count, take_out
-from placewright.api.objects import Node, NodeName, PodKey
+from placewright.api.objects import Node, NodeAllocatableClaimStatus, NodeName, PodKey
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
 from placewright.api.requests import canonical
@@ -319,6 +319,21 @@ class Cluster(NodeRows):
         row = self._row_of.get(known.node)
         if row is not None:
             self.pod_journal.append(row)
+
+    def take_with_claims(self, uid: str, statuses: Sequence[NodeAllocatableClaimStatus]) -> None:
+        """Count what an assumed pod takes of its node with its claims to devices; harmless for pods that are not assumed.
+
+        Args:
+            uid: uid of the assumed pod.
+            statuses: resources by claim, as the pod's status will show them.
+        """
+        known = self._placements.get(uid)
+        if not statuses or known is None or not known.assumed:
+            return
+        taking = known.pod.taking(statuses)
+        self._placements[uid] = known._replace(pod=taking)
+        self._pods_on[known.node][uid] = taking
+        self._recount(known, taking)
 
     def told_to_leave(self, uid: str) -> None:
         """Note that preemption evicts this pod. It counts on its node until it is gone; harmless for a pod that is on no node."""

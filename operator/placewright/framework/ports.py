@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from placewright.api.devices import AllocationResult, ResourceClaim
 from placewright.api.extenders import ExtenderSettings, Filtered, NodeVictims
-from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
+from placewright.api.objects import NodeAllocatableClaimStatus, NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -271,6 +271,17 @@ class ClaimWriter(Protocol):
         Args:
             pod: not bound yet.
             status: the claim, and which container's request it serves.
+
+        Raises:
+            ClaimError: it was refused.
+        """
+
+    async def tell_node_resources(self, pod: PodInfo, statuses: Sequence[NodeAllocatableClaimStatus]) -> None:
+        """Write into a pod's status which resources of its node it takes with its claims.
+
+        Args:
+            pod: not bound yet.
+            statuses: resources by claim; none to remove earlier ones.
 
         Raises:
             ClaimError: it was refused.

@@ -290,3 +290,4 @@ def _take(cycle: SchedulingCycle, evaluator: Evaluator, cluster: Cluster, pod: P
     if not status.ok:
         cluster.forget(pod, result.node)
         raise FitError(status.message)
+    cluster.take_with_claims(pod.uid, result.state.taken_with_claims)

@@ -203,6 +203,7 @@ class Reserver:
             reserved = status.ok  # `run_reserve` has unreserved all plugins when one of them failed
             steps.end(RESERVE, status.code)
             _require(status)
+            self.cluster.take_with_claims(pod.uid, result.state.taken_with_claims)
         except BaseException:  # a cancelled attempt must leave no reservation either
             if reserved:
                 unreserve(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from placewright.api.devices import (
     ResourceClaimStatus,
 )
 from placewright.api.errors import ClaimError
-from placewright.api.objects import PodExtendedResourceClaimStatus
+from placewright.api.objects import NodeAllocatableClaimStatus, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.ports import Seconds
@@ -52,6 +52,7 @@ class FakeClaimWriter(WatchingPort):
     Attributes:
         writes: all writes, in order.
         told: statuses of pods with extended resources, in order.
+        node_resources: resources of nodes that pods take with their claims, as last told, by the pod's name.
         waits: waits of pods for devices, in order.
     """
 
@@ -73,6 +74,7 @@ class FakeClaimWriter(WatchingPort):
         super().__init__(clock)
         self.writes: list[ClaimWrite] = []
         self.told: list[PodExtendedResourceClaimStatus] = []
+        self.node_resources: dict[str, tuple[NodeAllocatableClaimStatus, ...]] = {}
         self.waits: list[WaitForDevices] = []
         self._table = cluster.objects.devices.claims
         self._shows = shows
@@ -141,6 +143,11 @@ class FakeClaimWriter(WatchingPort):
         """Record the status in `told`, and change no pod. Implements `ClaimWriter.tell_pod`."""
         await self._write("tell", status.resource_claim_name)
         self.told.append(status)
+
+    async def tell_node_resources(self, pod: PodInfo, statuses: Sequence[NodeAllocatableClaimStatus]) -> None:
+        """Record the resources in `node_resources` by the pod's name, and change no pod. Implements `ClaimWriter.tell_node_resources`."""
+        await self._write("tell", pod.name)
+        self.node_resources[pod.name] = tuple(statuses)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
         """Record the wait in `waits`. Implements `ClaimWriter.waited`."""

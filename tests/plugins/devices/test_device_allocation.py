@@ -151,12 +151,3 @@ def test_devices_differ_by_lists_without_a_value_in_common(other: Body, fits: bo
     devices = devices_of(cluster_of(world(slice_of(*made))))
     asked = a_claim(exactly("r", count=2), constraints=[{"distinctAttribute": f"{GPU}/v"}])
     assert isinstance(devices.allocate(0, [read_claim(asked)]), Allocated) is fits
-
-
-def test_devices_that_take_resources_of_the_node_are_not_handed_out_and_the_reason_names_the_gate() -> None:
-    """What they take is counted nowhere here: a node would be filled beyond its allocatable."""
-    mapped = device("d0", nodeAllocatableResourceMappings={"cpu": {"allocationMultiplier": "2"}})
-    devices = devices_of(cluster_of(world(slice_of(mapped), slice_of(device("d1"), pool="plain", nodeName="n0"))))
-    assert isinstance(devices.allocate(0, [read_claim(a_claim(exactly("r")))]), Allocated)
-    answer = devices.allocate(0, [read_claim(a_claim(exactly("r", count=2)))])
-    assert answer == Refusal("pool has devices that take resources of nodes, which are not counted here (DRANodeAllocatableResources)")

@@ -27,6 +27,9 @@ _claims = Rejected("DynamicResources", ME, known=(CLAIM,))
 _held = resource_claim("held").allocated("x", pool="p")
 _and_free = Rejected("DynamicResources", ME, known=(CLAIM, resource_claim("free"), _held, SERVES_GPU))
 _and_made = Rejected("DynamicResources", ME, known=(CLAIM, OF_ELSE, SERVES_GPU))
+_and_mapped = Rejected(
+    "DynamicResources", ME, known=(CLAIM, SLICE.device("d", nodeAllocatableResourceMappings={"cpu": {"allocationMultiplier": "1"}}))
+)
 _absent = Rejected("DynamicResources", ME, gated=True)
 _unmade = Rejected("DynamicResources", WAITING, known=(resource_claim("made").owned_by("Pod", "me"),), gated=True)
 
@@ -36,6 +39,7 @@ ROWS: Final[tuple[Row, ...]] = (
     _claims.wakes("what a node offers", "node_allocatable", old=NODE, new=NODE),
     _claims.rests("a node's condition", "node_condition", old=NODE, new=NODE),
     _claims.rests("a pod that leaves a node", old=ON_NODE),
+    _and_mapped.wakes("a pod that leaves its node, whose CPU devices take, too", old=ON_NODE),
     _and_free.wakes("a pod that leaves, and nothing was written into its claim", old=ON_NODE.resource_claims("held", "free")),
     _and_free.rests("a pod that leaves, and its claim has the devices still", old=ON_NODE.resource_claims("held")),
     _and_free.rests("a pod that leaves, and its claim is gone", old=ON_NODE.resource_claims("gone")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from placewright.api.objects import NodeAllocatableClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.framework.steps import Steps
 
@@ -29,6 +30,8 @@ class CycleState:
         annotations: annotations that are written on the pod with its Binding, beside the decision. A plugin that must find its choice
             again after a restart adds one in Reserve or PreBind. It takes it back in Unreserve. A name begins with the plugin's own
             domain. An extender that binds instead of a Bind plugin does not write them.
+        taken_with_claims: resources of the node that the pod takes with its claims to devices. A plugin sets them in Reserve. The
+            scheduler counts them on the node.
         activate: pods by uid that the queue makes active when this pod has passed Permit, and again when it is bound.
         abandoned: True once the pod was deleted while it was being bound. A PreBind plugin that waits for something may stop then.
         steps: duration of each part of the attempt; empty if the time is not taken.
@@ -38,6 +41,7 @@ class CycleState:
     skip_filter: set[str] = field(default_factory=set)
     skip_score: set[str] = field(default_factory=set)
     annotations: dict[str, str] = field(default_factory=dict)
+    taken_with_claims: tuple[NodeAllocatableClaimStatus, ...] = ()
     activate: dict[str, PodInfo] = field(default_factory=dict)
     abandoned: bool = False
     steps: Steps = field(default_factory=Steps)

@@ -91,7 +91,7 @@ class NoClaimWriter(ClaimWriter):
     release = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be released")
     create = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be created")
     delete = refuse(ClaimError, "resourceclaim {0.metadata.name} cannot be deleted")
-    tell_pod = refuse(ClaimError, "the status of pod {0.key} cannot be written")
+    tell_pod = tell_node_resources = refuse(ClaimError, "the status of pod {0.key} cannot be written")
     until = NoVolumeWriter.until
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:

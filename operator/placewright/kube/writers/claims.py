@@ -27,7 +27,7 @@ from placewright.api.devices import (
     devices_of,
 )
 from placewright.api.errors import ClaimError
-from placewright.api.objects import PodExtendedResourceClaimStatus
+from placewright.api.objects import NodeAllocatableClaimStatus, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.kube.client import JSON
 from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
@@ -187,7 +187,22 @@ class HttpClaimWriter(RoomWriter):
         Raises:
             ClaimError: the server refused or did not answer.
         """
-        body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
+        await self._patch_pod(pod, {"extendedResourceClaimStatus": status})
+
+    async def tell_node_resources(self, pod: PodInfo, statuses: Sequence[NodeAllocatableClaimStatus]) -> None:
+        """Patch a pod's `status.nodeAllocatableResourceClaimStatuses`.
+
+        Args:
+            pod: the pod of this uid.
+            statuses: resources by claim; none removes the field.
+
+        Raises:
+            ClaimError: the server refused or did not answer.
+        """
+        await self._patch_pod(pod, {"nodeAllocatableResourceClaimStatuses": statuses or None})
+
+    async def _patch_pod(self, pod: PodInfo, status: dict[str, Any]) -> None:
+        body = {"metadata": {"uid": pod.uid}, "status": status}
         await self._write(lambda guarded: self.client.patch(f"{pod_path(pod)}/status", guarded), body, self.attempts, pod.namespace)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:

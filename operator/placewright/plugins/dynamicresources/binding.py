@@ -26,6 +26,7 @@ from placewright.cluster.devices import ClaimTable
 from placewright.framework.interface import ClaimWriter
 from placewright.framework.preemption.evictions import seconds_of
 from placewright.plugins.dynamicresources.claims import Variant, called, reserved_for
+from placewright.plugins.dynamicresources.noderesources import ClaimStatuses
 
 # --- claims on their way ---------------------------------------------------------------------------------------------------------
 
@@ -52,9 +53,16 @@ class Share:
 
 @dataclass(slots=True)
 class ReservedClaims:
-    """Claims of a pod that is on its way to a node, in the pod's order."""
+    """Claims of a pod that is on its way to a node, in the pod's order.
+
+    Attributes:
+        node_resources: resources of the node that the pod takes with its claims.
+        told: whether these may have been written into the pod's status.
+    """
 
     shares: list[Share] = field(default_factory=list)
+    node_resources: ClaimStatuses = ()
+    told: bool = False
 
     @property
     def claims(self) -> list[ResourceClaim]:
@@ -106,6 +114,20 @@ async def _make(share: Share, variant: Variant, pod: PodInfo, table: ClaimTable,
     table.withdraw(special)
 
 
+async def tell(reserved: ReservedClaims, pod: PodInfo, writer: ClaimWriter) -> None:
+    """Write what the pod takes of its node into its status, also to remove what an earlier attempt wrote. Raise `ClaimError`."""
+    if reserved.node_resources or pod.pod.status.node_allocatable_resource_claim_statuses:
+        reserved.told = True
+        await writer.tell_node_resources(pod, reserved.node_resources)
+
+
+async def _untell(pod: PodInfo, writer: ClaimWriter) -> None:
+    try:
+        await writer.tell_node_resources(pod, ())
+    except ClaimError as problem:
+        _logger.warning("the status of pod %s still names resources of a node: %s", pod.key, problem)
+
+
 def settle(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable) -> None:
     """Leave the pending allocations, because the written claims protect the devices from now on."""
     for share in reserved.shares:
@@ -114,6 +136,8 @@ def settle(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable) -> None:
 
 def give_back(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
     """Undo the reservation of a pod that does not go to the node after all."""
+    if reserved.told:
+        writer.beside(_untell(pod, writer))
     for share in reserved.shares:
         if share.tried or reserved_for(share.claim, pod):
             table.begin_release(share.claim)

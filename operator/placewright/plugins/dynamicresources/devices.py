@@ -37,7 +37,7 @@ from placewright.plugins.dynamicresources.demands import (
 )
 from placewright.plugins.dynamicresources.effort import COUNT, LOOK, OutOfSteps
 from placewright.plugins.dynamicresources.inventory import Inventory, Usage
-from placewright.plugins.dynamicresources.pools import NOT_COUNTED, ReachableDevices
+from placewright.plugins.dynamicresources.pools import ReachableDevices
 from placewright.plugins.dynamicresources.selectors import CompiledSelectors
 from placewright.plugins.dynamicresources.shortage import DeviceShortage
 
@@ -416,6 +416,4 @@ def _are_of_one_pod(one: ResourceClaim, other: ResourceClaim) -> bool:
 
 def _why_not(outlook: ReachableDevices) -> str:
     """Return the lack of devices as the reason, or the problem of a pool in reach, which may cause it."""
-    if any(pool.problem == NOT_COUNTED for pool in outlook.unusable):
-        return NOT_COUNTED
     return INVALID_POOLS if any(pool.problem for pool in outlook.unusable) else CANNOT_ALLOCATE

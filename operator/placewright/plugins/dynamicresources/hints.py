@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,9 +19,14 @@ _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
 @dataclass(frozen=True, slots=True)
 class DeviceHints:
-    """The plugin's events, with hints that read the claims and classes at the time of an event."""
+    """The plugin's events, with hints that read the claims and classes at the time of an event.
+
+    Attributes:
+        takes_room: tells whether any device takes resources of its node.
+    """
 
     objects: DeviceObjects
+    takes_room: Callable[[], bool] = lambda: False
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare the pod's claims, devices that become free, classes, slices and nodes."""
@@ -62,9 +67,12 @@ class DeviceHints:
     def _had_reserved_devices(self, _pod: PodInfo, gone: PodInfo) -> bool:
         """Return whether a deleted pod has claims without devices, because its reserved devices are free now.
 
-        No claim shows that if nothing was written. Devices in a claim's status become free with the change of the claim.
+        Any pod counts if devices take resources of nodes, because the waiting pod may lack these. No claim shows that if nothing was
+        written. Devices in a claim's status become free with the change of the claim.
         """
         claims = self.objects.claims
+        if self.takes_room():
+            return True
         if any(claim is not None and claim.status.allocation is None for _, claim, _ in each_claim(gone, claims)):
             return True
         return bool(self.objects.served(gone)) and not any(True for _ in claims.where(gone.uid))

@@ -149,6 +149,8 @@ class Inventory:
         self._positions: dict[Table[Any], int] = {}
         self._node_position = self._cluster.node_journal.position
         self._pools: dict[PoolId, Pool] = {}
+        #: Pools with devices that take resources of their node.
+        self._mapping: set[PoolId] = set()
         self._by_node: dict[str, dict[PoolId, Pool]] = {}
         self._of_many_nodes: dict[PoolId, Pool] = {}
         self._pool_of_slice: dict[str, PoolId] = {}
@@ -194,6 +196,15 @@ class Inventory:
     def pools(self) -> Iterable[Pool]:
         """Return all pools."""
         return self._pools.values()
+
+    def device(self, result: AllocatedDevice) -> PoolDevice | None:
+        """Return an allocated device as its driver publishes it now."""
+        pool = self._pools.get(PoolId(result.driver, result.pool))
+        return None if pool is None else pool.offers.get(result.device)
+
+    def maps(self, row: int | None = None) -> bool:
+        """Return whether any device in reach of a row's node, or any at all, takes resources of its node."""
+        return bool(self._mapping) and (row is None or self.outlook(row).maps)
 
     def steps_to_look_out(self, row: int) -> int:
         """Return the steps that the next `outlook` of a row takes (see `effort`): 0 if it is kept."""
@@ -251,6 +262,7 @@ class Inventory:
         now = read_pool(id_, self._tables.slices.where(str(id_)), reading, before)
         if now is not None:
             self._pools[id_] = self._holder(now)[id_] = now
+        (self._mapping.add if now is not None and now.maps else self._mapping.discard)(id_)
         for pool in (before, now):
             if pool is not None:
                 self._pool_changed(pool)

@@ -62,8 +62,9 @@ from placewright.plugins.dynamicresources.claims import (
     shapes,
     unused_but_by,
 )
-from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Refusal
+from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Allocated, Refusal
 from placewright.plugins.dynamicresources.hints import DeviceHints
+from placewright.plugins.dynamicresources.noderesources import ClaimStatuses, fault_of, room_for, statuses_of, used_by_another
 
 _LEAST_BINDING_SECONDS: Final = 1.0
 _DURATION: Final = msgspec.Meta(
@@ -139,7 +140,7 @@ class DynamicResources(
     # --- before nodes ----------------------------------------------------------------------------------------------------------
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Sign the pod by the shapes of its claims, so that pods of one claim template are equal."""
+        """Sign the pod by the shapes of its claims and its use of the node. Pods of one template are equal."""
         extension = extension_of(pod, self.handle.cluster)
         if not pod.pod.spec.resource_claims and extension is None:
             return ()
@@ -147,7 +148,7 @@ class DynamicResources(
             asked = shapes(claims_of(pod, self._table))
         except NotReady:
             return (pod.uid,)
-        return asked if extension is None else (asked, shape_of(extension.whole.claim))
+        return asked, extension and shape_of(extension.whole.claim), _bid(pod)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Hold the pod back until each of its claims exists and is the pod's to use.
@@ -225,6 +226,15 @@ class DynamicResources(
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """Allow rows that reach all allocated claims and can serve the others."""
         demand = state.read(NAME, PodDeviceClaims)
+        fits = self._with_devices(demand, cluster, rows)
+        devices = self._searching(cluster, demand).devices
+        devices.refresh()
+        if devices.inventory.maps():
+            for place in np.flatnonzero(fits).tolist():
+                fits[place] = self._room(pod, demand, cluster, int(rows[place])).ok
+        return fits
+
+    def _with_devices(self, demand: PodDeviceClaims, cluster: Cluster, rows: Rows) -> BoolColumn:
         fits = self._available(demand, cluster, rows)
         if demand.extension is None:
             return fits & self._served(demand, 0, cluster, rows)
@@ -258,20 +268,47 @@ class DynamicResources(
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Reject rows with one reason each. As upstream, unallocatable claims come before claims with devices elsewhere."""
         demand = state.read(NAME, PodDeviceClaims)
-        by_reason: dict[str, list[int]] = {}
+        by_reason: dict[Status, list[int]] = {}
         for row in rows.tolist():
-            by_reason.setdefault(self._reason(demand, cluster, row), []).append(row)
-        return [Rejection(unresolvable(reason), np.array(found, np.intp)) for reason, found in by_reason.items()]
+            by_reason.setdefault(self._reason(pod, demand, cluster, row), []).append(row)
+        return [Rejection(status, np.array(found, np.intp)) for status, found in by_reason.items()]
 
-    def _reason(self, demand: PodDeviceClaims, cluster: Cluster, row: int) -> str:
+    def _reason(self, pod: PodInfo, demand: PodDeviceClaims, cluster: Cluster, row: int) -> Status:
         if demand.extension is not None and demand.extension.stale is not None:
-            return "cannot schedule extended resource claim"
+            return unresolvable("cannot schedule extended resource claim")
         claims, signature = demand.asked(self._code(demand, cluster, row))
         if claims:
             answer = self._searching(cluster, demand).answer(claims, signature, row)
             if isinstance(answer, Refusal):
-                return answer.message
-        return NOT_AVAILABLE if demand.allocated else CANNOT_ALLOCATE
+                return unresolvable(answer.message)
+        if not self._available(demand, cluster, np.array([row], np.intp))[0]:
+            return unresolvable(NOT_AVAILABLE)
+        room = self._room(pod, demand, cluster, row)
+        return unresolvable(CANNOT_ALLOCATE) if room.ok else room
+
+    def _room(self, pod: PodInfo, demand: PodDeviceClaims, cluster: Cluster, row: int) -> Status:
+        """Return whether a row has room for what the pod takes with its claims. The row can serve them."""
+        if not self._all_devices(cluster).devices.inventory.maps(row):
+            return SUCCESS
+        if used := used_by_another(pod, demand.allocated, cluster, row):
+            return unresolvable(used)
+        try:
+            statuses = self._node_resources(pod, demand, cluster, row)
+        except ValueError as wrong:
+            return unresolvable(str(wrong))
+        fault = fault_of(pod, statuses)
+        return unresolvable(fault) if fault else room_for(pod, statuses, cluster, row)
+
+    def _node_resources(self, pod: PodInfo, demand: PodDeviceClaims, cluster: Cluster, row: int) -> ClaimStatuses:
+        """Return what the pod takes of a row's node with its claims. Raise `ValueError` for a faulty device."""
+        search = self._searching(cluster, demand)
+        if not search.devices.inventory.maps(row):
+            return ()
+        claims, signature = demand.asked(self._code(demand, cluster, row))
+        answer = search.answer(claims, signature, row) if claims else None
+        found = zip(claims, answer.allocations, strict=True) if isinstance(answer, Allocated) else ()
+        had = [(claim, claim.status.allocation) for claim in demand.allocated if claim.status.allocation is not None]
+        return statuses_of(pod, (*had, *found), self._table, search.devices.inventory)
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
         """Propose more devices of the classes that the node has too few of."""
@@ -338,6 +375,7 @@ class DynamicResources(
             special,
             kept,
             gaps,
+            cluster.pod_journal.position if self._all_devices(cluster).devices.inventory.maps() else None,
             cluster.node_journal.position,
             *[table.version for table in tables],
         )
@@ -398,6 +436,7 @@ class DynamicResources(
         if row is None or not isinstance(demand, PodDeviceClaims) or demand.empty:
             return SUCCESS
         reserved, code = binding.ReservedClaims(), self._code(demand, cluster, row)
+        reserved.node_resources = self._node_resources(pod, demand, cluster, row)
         claims, signature = demand.asked(code)
         if claims:
             answer = self._searching(cluster, demand).answer(claims, signature, row)
@@ -413,6 +452,7 @@ class DynamicResources(
             if code and demand.extension is not None:
                 reserved.shares[-1].variant = demand.extension.variant(code)
         reserved.shares += [binding.join(claim, pod, self._table) for claim in demand.allocated]
+        state.taken_with_claims = reserved.node_resources
         state.write(_RESERVED, reserved)
         return SUCCESS
 
@@ -437,6 +477,7 @@ class DynamicResources(
                 if allocation is not None:
                     allocation = replace(allocation, allocation_timestamp=binding.timestamp(self.handle.claims.now()))
                 await binding.write(share, pod, self._table, self.handle.claims, allocation)
+            await binding.tell(reserved, pod, self.handle.claims)
             await self._devices_ready(state, reserved, pod, node)
         except ClaimError as problem:
             return error(str(problem))
@@ -480,4 +521,17 @@ class DynamicResources(
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare the pod's claims, devices that become free, classes, slices and nodes."""
-        return DeviceHints(self.handle.cluster.objects.devices).events()
+        return DeviceHints(self.handle.cluster.objects.devices, self._takes_room).events()
+
+    def _takes_room(self) -> bool:
+        """Return whether any device takes resources of its node."""
+        devices = self._all_devices(self.handle.cluster).devices
+        devices.refresh()
+        return devices.inventory.maps()
+
+
+def _bid(pod: PodInfo) -> Hashable:
+    """Return the part of a pod that says how much it takes of its node, with claims and without. Pods with pod-level resources differ."""
+    spec = pod.pod.spec
+    uses = tuple([container.resources.claims for container in (*(spec.init_containers or ()), *(spec.containers or ()))])
+    return frozenset(pod.requests.items()), uses, pod.uid if spec.resources is not None else None

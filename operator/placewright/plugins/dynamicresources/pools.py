@@ -67,13 +67,13 @@ class Range:
         """Return the least amount of the range that suffices; `asked` itself if it is finer than exact steps are."""
         least, step = self.least or 0, self.step
         if asked.nanos < least:
-            return Amount(least, _written(least))
+            return Amount(least, written(least))
         if step is None or (self.exact and asked.nanos % _MILLI):
             return asked
         start, stride = self._units(least), self._units(step)
         units = start + -(-(self._units(asked.nanos) - start) // stride) * stride
         nanos = units if self.exact else units * NANO
-        return Amount(nanos, _written(nanos))
+        return Amount(nanos, written(nanos))
 
     def includes(self, nanos: int) -> bool:
         """Return whether the range has this amount, if it is no less than the least one."""
@@ -165,7 +165,7 @@ def takes(offer: PoolDevice, asked: Mapping[str, Amount], used: Amounts, taking:
     return taken
 
 
-def _written(nanos: int) -> str:
+def written(nanos: int) -> str:
     """Format an amount as API servers write memory: with the largest binary suffix that leaves a whole number, or in thousandths."""
     if nanos % NANO:
         return f"{nanos}n" if nanos % _MILLI else f"{nanos // _MILLI}m"
@@ -268,6 +268,7 @@ class Pool:
         sets: names of the counter sets.
         read: devices by the name of their slice, with that slice.
         rules: taint rules that were applied.
+        maps: whether any of its devices takes resources of the node.
     """
 
     id: PoolId
@@ -284,6 +285,7 @@ class Pool:
     sets: set[str] = field(default_factory=set)
     read: dict[str, tuple[ResourceSlice, list[PoolDevice]]] = field(default_factory=dict)
     rules: Sequence[DeviceTaintRule] = ()
+    maps: bool = False
 
     @property
     def usable(self) -> bool:
@@ -308,10 +310,6 @@ class Pool:
         (self.local.setdefault(offer.reach.node, []) if offer.reach.node else self.general).append(offer)
         if offer.device.binding_conditions is not None:
             self.binding.add(offer.slice)
-
-
-#: Problem of a pool whose devices take CPU or memory of the node beyond pods' requests (alpha in 1.36).
-NOT_COUNTED: Final = "pool has devices that take resources of nodes, which are not counted here (DRANodeAllocatableResources)"
 
 
 class PoolError(ValueError):
@@ -366,8 +364,7 @@ def _fill(pool: Pool, slices: Sequence[ResourceSlice], reading: PoolReading, bef
         name, offers = each.metadata.name, list[PoolDevice]()
         known = kept.get(name)
         for place, device in enumerate(each.spec.devices or ()):
-            if device.node_allocatable_resource_mappings:
-                raise PoolError(NOT_COUNTED)
+            pool.maps = pool.maps or bool(device.node_allocatable_resources or device.node_allocatable_resource_mappings)
             if known is not None and known[0] is each:
                 offer = known[1][place]
                 offer.order, offer.slice = len(pool.offers), number
@@ -487,6 +484,11 @@ class ReachableDevices:
 
     offers: tuple[tuple[Pool, PoolDevice], ...]
     unusable: tuple[Pool, ...]
+
+    @property
+    def maps(self) -> bool:
+        """Whether any of the pools has devices that take resources of the node."""
+        return any(pool.maps for pool, _ in self.offers)
 
 
 def look_out(pools: Iterable[Pool], name: str, labels: Mapping[str, str]) -> ReachableDevices:
