@@ -5,19 +5,31 @@ The seed is fixed; another one is tried as well when SAME_ANSWERS_SEED names it.
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections import Counter
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
 import pytest
 
-from e2e.answers.comparing import evaluator_of, judged, listed
-from e2e.answers.devicerecording import DeviceRecorder
+from contract.cluster import client_from
+from contract.devices import GROUP, a_claim, device_class, resource_slice, shared_path
+from e2e.answers.comparing import PODS, Object, create, evaluator_of, judged, listed, node_of, path_of
+from e2e.answers.devicerecording import CLAIMS, DeviceRecorder
+from e2e.answers.grouped import FEATURES
 from e2e.answers.recording import Decision, record, seeds
 from e2e.answers.volumerules import fitting
 from placewright.api.objects import NodeName
 from placewright.api.quantity import nano
+from placewright.plugins.dynamicresources.claims import group_claims
+from placewright_lab.controlplane.assets import from_environment
+from placewright_lab.controlplane.flags import Features, gates_flag
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.server import ControlPlane, Options
 from placewright_lab.simulation.evaluation import Verdict
+from programs import not_on_this_server
 
 _STATUSES: Final = "nodeAllocatableResourceClaimStatuses"
 
@@ -103,3 +115,65 @@ def plain(amounts: Any) -> dict[str, int]:
 
 def in_nanos(statuses: list[dict[str, Any]]) -> list[Any]:
     return [(each["resourceClaimName"], each.get("containers"), plain(each.get("resources"))) for each in statuses]
+
+
+# --- claims of groups --------------------------------------------------------------------------------------------------------------
+
+_GROUPED: Final = Features(gates=f"{FEATURES.gates},DRAWorkloadResourceClaims=true", apis=FEATURES.apis)
+_GROUPS: Final = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+_NAMED: Final = {"name": "gpu", "resourceClaimName": "shared"}
+
+
+def test_a_claim_of_a_group_is_reserved_for_the_group_as_by_a_real_kube_scheduler() -> None:
+    assets = from_environment(os.environ)
+    if assets is None or assets.kube_scheduler is None:
+        not_on_this_server("there is no kube-scheduler")
+    if assets.minor != 36:
+        not_on_this_server("the group's API is that of 1.36")
+    with ControlPlane(assets, Options(audit=False, features=_GROUPED)) as plane:
+        objects, claim, theirs = asyncio.run(group_with_claim(plane))
+    world, evaluator = evaluator_of(objects, {})
+    places = {}
+    for key in sorted(world.pending):
+        pod = world.pending[key]
+        evaluation = evaluator.evaluate(pod)
+        [node] = [str(world.cluster.names[row]) for row in np.flatnonzero(evaluation.feasible)]
+        world.cluster.assume(pod, NodeName(node))
+        assert evaluator.runtime.run_reserve(evaluation.state, pod, NodeName(node)).ok
+        places[pod.name] = node
+        group, uids = group_claims(pod, world.cluster)
+        assert uids == {claim["metadata"]["uid"]}
+        assert [msgspec.to_builtins(group)] == claim["status"]["reservedFor"]
+    assert places == theirs
+
+
+async def group_with_claim(plane: ControlPlane) -> tuple[list[Object], Object, dict[str, str]]:
+    """The objects before two members of a group share a claim; the claim and the members' nodes afterwards."""
+    assert plane.assets.kube_scheduler is not None
+    flags = gates_flag(_GROUPED.gates)
+    scheduler = KubeScheduler(plane.assets.kube_scheduler, plane.assets.minor, plane.kubeconfig, plane.folder, flags=flags)
+    async with client_from(plane.kubeconfig) as client:
+        room = {"cpu": "8", "memory": "8Gi", "pods": "9"}
+        nodes = [{"metadata": {"name": name}, "status": {"allocatable": room, "capacity": room}} for name in ("node-a", "node-b")]
+        objects = [{"kind": "Node", **each} for each in await create(client, "/api/v1/nodes", nodes)]
+        for plural, body in (("deviceclasses", device_class("gpus")), ("resourceslices", resource_slice("gpus"))):
+            [made] = await create(client, shared_path(plural), [body])
+            objects.append({"apiVersion": f"{GROUP}/v1", "kind": body["kind"], **made})
+        [made] = await create(client, CLAIMS, [a_claim("shared")])
+        objects.append({"apiVersion": f"{GROUP}/v1", "kind": "ResourceClaim", **made})
+        spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": [_NAMED]}
+        [made] = await create(client, _GROUPS, [{"metadata": {"name": "train"}, "spec": spec}])
+        objects.append({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", **made})
+        uses = {"name": "main", "image": "main:1", "resources": {"claims": [{"name": "gpu"}]}}
+        members = {"containers": [uses], "resourceClaims": [_NAMED], "schedulingGroup": {"podGroupName": "train"}}
+        pods = [{"metadata": {"name": name, "namespace": "default"}, "spec": members} for name in ("a", "b")]
+        pods = await create(client, PODS, pods)
+        with scheduler:
+            async with asyncio.timeout(60.0):
+                while True:
+                    seen = [(await client.get(path_of(pod))).expect(200) for pod in pods]
+                    if all(map(node_of, seen)):
+                        break
+                    await asyncio.sleep(0.1)
+        claim = (await client.get(f"{CLAIMS}/shared")).expect(200)
+    return [*objects, *({"kind": "Pod", **pod} for pod in pods)], claim, {pod["metadata"]["name"]: node_of(pod) for pod in seen}

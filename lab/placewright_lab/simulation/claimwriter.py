@@ -109,7 +109,9 @@ class InstantClaimWriter:
 
     # --- the scheduler's writes -------------------------------------------------------------------------------------------------
 
-    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
+    async def reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo, group: ConsumerReference | None = None
+    ) -> ResourceClaim:
         """Reserve the claim. Raises `ClaimError` for a claim that is gone, or in other hands."""
         current = self._current(claim)
         status = current.status
@@ -121,19 +123,19 @@ class InstantClaimWriter:
             finalizers = tuple(dict.fromkeys((*finalizers, ALLOCATION_FINALIZER)))
         elif allocation is not None and status.allocation.devices.results != allocation.devices.results:
             raise ClaimError(f"claim {claim.metadata.name} got allocated elsewhere in the meantime")
-        consumers = status.reserved_for or ()
-        if all(consumer.uid != pod.uid for consumer in consumers):
-            consumers = (*consumers, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
+        consumers, added = status.reserved_for or (), group or ConsumerReference.of_pod(pod.name, pod.uid)
+        if all(consumer.uid != added.uid for consumer in consumers):
+            consumers = (*consumers, added)
         status = replace(status, reserved_for=consumers)
         written = self._next(replace(current, metadata=replace(current.metadata, finalizers=finalizers), status=status))
         self.show(written)
         return written
 
-    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool, group: ConsumerReference | None = None) -> None:
         """Release the claim, also one that is gone."""
         shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
         if shown is not None and shown.metadata.uid == claim.metadata.uid:
-            freed = _freed(shown, {pod.uid}, deallocate=deallocate)
+            freed = _freed(shown, {(group or pod).uid}, deallocate=deallocate)
             if freed.status != shown.status:
                 self.show(self._next(freed))
 

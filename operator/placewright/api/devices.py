@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import msgspec
 
 from placewright.api.objects import DriverObject, KubeObject, NodeSelector, ObjectMeta, OwnerObject, RawQuantity, Taint, Toleration
+from placewright.api.podgroups import NATIVE_GROUP
 from placewright.api.writers import WithinBytes, Writer
 
 GROUP: Final = "resource.k8s.io"
@@ -326,12 +327,22 @@ class AllocationResult(KubeObject, frozen=True):
 
 
 class ConsumerReference(KubeObject, frozen=True):
-    """A consumer of a claim; pods have no group and the resource `pods`."""
+    """A consumer of a claim: a pod, without an API group, or a PodGroup of Kubernetes."""
 
     api_group: str = ""
     resource: str = ""
     name: str = ""
     uid: str = ""
+
+    @classmethod
+    def of_pod(cls, name: str, uid: str) -> ConsumerReference:
+        """Refer to a pod."""
+        return cls(resource="pods", name=name, uid=uid)
+
+    @classmethod
+    def of_pod_group(cls, name: str, uid: str) -> ConsumerReference:
+        """Refer to a PodGroup."""
+        return cls(api_group=NATIVE_GROUP, resource="podgroups", name=name, uid=uid)
 
 
 class DeviceCondition(KubeObject, frozen=True):

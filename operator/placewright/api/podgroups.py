@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final, NamedTuple
 
 from placewright.api.bad_input import shown
-from placewright.api.objects import LONGEST_NAME, Condition, KubeObject, Labels, Pod, ResourceList, TenantObject
+from placewright.api.objects import LONGEST_NAME, Condition, KubeObject, Labels, Pod, PodResourceClaim, ResourceList, TenantObject
 from placewright.api.writers import Writer
 
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
@@ -90,6 +90,7 @@ class PodGroup:
         created: creation time of the object, RFC 3339 in UTC, to the second.
         basic: its members belong together, but are placed one by one (the native form's policy `basic`).
         disruption: the part that may be evicted at a time; None if the object sets none.
+        claims: claims to devices that are reserved for the group. Members name them in the same way.
         priority: the group's priority, which precedes its members' when groups and pods are evicted for each other; None if it has none.
         placement_scored: True when kube-scheduler's placement scores choose the domain, False when the members' node scores do.
         preemption_policy: `Never` or `PreemptLowerPriority`, which precedes its members'; empty if the object sets none.
@@ -108,6 +109,7 @@ class PodGroup:
     priority: int | None = None
     placement_scored: bool = False
     preemption_policy: str = ""
+    claims: tuple[PodResourceClaim, ...] = ()
 
     @property
     def goes_apart(self) -> bool:
@@ -195,6 +197,7 @@ class NativeSpec(KubeObject, frozen=True):
     disruption_mode: str | DisruptionMode | None = None
     priority: int | None = None
     preemption_policy: str | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
 
 
 class NativeStatus(KubeObject, frozen=True):
@@ -307,6 +310,7 @@ def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
         case NativePodGroup(spec=spec):
             told = replace(plain, disruption=_disruption(spec.disruption_mode), priority=spec.priority)
             told = replace(told, preemption_policy=spec.preemption_policy or "")
+            told = replace(told, claims=spec.resource_claims or ())
             return _constrained(_by_policy(told, spec.scheduling_policy), spec.scheduling_constraints)
         case Workload(spec=spec):
             name = ref.name.split("/")[1:2]

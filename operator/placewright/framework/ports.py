@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Container, Coroutin
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from placewright.api.devices import AllocationResult, ResourceClaim
+from placewright.api.devices import AllocationResult, ConsumerReference, ResourceClaim
 from placewright.api.extenders import ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeAllocatableClaimStatus, NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import GroupRef
@@ -214,13 +214,16 @@ class ClaimWriter(Protocol):
     Then the change is made on top of it, or found to be impossible.
     """
 
-    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
+    async def reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo, group: ConsumerReference | None = None
+    ) -> ResourceClaim:
         """Let the pod use a claim.
 
         Args:
             claim: the claim as it was when the pod was decided.
             allocation: the devices that the claim gets if it has none; None: it has some.
             pod: is added to the claim's users.
+            group: the pod's group, which is added instead.
 
         Returns:
             The claim as the API server has it now.
@@ -229,12 +232,13 @@ class ClaimWriter(Protocol):
             ClaimError: another client gave the claim other devices, or took its devices away.
         """
 
-    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool, group: ConsumerReference | None = None) -> None:
         """End the pod's use of a claim; fine when the claim is gone.
 
         Args:
             claim: any version of it.
             pod: is taken off the claim's users.
+            group: the pod's group, which is taken off instead.
             deallocate: free the devices if no other pod uses them.
 
         Raises:

@@ -81,13 +81,16 @@ class FakeClaimWriter(WatchingPort):
         self._hides = hides
         self._beside: set[asyncio.Task[None]] = set()
 
-    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
+    async def reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo, group: ConsumerReference | None = None
+    ) -> ResourceClaim:
         """Let the pod use the claim.
 
         Args:
             claim: the claim as it was when the pod was decided.
             allocation: the devices that the claim gets if it has none; None: it has some.
             pod: is added to the claim's users, once.
+            group: the pod's group, which is added instead.
 
         Returns:
             The claim as it was shown, with a newer resourceVersion.
@@ -102,18 +105,18 @@ class FakeClaimWriter(WatchingPort):
             status = replace(status, allocation=allocation, devices=tuple(_ready(allocation)) or None)
         elif allocation is not None and status.allocation.devices.results != allocation.devices.results:
             raise ClaimError(f"claim {claim.metadata.name} got allocated elsewhere in the meantime")
-        users = status.reserved_for or ()
+        users, added = status.reserved_for or (), group or ConsumerReference.of_pod(pod.name, pod.uid)
         # The scheduler reserves again after an answer that was lost. The pod is one user nevertheless.
-        if all(user.uid != pod.uid for user in users):
-            users = (*users, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
+        if all(user.uid != added.uid for user in users):
+            users = (*users, added)
         return self._show(replace(current, status=replace(status, reserved_for=users)))
 
-    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool, group: ConsumerReference | None = None) -> None:
         """Remove the pod from the claim's users; the last one with `deallocate` clears the status. Implements `ClaimWriter.release`."""
         await self._write("release", claim.metadata.name)
         shown = self._shown(claim)
         if shown is not None:
-            left = tuple(user for user in shown.status.reserved_for or () if user.uid != pod.uid) or None
+            left = tuple(user for user in shown.status.reserved_for or () if user.uid != (group or pod).uid) or None
             kept = left is not None or not deallocate
             self._show(replace(shown, status=replace(shown.status, reserved_for=left) if kept else ResourceClaimStatus()))
 

@@ -13,7 +13,7 @@ from e2e.answers.recording import Recorder
 NODES: Final = 8
 #: Gates of 1.36 that are off by default.
 GATES: Final = ("DRAListTypeAttributes", "DRANodeAllocatableResources")
-_CLAIMS: Final = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+CLAIMS: Final = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 _MODELS: Final = ("small", "large")
 _ROOTS: Final = ({"strings": ["r0", "r1"]}, {"strings": ["r1", "r2"]}, {"string": "r0"}, {"string": "r2"})
 _CAPACITY: Final = f"{DRIVER}/cores"
@@ -50,7 +50,7 @@ class DeviceRecorder(Recorder):
             made = resource_slice(f"{name}-gpus", *devices, pool={"name": name}, nodeName=name)
             self.fixed += await self._shown("resourceslices", made)
         self.fixed += await self._shown("deviceclasses", device_class("gpus"))
-        await create(self.client, _CLAIMS, [self._claim(number) for number in range(self.pods)])
+        await create(self.client, CLAIMS, [self._claim(number) for number in range(self.pods)])
 
     async def _shown(self, plural: str, body: Object) -> list[Object]:
         made = await create(self.client, shared_path(plural), [body])
@@ -89,7 +89,7 @@ class DeviceRecorder(Recorder):
 
     async def objects(self) -> list[Object]:
         """Claims as they have become."""
-        claims = (await self.client.get(_CLAIMS)).expect(200)["items"]
+        claims = (await self.client.get(CLAIMS)).expect(200)["items"]
         return [*self.fixed, *({"apiVersion": f"{GROUP}/v1", "kind": "ResourceClaim", **each} for each in claims), *self.placed]
 
     def pod(self, number: int) -> Object:

@@ -70,42 +70,46 @@ class HttpClaimWriter(RoomWriter):
         super().__post_init__()
         self._beside: set[asyncio.Task[None]] = set()
 
-    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """Reserve a claim for a pod: the finalizer first, then allocation and pod in one write.
+    async def reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo, group: ConsumerReference | None = None
+    ) -> ResourceClaim:
+        """Reserve a claim for a pod or its group: the finalizer first, then allocation and consumer in one write.
 
         Args:
             claim: the claim as the decision saw it.
             allocation: the devices that it gets; None for a claim that has its devices.
             pod: the new consumer.
+            group: the new consumer instead of the pod.
 
         Raises:
             ClaimError: the claim was deleted, deallocated or allocated otherwise meanwhile, keeps changing, or cannot be written.
         """
-        current = claim
+        current, user = claim, group or ConsumerReference.of_pod(pod.name, pod.uid)
         for _ in range(_CONFLICTS):
             _require_possible(current, claim, allocation)
             consumers = current.status.reserved_for or ()
             allocated = current.status.allocation is not None
-            if allocated and any(consumer.uid == pod.uid for consumer in consumers):
+            if allocated and any(consumer.uid == user.uid for consumer in consumers):
                 return current
             try:
                 if not allocated:
                     current = await self._protected(current)
-                added = (*consumers, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
+                added = (*consumers, user)
                 status = {"reservedFor": added} if allocated else {"allocation": allocation, "reservedFor": added}
                 return await self._patch_status(current, status, self.attempts)
             except _Changed:
                 current = await self._get(claim, self.attempts)
         raise ClaimError(f"claim {_called(claim)} keeps changing")
 
-    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Take a pod out of a claim.
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool, group: ConsumerReference | None = None) -> None:
+        """Take a pod or its group out of a claim.
 
         The claim is read first, because the outcome of an earlier write may be unknown. Devices that another writer gave to it stay.
 
         Args:
             claim: the claim as the decision saw it.
             pod: the consumer that goes.
+            group: the consumer that goes instead of the pod.
             deallocate: also give the devices back, if no consumer is left.
 
         Raises:
@@ -117,7 +121,7 @@ class HttpClaimWriter(RoomWriter):
             except _Gone:
                 return
             named = current.status.reserved_for or ()
-            left = tuple(consumer for consumer in named if consumer.uid != pod.uid)
+            left = tuple(consumer for consumer in named if consumer.uid != (group or pod).uid)
             free = deallocate and not left and _has_still(current, claim.status.allocation)
             if len(left) == len(named) and not free:
                 return

@@ -18,14 +18,14 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from placewright.api.devices import AllocatedDevice, AllocationResult, DeviceCondition, ResourceClaim
+from placewright.api.devices import AllocatedDevice, AllocationResult, ConsumerReference, DeviceCondition, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import ClaimTable
 from placewright.framework.interface import ClaimWriter
 from placewright.framework.preemption.evictions import seconds_of
-from placewright.plugins.dynamicresources.claims import Variant, called, reserved_for
+from placewright.plugins.dynamicresources.claims import Variant, called, reserved_for, reserved_for_group
 from placewright.plugins.dynamicresources.noderesources import ClaimStatuses
 
 # --- claims on their way ---------------------------------------------------------------------------------------------------------
@@ -43,12 +43,14 @@ class Share:
         allocation: allocation to write into the claim; None if it is allocated already.
         tried: whether something may have been written for the pod.
         variant: claim to create for the pod's extended resources; None for existing claims.
+        group: the pod's group, for which the claim is reserved; None if it is reserved for the pod.
     """
 
     claim: ResourceClaim
     allocation: AllocationResult | None
     tried: bool = False
     variant: Variant | None = None
+    group: ConsumerReference | None = None
 
 
 @dataclass(slots=True)
@@ -87,7 +89,7 @@ def join(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> Share:
 
 async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWriter, allocation: AllocationResult | None) -> None:
     """Write `allocation` and the pod into the claim. Raise `ClaimError` if that fails."""
-    if share.allocation is None and reserved_for(share.claim, pod):
+    if share.allocation is None and (reserved_for(share.claim, pod) or reserved_for_group(share.claim, pod)):
         return
     if share.variant is not None and not share.tried:
         await _make(share, share.variant, pod, table, writer)
@@ -97,7 +99,7 @@ async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWrit
     if shown is None or shown.metadata.uid != meta.uid:
         raise ClaimError(f"claim {called(share.claim)} got deleted in the meantime")
     share.tried = True
-    share.claim = await writer.reserve(shown, allocation, pod)
+    share.claim = await writer.reserve(shown, allocation, pod, share.group)
     table.written(share.claim)
     if share.variant is not None:
         name = share.claim.metadata.name
@@ -134,17 +136,25 @@ def settle(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable) -> None:
         table.leave(share.claim, pod.uid)
 
 
-def give_back(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
-    """Undo the reservation of a pod that does not go to the node after all."""
+def give_back(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable, writer: ClaimWriter, *, others: bool) -> None:
+    """Undo the reservation of a pod that does not go to the node after all. `others` of its group keep the claims of the group."""
     if reserved.told:
         writer.beside(_untell(pod, writer))
     for share in reserved.shares:
-        if share.tried or reserved_for(share.claim, pod):
+        kept = others and share.group is not None
+        if not kept and (share.tried or _is_listed(share, pod, table)):
             table.begin_release(share.claim)
             writer.beside(_release(share, pod, table, writer))
         else:
             table.leave(share.claim, pod.uid)
             withdraw_unused(share.claim, table)
+
+
+def _is_listed(share: Share, pod: PodInfo, table: ClaimTable) -> bool:
+    """Return whether the claim lists the pod, or by now its group, which another member may have written."""
+    meta = share.claim.metadata
+    shown = table.shown(meta.name, meta.namespace) if share.group is not None else None
+    return reserved_for(share.claim, pod) or (shown is not None and reserved_for_group(shown, pod))
 
 
 def withdraw_unused(claim: ResourceClaim, table: ClaimTable) -> None:
@@ -159,10 +169,10 @@ async def _release(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimW
     try:
         if share.variant is not None:
             await writer.delete(claim)
-        elif allocation is None:
-            await writer.release(claim, pod, deallocate=False)
         else:
-            await writer.release(replace(claim, status=replace(claim.status, allocation=allocation)), pod, deallocate=True)
+            if allocation is not None:
+                claim = replace(claim, status=replace(claim.status, allocation=allocation))
+            await writer.release(claim, pod, deallocate=allocation is not None, group=share.group)
     except ClaimError as problem:
         _logger.warning("resourceclaim %s still names pod %s: %s", called(claim), pod.key, problem)
     finally:
@@ -189,6 +199,16 @@ async def remove(claim: ResourceClaim, table: ClaimTable, writer: ClaimWriter) -
         await writer.delete(claim)
     except ClaimError as problem:
         _logger.warning("resourceclaim %s is of no use and still there: %s", called(claim), problem)
+    finally:
+        table.end_release(claim)
+
+
+async def leave_group(claim: ResourceClaim, pod: PodInfo, group: ConsumerReference, table: ClaimTable, writer: ClaimWriter) -> None:
+    """Take the pod's group off the users of a claim, after `begin_release`. The claim keeps its devices for now."""
+    try:
+        await writer.release(claim, pod, deallocate=False, group=group)
+    except ClaimError as problem:
+        _logger.warning("resourceclaim %s still names group %s: %s", called(claim), group.name, problem)
     finally:
         table.end_release(claim)
 

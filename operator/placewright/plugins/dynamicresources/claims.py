@@ -22,6 +22,7 @@ from placewright.api.devices import (
     MAX_RESERVED_FOR,
     MAX_RESULTS,
     ClaimMeta,
+    ConsumerReference,
     DeviceClaim,
     DeviceRequest,
     ExactDeviceRequest,
@@ -29,6 +30,7 @@ from placewright.api.devices import (
     ResourceClaimSpec,
 )
 from placewright.api.objects import Container, ContainerExtendedResourceRequest, OwnerReference, PodResourceClaim
+from placewright.api.podgroups import KIND, NATIVE_GROUP, Form
 from placewright.api.pods import PodInfo
 from placewright.api.requests import canonical
 from placewright.cluster.cluster import Cluster
@@ -297,6 +299,29 @@ def reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
     return any(consumer.uid == pod.uid for consumer in claim.status.reserved_for or ())
 
 
+def reserved_for_group(claim: ResourceClaim, pod: PodInfo) -> bool:
+    """Return whether the claim lists the pod's PodGroup among its users. Pods do not know its uid."""
+    group, users = native_group(pod), claim.status.reserved_for or ()
+    return bool(group) and any((each.api_group, each.resource, each.name) == (NATIVE_GROUP, "podgroups", group) for each in users)
+
+
+def native_group(pod: PodInfo) -> str:
+    """Return the name of the pod's PodGroup of Kubernetes itself, or ""."""
+    ref = pod.pod_group
+    return ref.name if ref is not None and ref.form is Form.NATIVE else ""
+
+
+def group_claims(pod: PodInfo, cluster: Cluster) -> tuple[ConsumerReference | None, frozenset[str]]:
+    """Return the pod's group as a consumer, and the uids of the claims that are reserved for it: both name them in the same way."""
+    group = cluster.pod_groups.get(pod.pod_group) if pod.pod_group is not None else None
+    shared = {entry.name for entry in pod.pod.spec.resource_claims or () if group is not None and entry in group.claims}
+    if group is None or not shared:
+        return None, frozenset()
+    found = each_claim(pod, cluster.objects.devices.claims)
+    uids = frozenset(claim.metadata.uid for name, claim, _ in found if claim is not None and name in shared)
+    return ConsumerReference.of_pod_group(group.ref.name, group.uid), uids
+
+
 def has_room(claim: ResourceClaim) -> bool:
     """Return whether another pod may use the claim."""
     return len(claim.status.reserved_for or ()) < MAX_RESERVED_FOR
@@ -350,4 +375,8 @@ def _name(pod: PodInfo, entry: PodResourceClaim, made: Mapping[str, str | None])
 
 
 def _owned(claim: ResourceClaim, pod: PodInfo) -> bool:
-    return any(owner.controller and owner.uid == pod.uid for owner in claim.metadata.owner_references or ())
+    owner = next((each for each in claim.metadata.owner_references or () if each.controller), None)
+    if owner is None:
+        return False
+    of_group = owner.kind == KIND and owner.api_version.startswith(f"{NATIVE_GROUP}/")
+    return owner.uid == pod.uid or (of_group and owner.name == native_group(pod))

@@ -56,8 +56,10 @@ from placewright.plugins.dynamicresources.claims import (
     claims_of,
     ending_claims,
     extension_of,
+    group_claims,
     has_room,
     reserved_for,
+    reserved_for_group,
     shape_of,
     shapes,
     unused_but_by,
@@ -93,6 +95,7 @@ NAME: Final = "DynamicResources"
 _RESERVED: Final = f"{NAME}/reserved"
 DELETED: Final = "deletion of ResourceClaim completed"
 DEALLOCATED: Final = "deallocation of ResourceClaim completed"
+UNRESERVED: Final = "ResourceClaim unreserved for PodGroup"
 STILL_NOT: Final = "still not schedulable"
 NOT_FOUND: Final = "not found"
 IN_USE: Final = "resourceclaim in use"
@@ -217,9 +220,13 @@ class DynamicResources(
                 return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
             if f"nominated/{claim.metadata.uid}" in demand.kept:
                 return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
-            if claim.status.allocation is not None and not has_room(claim) and not reserved_for(claim, pod):
+            if claim.status.allocation is not None and not has_room(claim) and not self._lists(claim, pod):
                 return unresolvable(IN_USE)
         return SUCCESS
+
+    @staticmethod
+    def _lists(claim: ResourceClaim, pod: PodInfo) -> bool:
+        return reserved_for(claim, pod) or reserved_for_group(claim, pod)
 
     # --- nodes -----------------------------------------------------------------------------------------------------------------
 
@@ -411,7 +418,20 @@ class DynamicResources(
             self._table.begin_release(stale)
             self.handle.claims.beside(binding.remove(stale, self._table, self.handle.claims))
             return PostFilterResult(unschedulable(DELETED))
-        return PostFilterResult(unschedulable(STILL_NOT))
+        return PostFilterResult(unschedulable(UNRESERVED if self._unreserves(pod, demand, cluster) else STILL_NOT))
+
+    def _unreserves(self, pod: PodInfo, demand: PodDeviceClaims, cluster: Cluster) -> bool:
+        """Take a group without members on nodes off one of its claims, whose devices may be in the wrong place."""
+        group, shared = group_claims(pod, cluster)
+        if group is None or self._has_other_members(pod):
+            return False
+        for claim in demand.allocated:
+            listed = claim.metadata.uid in shared and reserved_for_group(claim, pod)
+            if listed and self._table.pending(claim) is None and not self._table.releasing(claim):
+                self._table.begin_release(claim)
+                self.handle.claims.beside(binding.leave_group(claim, pod, group, self._table, self.handle.claims))
+                return True
+        return False
 
     def _is_elsewhere(self, claim: ResourceClaim, demand: PodDeviceClaims, cluster: Cluster, rows: Rows) -> bool:
         """Return whether some node cannot use the claim's devices."""
@@ -452,6 +472,9 @@ class DynamicResources(
             if code and demand.extension is not None:
                 reserved.shares[-1].variant = demand.extension.variant(code)
         reserved.shares += [binding.join(claim, pod, self._table) for claim in demand.allocated]
+        group, shared = group_claims(pod, cluster)
+        for share in reserved.shares:
+            share.group = group if share.claim.metadata.uid in shared else None
         state.taken_with_claims = reserved.node_resources
         state.write(_RESERVED, reserved)
         return SUCCESS
@@ -460,7 +483,11 @@ class DynamicResources(
         """Undo reservations that were not written at once, and written ones in the background."""
         reserved = state.data.pop(_RESERVED, None)
         if isinstance(reserved, binding.ReservedClaims):
-            binding.give_back(reserved, pod, self._table, self.handle.claims)
+            binding.give_back(reserved, pod, self._table, self.handle.claims, others=self._has_other_members(pod))
+
+    def _has_other_members(self, pod: PodInfo) -> bool:
+        """Return whether another pod of the pod's group is on a node, or on its way there."""
+        return pod.pod_group is not None and bool(self.handle.cluster.pod_groups.placed(pod.pod_group) - {pod.uid})
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Skip pods without a reservation."""
