@@ -94,11 +94,11 @@ def test_pods_that_want_the_devices_of_a_failed_write_get_them_when_they_are_giv
 def test_devices_that_were_taken_and_never_written_are_for_those_who_waited(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Nothing is ever shown of them: no watch wakes anybody."""
 
-    async def refused(_self: InstantClaimWriter, _claim: Any, _allocation: Any, who: Any) -> Any:
+    async def refused(_self: InstantClaimWriter, _claim: Any, _allocation: Any, who: Any, group: Any) -> Any:
         await asyncio.sleep(LATE)
         if who.name == "first":
             raise ClaimError("forbidden")
-        return await reserve(_self, _claim, _allocation, who)
+        return await reserve(_self, _claim, _allocation, who, group)
 
     reserve = InstantClaimWriter.reserve
     monkeypatch.setattr(InstantClaimWriter, "reserve", refused)
