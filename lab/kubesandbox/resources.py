@@ -88,6 +88,7 @@ admissionregistration.k8s.io/v1 validatingwebhookconfigurations ValidatingWebhoo
 policy/v1 poddisruptionbudgets PodDisruptionBudget namespace pdb status
 scheduling.k8s.io/v1 priorityclasses PriorityClass cluster pc -
 scheduling.k8s.io/v1alpha2 podgroups PodGroup namespace - status
+scheduling.k8s.io/v1alpha3 compositepodgroups CompositePodGroup namespace - status
 coordination.k8s.io/v1 leases Lease namespace - -
 events.k8s.io/v1 events Event namespace ev -
 apiextensions.k8s.io/v1 customresourcedefinitions CustomResourceDefinition cluster crd,crds status api-extensions

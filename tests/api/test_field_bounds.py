@@ -167,7 +167,7 @@ def test_the_tenants_kinds_are_the_namespaced_ones_that_no_controller_writes() -
     writers = {kind.__name__ for kind in KINDS if any(leaf.writer is Writer.TENANT for leaf in leaves(kind))}
     assert writers == {
         "Pod", "FailedPod", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PodDisruptionBudget", "PersistentVolumeClaim",
-        "ResourceClaim", "CoschedulingPodGroup", "NativePodGroup", "Workload", "VolcanoPodGroup",
+        "ResourceClaim", "CoschedulingPodGroup", "NativePodGroup", "Workload", "VolcanoPodGroup", "CompositePodGroup",
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.podgroups import (
     FORM_OF,
+    CompositePodGroup,
     CoschedulingPodGroup,
     Form,
     GroupRef,
@@ -197,7 +198,7 @@ def native(name: str, priority: int | None = None) -> NativePodGroup:
 
 def test_every_form_has_its_table_and_is_read_from_it_alone() -> None:
     objects = GroupObjects()
-    assert GROUP_KINDS == (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup) == tuple(objects.tables)
+    assert GROUP_KINDS == (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup, CompositePodGroup) == tuple(objects.tables)
     assert {FORM_OF[kind]: table for kind, table in objects.tables.items()} == dict(objects.by_form)
 
 
@@ -268,7 +269,7 @@ def test_the_version_of_groups_follows_every_kind_that_declares_them() -> None:
         for act in (cluster.objects.put, cluster.objects.put, cluster.objects.remove):
             act(convert(metadata, kind))
             seen.append(cluster.pod_groups.version)
-    assert seen == list(range(13))
+    assert seen == list(range(3 * len(GROUP_KINDS) + 1))
     cluster.set_pod(member("a", node="n1"))
     cluster.set_pod(member("a", group="other", node="n1"))
-    assert cluster.pod_groups.version == 12 + 1 + 2, "a member that changes its group leaves one and enters another"
+    assert cluster.pod_groups.version == 3 * len(GROUP_KINDS) + 1 + 2, "a member that changes its group leaves one and enters another"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from placewright.api.decode import convert
 from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from placewright.api.objects import KubeObject, ObjectMeta
-from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup, VolcanoPodGroup, Workload
+from placewright.api.podgroups import CompositePodGroup, CoschedulingPodGroup, NativePodGroup, VolcanoPodGroup, Workload
 from placewright.api.storage import (
     CSIDriver,
     CSINode,
@@ -37,7 +37,7 @@ from randomcases import cases
 WATCHED = (
     Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget, PersistentVolume, PersistentVolumeClaim,
     StorageClass, CSINode, CSIDriver, VolumeAttachment, CSIStorageCapacity, ResourceClaim, ResourceSlice, DeviceClass, DeviceTaintRule,
-    CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup,
+    CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup, CompositePodGroup,
 )  # fmt: skip
 CLUSTER_SCOPED = (
     Namespace, PersistentVolume, StorageClass, CSINode, CSIDriver, VolumeAttachment, ResourceSlice, DeviceClass, DeviceTaintRule,

@@ -66,7 +66,7 @@ def test_the_plugin_that_sees_nothing_is_named() -> None:
     assert str(shortfall) == line
 
 
-GROUPS = {key: versions for key, versions in EVERYTHING.items() if key[1] in ("podgroups", "workloads")}
+GROUPS = {key: versions for key, versions in EVERYTHING.items() if key[1] in ("podgroups", "compositepodgroups", "workloads")}
 UNGROUPED = {key: versions for key, versions in EVERYTHING.items() if key not in GROUPS}
 
 
@@ -74,8 +74,8 @@ def test_a_server_with_no_way_to_declare_groups_says_so_in_one_calm_line() -> No
     shortfall = Shortfall(ServerVersion(34), ServedResources(UNGROUPED))
     assert not shortfall.lacking, "nothing to warn of"
     assert str(shortfall) == (
-        "API server: Kubernetes 1.34; none of podgroups.scheduling.x-k8s.io, podgroups.scheduling.k8s.io, workloads.scheduling.k8s.io, "
-        "podgroups.scheduling.volcano.sh: GangScheduling sees none"
+        "API server: Kubernetes 1.34; none of podgroups.scheduling.x-k8s.io, podgroups.scheduling.k8s.io, "
+        "compositepodgroups.scheduling.k8s.io, workloads.scheduling.k8s.io, podgroups.scheduling.volcano.sh: GangScheduling sees none"
     )
 
 

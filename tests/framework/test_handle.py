@@ -212,7 +212,7 @@ async def test_work_beside_everything_else_is_put_away_unstarted() -> None:
 
 def test_no_group_has_members() -> None:
     assert list(NoPodGroupMembers().members(GROUP)) == []
-    assert NoPodGroupMembers().ready_members(GROUP, POD) == {"default-scheduler": 1}
+    assert NoPodGroupMembers().ready_members(GROUP, POD) == {}
 
 
 def test_the_time_of_a_plugin_is_that_of_its_handle_and_stands_still_where_none_was_given() -> None:

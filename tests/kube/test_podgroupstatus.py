@@ -52,6 +52,7 @@ class Desk:
             lambda: self.active,
             shown=lambda ref: self.items.get(ref.name),
             native_version=lambda: self.version,
+            composite_version=lambda: "v1alpha3",
             backoff=RetryBackoff(0.1, 0.1),
             clock=self._tick,
             utc_now=lambda: NOON,

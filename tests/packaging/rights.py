@@ -51,7 +51,13 @@ DEVICE_RIGHTS: Final = frozenset(
 
 
 #: What only GangScheduling needs.
-GROUP_RIGHTS: Final = frozenset(Right(group, "podgroups/status", "patch") for group in ("scheduling.x-k8s.io", "scheduling.k8s.io"))
+GROUP_RIGHTS: Final = frozenset(
+    {
+        Right("scheduling.x-k8s.io", "podgroups/status", "patch"),
+        Right("scheduling.k8s.io", "podgroups/status", "patch"),
+        Right("scheduling.k8s.io", "compositepodgroups/status", "patch"),
+    }
+)
 GROUP_DEFINITIONS: Final = BASE.parents[1] / "crds" / "groups" / "podgroups.yaml"
 
 

@@ -96,6 +96,7 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
         *(("resourceclaims", verb) for verb in ("create", "update", "patch", "delete")),
         *((f"resourceclaims/{part}", verb) for part in ("status", "binding") for verb in ("update", "patch")),
         ("podgroups/status", "patch"),
+        ("compositepodgroups/status", "patch"),
         ("events", "create"),
         ("events", "patch"),
         (f"{PLURAL}/status", "patch"),

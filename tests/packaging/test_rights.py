@@ -260,6 +260,18 @@ async def it_says_what_became_of_a_native_group(trial: Trial) -> None:
     await placed_group(trial, "scheduling.k8s.io", "v1alpha2", spec, {}, {"schedulingGroup": {"podGroupName": "train"}})
 
 
+async def it_says_what_became_of_a_tree(trial: Trial) -> None:
+    """The condition of a group of groups."""
+    sandbox = trial.stage.sandbox
+    composites = sandbox.resource("scheduling.k8s.io", "v1alpha3", "compositepodgroups")
+    root = {"metadata": {"name": "root"}, "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 1}}}}
+    sandbox.writes.create(composites, "default", root)
+    spec = {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": "root"}
+    await placed_group(trial, "scheduling.k8s.io", "v1alpha2", spec, {}, {"schedulingGroup": {"podGroupName": "train"}})
+    async with trial.operator():
+        await trial.until(lambda: sandbox.writes.current(composites, "default", "root").object.get("status"), "the root has a status")
+
+
 async def placed_group(trial: Trial, group: str, version: str, spec: Manifest, metadata: Manifest, pod_spec: Manifest) -> None:
     """A group of one, and what its object says once it is placed."""
     sandbox = trial.stage.nodes(1).sandbox
@@ -333,6 +345,7 @@ RED_WITHOUT: dict[Right, Scenario] = {
     Right("", "persistentvolumeclaims", "patch"): it_says_where_a_volume_is_to_be_made,
     Right("scheduling.x-k8s.io", "podgroups/status", "patch"): it_says_what_became_of_a_group,
     Right("scheduling.k8s.io", "podgroups/status", "patch"): it_says_what_became_of_a_native_group,
+    Right("scheduling.k8s.io", "compositepodgroups/status", "patch"): it_says_what_became_of_a_tree,
     Right("resource.k8s.io", "resourceclaims", "patch"): it_gives_a_claim_a_device,
     Right("resource.k8s.io", "resourceclaims/status", "patch"): it_gives_a_claim_a_device,
     Right("resource.k8s.io", "resourceclaims/binding", "patch"): it_gives_a_claim_a_device,

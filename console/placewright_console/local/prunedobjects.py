@@ -32,6 +32,7 @@ from placewright.api.objects import (
     VsphereSource,
 )
 from placewright.api.podgroups import (
+    CompositePodGroup,
     TOPOLOGY_KEY,
     TOPOLOGY_MODE,
     VOLCANO_GROUP_ANNOTATION,
@@ -199,6 +200,7 @@ _CUTTERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
     ResourceClaim: _claim,
     CoschedulingPodGroup: _declared,
     NativePodGroup: lambda group: replace(group, status=NativeStatus()),
+    CompositePodGroup: lambda group: replace(group, status=NativeStatus()),
 }
 
 

@@ -49,27 +49,29 @@ def _spec_faults(kind: str, spec: Object, former: Object | None, *, admin: bool)
     elif kind == "DeviceClass":
         yield from each_of("spec.selectors", spec.get("selectors"), check_selector_field)
     elif kind == "PodGroup":
-        yield from _check_group(spec, former)
+        yield from _check_group(spec, former, "minCount")
+    elif kind == "CompositePodGroup":
+        yield from _check_group(spec, former, "minGroupCount")
 
 
-def _check_group(spec: Object, old: Object | None) -> Faults:
+def _check_group(spec: Object, old: Object | None, count: str) -> Faults:
     if old is not None:
         for field in ("podGroupTemplateRef", "schedulingPolicy", "schedulingConstraints"):
             if old.get(field) != spec.get(field):
                 yield invalid_field(f"spec.{field}", spec.get(field), "field is immutable")
         return
-    yield from _check_policy("spec.schedulingPolicy", spec.get("schedulingPolicy") or {})
+    yield from _check_policy("spec.schedulingPolicy", spec.get("schedulingPolicy") or {}, count)
 
 
-def _check_policy(path: str, policy: Object) -> Faults:
-    fields = [field for field in ("basic", "gang") if policy.get(field) is not None]
+def _check_policy(path: str, policy: Object, field: str) -> Faults:
+    fields = [each for each in ("basic", "gang") if policy.get(each) is not None]
     if not fields:
         yield invalid_field(path, "", "must specify one of: `basic`, `gang`")
     elif len(fields) > 1:
         yield invalid_field(path, "{`basic`, `gang`}", "exactly one of `basic`, `gang` is required, but multiple fields are set")
     elif fields == ["gang"]:
-        count = policy["gang"].get("minCount") or 0
+        count = policy["gang"].get(field) or 0
         if not count:
-            yield required(f"{path}.gang.minCount")
+            yield required(f"{path}.gang.{field}")
         elif count < 0:
-            yield invalid_field(f"{path}.gang.minCount", count, "must be greater than or equal to 1")
+            yield invalid_field(f"{path}.gang.{field}", count, "must be greater than or equal to 1")

@@ -91,7 +91,7 @@ class Admission:
             check_event(resource, new)
         elif resource.key == VOLUME_CLAIMS and old is None:
             self._admit_class(new)
-        elif resource.group == DEVICES or resource.kind == "PodGroup":
+        elif resource.group == DEVICES or resource.kind in ("PodGroup", "CompositePodGroup"):
             default_devices(resource.kind, new, now)
             check_spec(resource, new, old, self.store.content(NAMESPACES, "", new["metadata"].get("namespace", "")))
         default(resource.kind, new)

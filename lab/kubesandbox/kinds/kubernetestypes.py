@@ -39,6 +39,38 @@ _VALUES: Final[Mapping[str, Schema]] = MappingProxyType(
         "JSONSchemaPropsOrStringArray": {},
     }
 )
+_GROUP: Final = "scheduling.v1alpha2.PodGroup"
+_TEXT: Final[Schema] = {"type": "string"}
+_NUMBER: Final[Schema] = {"type": "integer"}
+#: Groups of groups, which come with Kubernetes 1.37 and are not in the document of `VERSION`.
+_COMPOSITE: Final[Mapping[str, Mapping[str, Schema]]] = MappingProxyType(
+    {
+        "CompositePodGroup": {
+            "apiVersion": _TEXT,
+            "kind": _TEXT,
+            "metadata": {"$ref": METADATA},
+            "spec": {"$ref": "scheduling.v1alpha3.CompositePodGroupSpec"},
+            "status": {"$ref": f"{_GROUP}Status"},
+        },
+        "CompositePodGroupSpec": {
+            "disruptionMode": {"$ref": "scheduling.v1alpha3.CompositeDisruptionMode"},
+            "parentCompositePodGroupName": _TEXT,
+            "preemptionPolicy": _TEXT,
+            "priority": _NUMBER,
+            "priorityClassName": _TEXT,
+            "schedulingConstraints": {"$ref": f"{_GROUP}SchedulingConstraints"},
+            "schedulingPolicy": {"$ref": "scheduling.v1alpha3.CompositePodGroupSchedulingPolicy"},
+            "workloadRef": {"$ref": "scheduling.v1alpha3.WorkloadReference"},
+        },
+        "CompositeDisruptionMode": {"all": {"type": "object"}, "single": {"type": "object"}},
+        "CompositePodGroupSchedulingPolicy": {
+            "basic": {"$ref": "scheduling.v1alpha2.BasicSchedulingPolicy"},
+            "gang": {"$ref": "scheduling.v1alpha3.CompositeGangSchedulingPolicy"},
+        },
+        "CompositeGangSchedulingPolicy": {"minGroupCount": _NUMBER},
+        "WorkloadReference": {"templateName": _TEXT, "workloadName": _TEXT},
+    }
+)
 _MERGING: Final = tuple(f"x-kubernetes-{each}" for each in ("list-type", "list-map-keys", "patch-merge-key", "patch-strategy", "map-type"))
 
 
@@ -60,12 +92,14 @@ def _printed() -> str:
     """Return the content of `kubernetes.json`: the served kinds, and the definitions that they refer to."""
     document = files("kubernetes_validate") / "kubernetes-json-schema" / f"{VERSION}-local" / "_definitions.json"
     source: Mapping[str, Schema] = {_short(name): schema for name, schema in json.loads(document.read_bytes())["$defs"].items()}
-    made: dict[str, Schema] = {}
+    made: dict[str, Any] = {}
     waiting = [name for name, schema in source.items() if _is_served(schema)]
     while waiting:
         if (name := waiting.pop()) not in made:
             made[name] = _kept(source[name])
             waiting += _references(made[name])
+    made[f"{_GROUP}Spec"]["properties"]["parentCompositePodGroupName"] = _TEXT
+    made |= {f"scheduling.v1alpha3.{name}": {"type": "object", "properties": fields} for name, fields in _COMPOSITE.items()}
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(made[name])}" for name in sorted(made)) + "\n}"
 
 

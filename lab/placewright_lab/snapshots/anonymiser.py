@@ -86,7 +86,7 @@ _NAMES: Final = frozenset(
     {
         "name", "namespace", "namespaces", "nodeName", "nominatedNodeName", "volumeName", "persistentVolumeName", "storageClassName",
         "volumeAttributesClassName", "podGroupName", "podGroup", "podGroupReplicaKey", "resourceClaimName", "resourceClaimTemplateName",
-        "containerName", "requestName", "pool", "device", "counterSet",
+        "containerName", "requestName", "pool", "device", "counterSet", "parentCompositePodGroupName",
     }
 )  # fmt: skip
 #: Kubernetes' own finalizers, under its domains, and a few without any.

@@ -1,5 +1,7 @@
 """Groups of pods that are placed all or none: the four ways to declare one, and their common meaning (`PodGroup`).
 
+PodGroups of `scheduling.k8s.io` may be the leaves of a tree of CompositePodGroups (KEP-6012), which are groups of groups.
+
 The four are: `scheduling.x-k8s.io/v1alpha1` PodGroup (scheduler-plugins; a label names it), `scheduling.k8s.io` PodGroup (v1alpha2 of
 Kubernetes 1.36, v1alpha3 and v1beta1 of 1.37; `spec.schedulingGroup` names it), `scheduling.k8s.io/v1alpha1` Workload (1.35;
 `spec.workloadRef` names one of its groups), and `scheduling.volcano.sh/v1beta1` PodGroup (an annotation names it). The rules of
@@ -37,6 +39,8 @@ class Form(enum.StrEnum):
     NATIVE = "PodGroup.scheduling.k8s.io"
     WORKLOAD = "Workload.scheduling.k8s.io"
     VOLCANO = "PodGroup.scheduling.volcano.sh"
+    #: A group of groups, which no pod names.
+    COMPOSITE = "CompositePodGroup.scheduling.k8s.io"
 
 
 class GroupRef(NamedTuple):
@@ -83,7 +87,8 @@ class PodGroup:
     Attributes:
         ref: the group as its members name it.
         uid, resource_version: identity and version of the object that declares it.
-        min_member: members that are placed together, or none is; below 1 the object is wrong (`cluster.gangrules` reports it).
+        min_member: members that are placed together, or none is; below 1 the object is wrong (`cluster.podgrouprules` reports it).
+            The members of a composite group are its child groups.
         timeout_seconds: seconds that its members may wait for each other; None if the object sets none.
         topology_key: node label; all members go into one of its domains. Empty for none.
         topology_required: True when they wait for such a domain, False when they only prefer it.
@@ -94,6 +99,7 @@ class PodGroup:
         priority: the group's priority, which precedes its members' when groups and pods are evicted for each other; None if it has none.
         placement_scored: True when kube-scheduler's placement scores choose the domain, False when the members' node scores do.
         preemption_policy: `Never` or `PreemptLowerPriority`, which precedes its members'; empty if the object sets none.
+        parent: the composite group that it is a child of; None for a group at the root of its tree, as nearly all are.
     """
 
     ref: GroupRef
@@ -110,6 +116,7 @@ class PodGroup:
     placement_scored: bool = False
     preemption_policy: str = ""
     claims: tuple[PodResourceClaim, ...] = ()
+    parent: GroupRef | None = None
 
     @property
     def goes_apart(self) -> bool:
@@ -198,6 +205,7 @@ class NativeSpec(KubeObject, frozen=True):
     priority: int | None = None
     preemption_policy: str | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
+    parent_composite_pod_group_name: str | None = None
 
 
 class NativeStatus(KubeObject, frozen=True):
@@ -210,6 +218,37 @@ class NativePodGroup(TenantObject, frozen=True):
     """A PodGroup of Kubernetes itself."""
 
     spec: Annotated[NativeSpec, Writer.TENANT] = NativeSpec()
+    status: Annotated[NativeStatus, Writer.CONTROL_PLANE] = NativeStatus()
+
+
+class CompositeGangPolicy(KubeObject, frozen=True):
+    """Child groups that are placed together, as many as `min_group_count` or none."""
+
+    min_group_count: int = 0
+
+
+class CompositePolicy(KubeObject, frozen=True):
+    """The policy of a composite group; exactly one field is set."""
+
+    basic: BasicPolicy | None = None
+    gang: CompositeGangPolicy | None = None
+
+
+class CompositeSpec(KubeObject, frozen=True):
+    """`spec` of a CompositePodGroup."""
+
+    scheduling_policy: CompositePolicy = CompositePolicy()
+    scheduling_constraints: GroupConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
+    priority: int | None = None
+    preemption_policy: str | None = None
+    parent_composite_pod_group_name: str | None = None
+
+
+class CompositePodGroup(TenantObject, frozen=True):
+    """A group of PodGroups and of further composite groups, from Kubernetes 1.37 on."""
+
+    spec: Annotated[CompositeSpec, Writer.TENANT] = CompositeSpec()
     status: Annotated[NativeStatus, Writer.CONTROL_PLANE] = NativeStatus()
 
 
@@ -250,8 +289,8 @@ class VolcanoPodGroup(TenantObject, frozen=True):
 # --- their common meaning ------------------------------------------------------------------------------------------------------
 
 _NOTHING: Final[Labels] = {}
-GroupObject = CoschedulingPodGroup | NativePodGroup | Workload | VolcanoPodGroup
-#: The kinds called PodGroup, by API group. `Workload` is missing: it is the only kind of its name.
+GroupObject = CoschedulingPodGroup | NativePodGroup | Workload | VolcanoPodGroup | CompositePodGroup
+#: The kinds called PodGroup, by API group. The others are missing: each is the only kind of its name.
 POD_GROUPS: Final[dict[str, type[GroupObject]]] = {
     COSCHEDULING_GROUP: CoschedulingPodGroup,
     NATIVE_GROUP: NativePodGroup,
@@ -262,6 +301,7 @@ FORM_OF: Final[dict[type[GroupObject], Form]] = {
     NativePodGroup: Form.NATIVE,
     Workload: Form.WORKLOAD,
     VolcanoPodGroup: Form.VOLCANO,
+    CompositePodGroup: Form.COMPOSITE,
 }
 
 
@@ -282,6 +322,16 @@ def group_of(pod: Pod) -> GroupRef | None:
     if name := (meta.annotations or _NOTHING).get(VOLCANO_GROUP_ANNOTATION):
         return GroupRef(Form.VOLCANO, meta.namespace, name)
     return None
+
+
+def parent_of(item: NativePodGroup | CompositePodGroup) -> GroupRef | None:
+    """Find the composite group that a group is a child of.
+
+    Returns:
+        The parent, whether it exists or not; None for the root of a tree.
+    """
+    name = item.spec.parent_composite_pod_group_name
+    return GroupRef(Form.COMPOSITE, item.metadata.namespace, name) if name else None
 
 
 def declares(item: GroupObject, ref: GroupRef) -> bool:
@@ -308,10 +358,14 @@ def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
         case VolcanoPodGroup(spec=spec):
             return replace(plain, min_member=spec.min_member)
         case NativePodGroup(spec=spec):
-            told = replace(plain, disruption=_disruption(spec.disruption_mode), priority=spec.priority)
-            told = replace(told, preemption_policy=spec.preemption_policy or "")
-            told = replace(told, claims=spec.resource_claims or ())
+            told = replace(plain, disruption=_disruption(spec.disruption_mode), priority=spec.priority, parent=parent_of(item))
+            told = replace(told, preemption_policy=spec.preemption_policy or "", claims=spec.resource_claims or ())
             return _constrained(_by_policy(told, spec.scheduling_policy), spec.scheduling_constraints)
+        case CompositePodGroup(spec=spec):
+            told = replace(plain, disruption=_disruption(spec.disruption_mode), priority=spec.priority, parent=parent_of(item))
+            gang, basic = spec.scheduling_policy.gang, spec.scheduling_policy.basic is not None
+            least = int(basic) if gang is None else gang.min_group_count
+            return _constrained(replace(told, min_member=least, basic=basic and gang is None), spec.scheduling_constraints)
         case Workload(spec=spec):
             name = ref.name.split("/")[1:2]
             policies = [group.policy for group in spec.pod_groups or () if [group.name] == name]

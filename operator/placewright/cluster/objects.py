@@ -16,10 +16,13 @@ from placewright.api.counts import add_count, take_out
 from placewright.api.objectbounds import bounded
 from placewright.api.podgroups import (
     FORM_OF,
+    CompositePodGroup,
     Form,
     GroupObject,
     GroupRef,
+    NativePodGroup,
     PodGroup,
+    parent_of,
     pod_group_of,
 )
 from placewright.api.pods import PodInfo
@@ -50,8 +53,14 @@ class GroupObjects:
     """
 
     def __init__(self) -> None:
-        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType({kind: Table() for kind in FORM_OF})
+        with_parent = (NativePodGroup, CompositePodGroup)
+        tables = {kind: Table[Any](_parent_key) if kind in with_parent else Table() for kind in FORM_OF}
+        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(tables)
         self.by_form: Final[Mapping[Form, Table[Any]]] = MappingProxyType({FORM_OF[kind]: table for kind, table in self.tables.items()})
+
+
+def _parent_key(item: NativePodGroup | CompositePodGroup) -> str:
+    return "" if (parent := parent_of(item)) is None else f"{parent.namespace}/{parent.name}"
 
 
 class PodGroups:
@@ -119,12 +128,46 @@ class PodGroups:
         item: GroupObject | None = self._objects.by_form[ref.form].get(ref.object_name, ref.namespace)
         return item
 
+    def children(self, ref: GroupRef) -> list[PodGroup]:
+        """Return the child groups of a composite group, the oldest first, as upstream tries them; none for another group."""
+        if ref.form is not Form.COMPOSITE:
+            return []
+        tables = [self._objects.by_form[form] for form in (Form.NATIVE, Form.COMPOSITE)]
+        items = [item for table in tables for item in table.where(f"{ref.namespace}/{ref.name}")]
+        refs = [GroupRef(FORM_OF[type(item)], ref.namespace, item.metadata.name) for item in items]
+        return sorted((child for each in refs if (child := self.get(each)) is not None), key=lambda child: (child.created, child.ref))
+
+    def lineage(self, ref: GroupRef) -> list[PodGroup]:
+        """Return a group and the composite groups above it, from the leaf towards the root.
+
+        The list ends at a group whose parent does not exist, and before a group that is in it already.
+        """
+        found: dict[GroupRef, PodGroup] = {}
+        group = self.get(ref)
+        while group is not None and group.ref not in found:
+            found[group.ref] = group
+            group = None if group.parent is None else self.get(group.parent)
+        return list(found.values())
+
+    def leaves(self, ref: GroupRef) -> Iterator[GroupRef]:
+        """Iterate over the groups at or below a group that have pods as members."""
+        seen, ahead = {ref}, [ref]
+        while ahead:
+            each = ahead.pop()
+            if each.form is not Form.COMPOSITE:
+                yield each
+            below = [child.ref for child in self.children(each) if child.ref not in seen]  # composite groups may be a cycle
+            seen.update(below)
+            ahead += below
+
     def placed(self, ref: GroupRef) -> AbstractSet[str]:
-        """Return the members on nodes.
+        """Return the members on nodes. The members of a composite group are the members of all groups below it.
 
         Returns:
             Uids of members that stand on a node or are assumed there; a view, not to be kept over changes.
         """
+        if ref.form is Form.COMPOSITE:
+            return {uid for leaf in self.leaves(ref) for uid in self.placed(leaf)}
         return self._placed.get(ref, _NO_MEMBERS).keys()
 
     @property

@@ -7,7 +7,8 @@ node is looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from placewright.api.bad_input import shown
@@ -23,8 +24,13 @@ from placewright.api.podgroups import (
 )
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import PodGroups
+from placewright.cluster.podgrouptrees import GroupTree
 
 _LABEL_KEY: Final = re.compile(r"(?:[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+#: Most levels of a tree of groups, PodGroups included (KEP-6012).
+MOST_LEVELS: Final = 4
+#: The field by which a group names the composite group above it.
+PARENT_FIELD: Final = "spec.parentCompositePodGroupName"
 #: The field by which a pod names its group, by form.
 _NAMED_BY: Final = {
     Form.COSCHEDULING: f"label {GROUP_LABEL}",
@@ -40,16 +46,38 @@ def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
     Returns:
         One line; "" when nothing is wrong.
     """
-    item, pod_group = pod_groups.object_of(ref), pod_groups.get(ref)
+    lineage = pod_groups.lineage(ref)
+    if not lineage:
+        item = pod_groups.object_of(ref)
+        return _missing(pod_groups, ref) if item is None or not item.metadata.excess else f"{ref.object_in_words}: {item.metadata.excess}"
+    return next(filter(None, (_own_complaint(pod_groups, group) for group in lineage)), "") or _lineage_complaint(lineage)
+
+
+def _own_complaint(pod_groups: PodGroups, pod_group: PodGroup) -> str:
+    """Say what is wrong with a group itself, and not with the groups above it."""
+    ref, item = pod_group.ref, pod_groups.object_of(pod_group.ref)
     if item is not None and item.metadata.excess:
         return f"{ref.object_in_words}: {item.metadata.excess}"
-    if pod_group is None:
-        return _missing(pod_groups, ref)
     return (
         _below(ref, count_field(ref), pod_group.min_member, 1)
         or _below(ref, "spec.scheduleTimeoutSeconds", pod_group.timeout_seconds, 0)
         or _topology_complaint(pod_groups, pod_group)
     )
+
+
+def _lineage_complaint(lineage: Sequence[PodGroup]) -> str:
+    """Say why groups from a leaf towards the root are no branch of a tree. KEP-6012 allows four levels of one priority."""
+    leaf, top = lineage[0], lineage[-1]
+    if top.parent is not None:
+        is_cycle = any(group.ref == top.parent for group in lineage)
+        problem = "is below itself" if is_cycle else "does not exist"
+        return f"{top.ref}: {PARENT_FIELD} names {top.parent.name_in_words}, which {problem}"
+    if len(lineage) > MOST_LEVELS:
+        return f"{leaf.ref}: it is on level {len(lineage)} of the tree of {top.ref}, at most {MOST_LEVELS} levels are allowed"
+    for group in lineage:
+        if None not in (group.priority, top.priority) and group.priority != top.priority:
+            return f"{group.ref}: spec.priority is {group.priority}, but {top.priority} in {top.ref}, the root of its tree"
+    return ""
 
 
 def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
@@ -72,8 +100,61 @@ def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
     return ""
 
 
+def tree_at(pod_groups: PodGroups, pod_group: PodGroup) -> GroupTree:
+    """Return the tree below a group, without branches that cannot be placed for a reason in themselves."""
+    sound = [child for child in pod_groups.children(pod_group.ref) if not declaration_complaint(pod_groups, child.ref)]
+    return GroupTree(pod_group, tuple(tree_at(pod_groups, child) for child in sound))
+
+
+def tree_to_place(cluster: Cluster, ref: GroupRef) -> GroupTree | None:
+    """Return the groups that are placed all or none with the members of a group.
+
+    These are the groups below the highest one that does not stand. Children of a group with the policy `basic` do not wait for each other.
+    So such a group is passed over, unless its children share a topology domain.
+
+    Args:
+        cluster: cluster with the groups.
+        ref: a group without a `declaration_complaint`.
+
+    Returns:
+        The tree; None when members of the group are placed one by one.
+    """
+    for group in reversed(cluster.pod_groups.lineage(ref)):
+        shares_domain = group.topology_key and group.ref.form is Form.COMPOSITE
+        if (not group.basic or shares_domain) and not standing(cluster, group.ref):
+            return tree_at(cluster.pod_groups, group)
+    return None
+
+
+def tree_complaint(tree: GroupTree, ready: Mapping[GroupRef, Mapping[str, int]], ref: GroupRef) -> str:
+    """Say why a group cannot be placed with its tree, judged by the members that exist.
+
+    Args:
+        tree: the tree that the group is placed with.
+        ready: members that may be tried, by group and by `spec.schedulerName`.
+        ref: the group.
+
+    Returns:
+        One line; "" when enough members exist.
+    """
+    profiles = sum((Counter(members) for members in ready.values()), Counter[str]())
+    if len(profiles) > 1 or tree.is_leaf:
+        return members_complaint(tree.group, profiles)
+    counts = {each: sum(members.values()) for each, members in ready.items()}
+    short = next((each for each in tree.path_to(ref) if not each.stands(counts)), None)
+    if short is None:
+        return ""
+    if short.is_leaf:
+        return members_complaint(short.group, ready.get(short.group.ref, {}))
+    enough = sum(child.stands(counts) for child in short.children)
+    have = "has enough pods" if enough == 1 else "have enough pods"
+    return f"{short.group.ref}: {count_field(short.group.ref)} is {short.group.min_member}, but {enough} of its child groups {have}"
+
+
 def count_field(ref: GroupRef) -> str:
     """Name the field that says how many members are placed together."""
+    if ref.form is Form.COMPOSITE:
+        return "spec.schedulingPolicy.gang.minGroupCount"
     if ref.form is Form.NATIVE:
         return "spec.schedulingPolicy.gang.minCount"
     if ref.form is Form.WORKLOAD:

@@ -123,7 +123,7 @@ class DecidingPart:
         self.queue = SchedulingQueue(
             self._policy, time.monotonic, observers.pod_entered, heard.hints, slices=A_SLICE, wall=self.now
         )  # fmt: skip
-        groups = GroupStatusKeeper(self.cluster, writing.group_status, events, writing.native_version)
+        groups = GroupStatusKeeper(self.cluster, writing.group_status, events, writing.native_version, writing.composite_version)
         self.marks = MarkKeeper(
             MarkStore(client.sending(Traffic.BIND), info.namespace, leads), self.replica, self.queue, self.cluster, now=self.now
         )

@@ -101,7 +101,10 @@ def needs() -> Iterator[Permission]:
     yield Permission("Preemption.", (PolicyRule("", ("pods",), ("delete",)),), plugin="DefaultPreemption")
     yield Permission(
         "The status of groups of pods that are placed all or none.",
-        (PolicyRule(COSCHEDULING_GROUP, ("podgroups/status",), ("patch",)), PolicyRule(NATIVE_GROUP, ("podgroups/status",), ("patch",))),
+        (
+            PolicyRule(COSCHEDULING_GROUP, ("podgroups/status",), ("patch",)),
+            PolicyRule(NATIVE_GROUP, ("podgroups/status", "compositepodgroups/status"), ("patch",)),
+        ),
         plugin="GangScheduling",
     )
     yield Permission("What decisions are made of.", (PolicyRule("", ("nodes",), _READ),))

@@ -100,12 +100,14 @@ class GroupStatusKeeper:
         writer: writer of the status.
         events: about groups.
         native_version: the version in which PodGroups of scheduling.k8s.io are read.
+        composite_version: the version in which CompositePodGroups are read.
     """
 
     cluster: Cluster
     writer: HttpGroupStatusWriter
     events: HttpEventRecorder
     native_version: Callable[[], str]
+    composite_version: Callable[[], str]
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         """Write that a group waits, into its status and as a warning event.
@@ -127,7 +129,8 @@ class GroupStatusKeeper:
             pod_group: the pod group, as its object declares it.
             placed: members that have a node.
         """
-        message = f"{placed} members have a node, {pod_group.min_member} are needed"
+        needed = f"{pod_group.min_member} child groups" if pod_group.ref.form is Form.COMPOSITE else pod_group.min_member
+        message = f"{placed} members have a node, {needed} are needed"
         self.writer.tell(GroupNews(pod_group, placed=True, message=message, owners=self._owners(pod_group)))
         self.events.record_about(self._regarding(pod_group), EventType.NORMAL, "Scheduled", "Binding", message)
 
@@ -164,6 +167,7 @@ class GroupStatusKeeper:
             Form.NATIVE: (f"{NATIVE_GROUP}/{self.native_version()}", KIND),
             Form.WORKLOAD: (f"{NATIVE_GROUP}/v1alpha1", "Workload"),
             Form.VOLCANO: (f"{VOLCANO_GROUP}/v1beta1", KIND),
+            Form.COMPOSITE: (f"{NATIVE_GROUP}/{self.composite_version()}", "CompositePodGroup"),
         }[ref.form]
         return Regarding(api_version, kind, ref.namespace, ref.object_name, pod_group.uid, pod_group.resource_version, _REPORTER)
 

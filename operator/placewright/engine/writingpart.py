@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from placewright.api.devices import ResourceClaim
-from placewright.api.podgroups import GroupObject, GroupRef, NativePodGroup
+from placewright.api.podgroups import CompositePodGroup, GroupObject, GroupRef, NativePodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.engine.companions import Listeners, ReplicaInfo
@@ -90,7 +90,9 @@ class WritingPart:
         leads, sleep = takeover.may_write, takeover.sleep
         self.events = HttpEventRecorder(client, leads, instance=info.replica.identity)
         self.status = HttpStatusWriter(client, leads, sleep=sleep)
-        self.group_status = HttpGroupStatusWriter(client, leads, shown=self._group_object, native_version=self.native_version)
+        self.group_status = HttpGroupStatusWriter(
+            client, leads, shown=self._group_object, native_version=self.native_version, composite_version=self.composite_version
+        )
         self.binder = HttpBinder(client, leads, aside=self._aside, before=self.status.nomination_written, sleep=sleep)
         self.evictor = HttpEvictor(client, leads, sleep=sleep)
         self.volumes = HttpVolumeWriter(client, leads, sleep=sleep)
@@ -100,6 +102,10 @@ class WritingPart:
     def native_version(self) -> str:
         """Return the API version in which PodGroups of scheduling.k8s.io are read; empty if they are not served."""
         return self._discovery().version_of(NativePodGroup)
+
+    def composite_version(self) -> str:
+        """Return the API version in which CompositePodGroups are read; empty if they are not served."""
+        return self._discovery().version_of(CompositePodGroup)
 
     def _claims_version(self) -> str:
         return self._discovery().version_of(ResourceClaim) or "v1"

@@ -66,7 +66,7 @@ class PodGroupMembers(Protocol):
 
         Args:
             ref: the group.
-            beside: a member, counted as it is here; it may be tried if it is not being deleted and has no scheduling gate.
+            beside: a pod. A member counts as it is here. It may be tried if it is not being deleted and has no scheduling gate.
 
         Returns:
             How many there are, by scheduler name.

@@ -23,6 +23,7 @@ from placewright.api.podgroups import (
     COSCHEDULING_GROUP,
     NATIVE_GROUP,
     VOLCANO_GROUP,
+    CompositePodGroup,
     CoschedulingPodGroup,
     NativePodGroup,
     VolcanoPodGroup,
@@ -279,6 +280,9 @@ REFLECTED: Final = (
     Reflected(Wanted(COSCHEDULING_GROUP, "podgroups", ("v1alpha1",), "GangScheduling"), CoschedulingPodGroup, one_of_several=True),
     Reflected(
         Wanted(NATIVE_GROUP, "podgroups", ("v1beta1", "v1alpha3", "v1alpha2"), "GangScheduling"), NativePodGroup, one_of_several=True
+    ),
+    Reflected(
+        Wanted(NATIVE_GROUP, "compositepodgroups", ("v1beta1", "v1alpha3"), "GangScheduling"), CompositePodGroup, one_of_several=True
     ),
     Reflected(Wanted(NATIVE_GROUP, "workloads", ("v1alpha1",), "GangScheduling"), Workload, one_of_several=True),
     Reflected(Wanted(VOLCANO_GROUP, "podgroups", ("v1beta1",), "GangScheduling"), VolcanoPodGroup, one_of_several=True),

@@ -74,6 +74,7 @@ KINDS: Final = (
     Kind("PodDisruptionBudget", "policy/v1", "poddisruptionbudgets"),
     Kind("PodGroup", "scheduling.x-k8s.io/v1alpha1", "podgroups"),
     Kind("PodGroup", "scheduling.k8s.io/v1alpha2", "podgroups"),
+    Kind("CompositePodGroup", "scheduling.k8s.io/v1alpha3", "compositepodgroups"),
     Kind("Workload", "scheduling.k8s.io/v1alpha1", "workloads"),
     Kind("PodGroup", "scheduling.volcano.sh/v1beta1", "podgroups"),
     Kind("CronJob", "batch/v1", "cronjobs"),

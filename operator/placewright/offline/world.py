@@ -252,9 +252,10 @@ class Members:
 
         Args:
             ref: the group.
-            beside: a pod that counts as a member, too.
+            beside: a pod that counts as a member, too, if it names the group.
         """
-        ready = {pod.uid: pod.scheduler_name for pod in (*self.members(ref), beside) if pod.may_be_tried}
+        members = (*self.members(ref), beside) if beside.pod_group == ref else self.members(ref)
+        ready = {pod.uid: pod.scheduler_name for pod in members if pod.may_be_tried}
         return Counter(ready.values())
 
 
@@ -264,10 +265,13 @@ def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: 
     The members stay placed, so the cluster cannot be used for another question afterwards.
 
     Returns:
-        The shortage in words. It is empty if enough members fit, are decided one by one, or must fit one domain.
+        The shortage in words. It is empty if enough members fit, or must fit one domain. It is empty, too, if members are decided one by
+        one, or with other groups of a tree.
     """
     pod_group = cluster.pod_groups.get(ref)
-    if pod_group is None or pod_group.basic or cluster.pod_groups.placed(ref) or (pod_group.topology_key and pod_group.topology_required):
+    if pod_group is None or pod_group.basic or pod_group.parent or cluster.pod_groups.placed(ref):
+        return ""
+    if pod_group.topology_key and pod_group.topology_required:
         return ""
     cycle, failures = offline_cycle(cluster), list[FitError]()
     ordered = sorted(members, key=lambda pod: (-pod.priority, pod.created))[:_MOST_MEMBERS]

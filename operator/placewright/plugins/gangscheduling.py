@@ -1,7 +1,7 @@
 """GangScheduling: places the pods of a group all or none. Implements `PodGroupPlugin`; `scheduler.podgroups` decides.
 
 A pod that names a group waits until an object declares the group and enough of its members exist. Once a member of the group runs
-on a node, the others join it like any other pod.
+on a node, the others join it like any other pod. A group with a parent waits until enough members of enough groups of its tree exist.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from typing import Annotated, Final
 import msgspec
 
 from placewright.api.objects import Node
-from placewright.api.podgroups import FORM_OF, GroupObject, PodGroup, declares
+from placewright.api.podgroups import (
+    FORM_OF,
+    CompositePodGroup,
+    GroupObject,
+    GroupRef,
+    NativePodGroup,
+    PodGroup,
+    declares,
+    parent_of,
+)
 from placewright.api.pods import PodInfo
-from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
+from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, tree_complaint, tree_to_place
+from placewright.cluster.podgrouptrees import GroupTree
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
 from placewright.framework.interface import Handle, PodGroupPlugin
@@ -71,16 +81,20 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
         pod_group = self._pod_groups.get(pod.pod_group)
         if complaint or pod_group is None:
             return unresolvable(f'waiting for pods\'s pod group "{pod.pod_group.name}" to appear in scheduling queue: {complaint}')
-        if pod_group.basic or standing(self.handle.cluster, pod_group.ref):
-            return SUCCESS
-        return self._enough(pod, pod_group)
+        tree = tree_to_place(self.handle.cluster, pod_group.ref)
+        return SUCCESS if tree is None else self._enough(pod, pod_group.ref, tree)
 
-    def _enough(self, pod: PodInfo, pod_group: PodGroup) -> Status:
-        ready = self.handle.ready_members(pod_group.ref, pod)
-        missing = pod_group.min_member - sum(ready.values())
-        if missing <= 0:
-            return unresolvable(members_complaint(pod_group, ready)) if len(ready) > 1 else SUCCESS
-        told = members_complaint(pod_group, ready)
+    def _enough(self, pod: PodInfo, ref: GroupRef, tree: GroupTree) -> Status:
+        ready = {leaf.ref: self.handle.ready_members(leaf.ref, pod) for leaf in tree.leaves()}
+        complaint = tree_complaint(tree, ready, ref)
+        if not complaint:
+            return SUCCESS
+        if tree.group.ref != ref:
+            return unresolvable(f'waiting for composite pod group "{tree.group.ref.name}" tree to meet quorum: {complaint}')
+        missing = tree.group.min_member - sum(ready[ref].values())
+        if missing <= 0:  # they are members of several profiles
+            return unresolvable(complaint)
+        told = members_complaint(tree.group, ready[ref])
         return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({told})")
 
     def events(self) -> Sequence[ClusterEventWithHint]:
@@ -89,9 +103,26 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
         New members need no event, because the last one activates all (see `queue.pod_groups`). Filters handle new nodes.
         """
         return (
-            event_with_hint(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),
+            event_with_hint(EventResource.POD_GROUP, Action.ADD | Action.UPDATE | Action.DELETE, self._is_in_its_tree),
             event_with_hint(EventResource.NODE, Action.UPDATE_NODE_LABEL, self._comes_into_a_domain),
         )
+
+    def _is_in_its_tree(self, pod: PodInfo, old: GroupObject | None, new: GroupObject | None) -> QueueingHint:
+        """Return QUEUE for a change of the pod's group or of any group of its tree."""
+        item = new or old
+        if pod.pod_group is None or item is None or type(item) not in FORM_OF:
+            return QueueingHint.SKIP
+        if declares(item, pod.pod_group):
+            return QueueingHint.when(new is not None)
+        if not isinstance(item, NativePodGroup | CompositePodGroup) or (new and old and new.spec == old.spec):
+            return QueueingHint.SKIP
+        above = self._pod_groups.lineage(pod.pod_group)[1:]
+        return QueueingHint.when(bool(above) and above[-1].ref in (each.ref for each in self._above(item)))
+
+    def _above(self, item: NativePodGroup | CompositePodGroup) -> list[PodGroup]:
+        """Return the groups from a changed one towards the root. An object that is gone is known by its parent alone."""
+        ref = GroupRef(FORM_OF[type(item)], item.metadata.namespace, item.metadata.name)
+        return self._pod_groups.lineage(ref) or self._pod_groups.lineage(parent_of(item) or ref)
 
     def _comes_into_a_domain(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         pod_group = None if pod.pod_group is None else self._pod_groups.get(pod.pod_group)
@@ -100,7 +131,3 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
         before = None if old is None else (old.metadata.labels or {}).get(pod_group.topology_key)
         after = (new.metadata.labels or {}).get(pod_group.topology_key)
         return QueueingHint.when(after is not None and after != before)
-
-
-def _declares_its_group(pod: PodInfo, _old: GroupObject | None, new: GroupObject | None) -> QueueingHint:
-    return QueueingHint.when(pod.pod_group is not None and new is not None and type(new) in FORM_OF and declares(new, pod.pod_group))

@@ -30,7 +30,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from placewright.api.boundedcache import counts_bytes
-from placewright.api.podgroups import FORM_OF, declares
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, ClusterEvent, EventResource
 from placewright.queue.hints import Reached, Requeue
@@ -365,7 +364,8 @@ class EventSweeps:
     def _reach(self, queue: ProfileQueue, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
         """Return the pods of a queue whose hints may have to be asked."""
         if event.resource is EventResource.POD_GROUP:  # a change of one group concerns its members only, and groups may be thousands
-            members = () if new is None else self.pod_groups.declared_by(new)
+            refs = self.pod_groups.concerned_by(new or old)
+            members = (queued for ref in refs if (group := self.pod_groups.get(ref)) for queued in group.members.values())
             waiting = {each.uid: each for each in members if each.pod.scheduler_name == queue.name and each.waits}
             return [Reached(waiting, None)]
         return queue.reach(event, old, new, keyed=keyed)
@@ -428,8 +428,7 @@ class EventSweeps:
             return
         queued.told = told.number
         if told.event.resource is EventResource.POD_GROUP:
-            ref = queued.pod.pod_group
-            concerned = ref is not None and type(told.new) in FORM_OF and declares(told.new, ref)
+            concerned = queued.pod.pod_group in self.pod_groups.concerned_by(told.new or told.old)
         else:
             concerned = queue.concerns(queued, told.event, told.old, told.new)
         if concerned:

@@ -134,13 +134,13 @@ class Nominator:
         return made
 
     @contextmanager
-    def trying(self, ref: GroupRef) -> Iterator[None]:
-        """Try the members of a group together, until the block ends.
+    def trying(self, refs: Iterable[GroupRef]) -> Iterator[None]:
+        """Try the members of a group, or of all groups of a tree, together until the block ends.
 
         The room of the members' nominations is the group's. Otherwise the nominations of later members would keep earlier members out.
         """
-        self.together.add(ref)
+        self.together.update(refs)
         try:
             yield
         finally:
-            self.together.discard(ref)
+            self.together.difference_update(refs)

@@ -219,7 +219,7 @@ class SchedulingQueue:
         self._hand_out(queued, queue, lane)
         return queued
 
-    def take_pod_group(self, popped: QueuedPod) -> list[QueuedPod]:
+    def take_pod_group(self, popped: QueuedPod, beside: Iterable[GroupRef] = ()) -> list[QueuedPod]:
         """Hand out the members of a popped pod's group that may be tried, in whichever sub-queue they wait.
 
         The group is tried as one when its first member's turn has come. Members of other profiles, gated members and members in
@@ -227,6 +227,7 @@ class SchedulingQueue:
 
         Args:
             popped: just handed out by `pop`.
+            beside: further groups whose members are tried with it.
 
         Returns:
             `popped` and the members taken along, highest priority first; only `popped` for a pod without a group.
@@ -234,8 +235,11 @@ class SchedulingQueue:
         queue, pod_group = self._queues[popped.pod.scheduler_name], popped.pod_group
         if pod_group is None:
             return [popped]
-        pod_group.tried_at = self._clock() if pod_group.tried_at is None else pod_group.tried_at
-        taken = [q for q in pod_group.members.values() if q is popped or self._may_go_with(q, queue)]
+        further = (self.pod_groups.get(ref) for ref in beside if ref != pod_group.ref)
+        groups = [pod_group, *(group for group in further if group is not None)]
+        for group in groups:
+            group.tried_at = self._clock() if group.tried_at is None else group.tried_at
+        taken = [q for group in groups for q in group.members.values() if q is popped or self._may_go_with(q, queue)]
         for queued in (member for member in taken if member is not popped):
             self._hand_out(queued, queue, queue.take_along(queued))
         return sorted(taken, key=lambda q: -q.pod.priority)

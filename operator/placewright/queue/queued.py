@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import PodKey
-from placewright.api.podgroups import FORM_OF, Form, GroupObject, GroupRef
+from placewright.api.podgroups import FORM_OF, CompositePodGroup, Form, GroupObject, GroupRef, NativePodGroup, parent_of
 from placewright.api.pods import PodInfo
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
 
@@ -61,7 +61,7 @@ TIME_HAS_COME: Final = "TimeHasCome"
 
 # --- records ---------------------------------------------------------------------------------------------------------------------
 
-#: The object that declares groups: form, namespace, name.
+#: The object that declares groups: form, namespace, name. An empty name stands for all trees of the namespace.
 _Declarer = tuple[Form, str, str]
 
 
@@ -501,19 +501,25 @@ class QueuedPodGroups:
 
         Args:
             ref: the group.
-            beside: a pod of the group in the version that is judged; it counts even when the queue does not hold it yet.
+            beside: a pod in the version that is judged. If it names the group, it counts even when the queue does not hold it yet.
 
         Returns:
             Counts above 0, by `spec.schedulerName`.
         """
         pod_group = self._pod_groups.get(ref)
+        if beside.pod_group != ref:
+            return Counter() if pod_group is None else pod_group.ready
         return Counter({beside.scheduler_name: 1} if beside.may_be_tried else {}) if pod_group is None else pod_group.ready_beside(beside)
 
-    def declared_by(self, item: GroupObject) -> Iterator[QueuedPod]:
-        """Iterate over the queued members of all groups that this object declares."""
+    def concerned_by(self, item: GroupObject) -> Collection[GroupRef]:
+        """Return the groups with queued members that a change of this object may concern.
+
+        These are the groups that it declares. If it belongs to a tree, they are all PodGroups of its namespace that may belong to a tree.
+        """
         meta = item.metadata
-        for ref in self._declared.get((FORM_OF[type(item)], meta.namespace, meta.name), ()):
-            yield from self._pod_groups[ref].members.values()
+        is_in_tree = isinstance(item, CompositePodGroup) or (isinstance(item, NativePodGroup) and parent_of(item) is not None)
+        key = _trees_of(meta.namespace) if is_in_tree else (FORM_OF[type(item)], meta.namespace, meta.name)
+        return self._declared.get(key, {}).keys()
 
     def join(self, queued: QueuedPod, now: float) -> None:
         """List the pod with the group that it names now, and take it off the group that it named before.
@@ -530,7 +536,8 @@ class QueuedPodGroups:
         pod_group = self._pod_groups.get(ref)
         if pod_group is None:
             pod_group = self._pod_groups[ref] = QueuedPodGroup(ref, now)
-            self._declared.setdefault(_declarer(ref), {})[ref] = None
+            for key in _declarers(ref):
+                self._declared.setdefault(key, {})[ref] = None
         pod_group.put(queued)
         queued.pod_group = pod_group
 
@@ -542,11 +549,17 @@ class QueuedPodGroups:
         pod_group.remove(queued)
         if not pod_group.members:
             self._pod_groups.pop(pod_group.ref, None)
-            drop(self._declared, _declarer(pod_group.ref), pod_group.ref)
+            for key in _declarers(pod_group.ref):
+                drop(self._declared, key, pod_group.ref)
 
 
-def _declarer(ref: GroupRef) -> _Declarer:
-    return ref.form, ref.namespace, ref.object_name
+def _declarers(ref: GroupRef) -> list[_Declarer]:
+    own = (ref.form, ref.namespace, ref.object_name)
+    return [own, _trees_of(ref.namespace)] if ref.form is Form.NATIVE else [own]
+
+
+def _trees_of(namespace: str) -> _Declarer:
+    return Form.COMPOSITE, namespace, ""
 
 
 def drop(index: dict[Any, dict[Any, Any]], key: Hashable, item: Hashable) -> None:

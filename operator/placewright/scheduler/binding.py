@@ -457,7 +457,7 @@ class BindingCycle:
             raise
         if barrier is not None:
             gone = status.ok and not self.queue.in_flight.has(pod.uid)
-            status = await barrier.arrive(pod.uid, error(LEFT) if gone else status)
+            status = await barrier.arrive(pod, error(LEFT) if gone else status)
         if status.ok:
             place.go_on()
             with state.steps.step(BIND) as step:
@@ -483,9 +483,9 @@ class BindingCycle:
                 step.outcome = status.code
             if not status.ok:
                 return status
-        if barrier is not None and barrier.refusal is not None:
-            return barrier.refusal
         if barrier is not None:
+            if (refusal := barrier.refusal(pod)) is not None:
+                return refusal
             place.stand_aside()
         with steps.step(PRE_BIND) as step:
             if not plugins:

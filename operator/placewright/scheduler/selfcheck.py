@@ -43,6 +43,7 @@ from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgrouprules import declaration_complaint, standing
+from placewright.cluster.podgrouptrees import GroupTree
 from placewright.framework.interface import Seconds
 from placewright.framework.ports import KeptFor
 from placewright.framework.runtime.columnbudget import ColumnBudget
@@ -216,6 +217,8 @@ class SelfCheck:
             return SkipReason.GROUP
         if any(self._waits_for_victims(member.uid) for member in members):
             return SkipReason.VICTIMS
+        if pod_group.parent is not None:
+            return SkipReason.GROUP
         if pod_group.min_member > MOST_MEMBERS:
             return SkipReason.LARGE
         if len(members) < pod_group.min_member:
@@ -331,7 +334,7 @@ def _row_for_all(
     plugin = evaluator.runtime.pod_groups
     assert plugin is not None  # `_declared_group` has tested it
     attempts = [Attempt(each, evaluator.runtime.profile, lambda: 0.0) for each in waiting]
-    group = Group(pod_group, plugin, evaluator, attempts)
+    group = Group(GroupTree(pod_group), plugin, evaluator, attempts)
     # Journalled, so that the evaluator's own columns follow. Decisions compute the rows of the dry run anew, to the same values.
     with cluster.dry_run(journalled=True) as dry_run:
         cycle = SchedulingCycle(cluster, queue.nominator, random.Random(0))

@@ -87,8 +87,9 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
         EventResource.DEVICE_TAINT_RULE: Action.ALL,  # upstream: slices change with the rules that taint their devices
     },
     "DefaultPreemption": {_POD: _DELETE},
-    # Upstream also asks about new pods, and knows no topology; here a member that comes takes the others along, without an event.
-    "GangScheduling": {EventResource.POD_GROUP: _CHANGE, _NODE: _NODE_LABEL},
+    # Upstream also asks about new pods, knows no topology, and has no groups that leave room to others of their tree; here a member that
+    # comes takes the others along, without an event.
+    "GangScheduling": {EventResource.POD_GROUP: Action.ALL, _NODE: _NODE_LABEL},
 }
 #: No event wakes a pod for these: the scheduler itself activates it.
 NEVER: Final = frozenset({"DefaultPreemption"})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup
+import msgspec
+
+from placewright.api.podgroups import CompositePodGroup, CoschedulingPodGroup, NativePodGroup
 from placewright.testing import coscheduling_group, pod_group
 from scheduler.makers import PodMaker, World, pod
 
@@ -20,6 +22,19 @@ def native(name: str, members: int | None, **spec: Any) -> NativePodGroup:
     """A PodGroup of Kubernetes' own in namespace `default`; `members` None: of policy `basic`. `spec`: `disruptionMode`, `priority`."""
     maker = pod_group(name).basic() if members is None else pod_group(name, members)
     return maker.spec(**spec).build()
+
+
+def child(name: str, members: int | None, parent: str, **spec: Any) -> NativePodGroup:
+    """A PodGroup of Kubernetes' own below a composite group."""
+    return native(name, members, parentCompositePodGroupName=parent, **spec)
+
+
+def composite(name: str, groups: int | None, parent: str | None = None, **spec: Any) -> CompositePodGroup:
+    """A group of groups in namespace `default`; `groups` None: of policy `basic`."""
+    policy = {"basic": {}} if groups is None else {"gang": {"minGroupCount": groups}}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    told = {"schedulingPolicy": policy, "parentCompositePodGroupName": parent, **spec}
+    return msgspec.convert({"metadata": metadata, "spec": told}, CompositePodGroup)
 
 
 def native_member(of: str, name: str, cpu: str = "1") -> PodMaker:

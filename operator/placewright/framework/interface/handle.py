@@ -219,7 +219,7 @@ class Handle(Protocol):
 
         Args:
             ref: the group.
-            beside: a member, counted as it is here, although the queue may know another version of it.
+            beside: a pod. If it is a member, it counts as it is here, although the queue may know another version of it.
 
         Returns:
             How many there are, by scheduler name. The queue keeps the numbers, so the call costs the same for a group of any size.

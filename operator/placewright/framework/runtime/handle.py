@@ -132,7 +132,7 @@ class NoPodGroupMembers(PodGroupMembers):
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
         """Count `beside` alone."""
-        return {beside.scheduler_name: 1} if beside.may_be_tried else {}
+        return {beside.scheduler_name: 1} if beside.may_be_tried and beside.pod_group == ref else {}
 
 
 class ProfileHandle:

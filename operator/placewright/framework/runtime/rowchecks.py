@@ -238,12 +238,8 @@ class RowChecker:
 
     def _in_the_way(self, pod: PodInfo, node: NodeName) -> list[PodInfo]:
         """Pods nominated to this node, beside which the pod must fit."""
-        fellows = pod.pod_group if pod.pod_group in self.nominations.together else None
-        return [
-            other
-            for other in self.nominations.pods_on(node)
-            if self._comes_before(other, pod) and (fellows is None or other.pod_group != fellows)
-        ]
+        fellows = self.nominations.together if pod.pod_group in self.nominations.together else ()
+        return [other for other in self.nominations.pods_on(node) if self._comes_before(other, pod) and other.pod_group not in fellows]
 
     def kept_for(self, pod: PodInfo, row: int) -> KeptFor | None:
         """Find the group that a row is kept for, as far as that concerns a pod.
@@ -267,8 +263,9 @@ class RowChecker:
             The pods with their nodes, highest priority first.
         """
         own = pod.pod_group
+        fellows = self.nominations.together if own in self.nominations.together else (own,)
         found = self.nominations.claimants()
-        before = [each for each in found if self._comes_before(each[0], pod) and (own is None or each[0].pod_group != own)]
+        before = [each for each in found if self._comes_before(each[0], pod) and (own is None or each[0].pod_group not in fellows)]
         return sorted(before, key=lambda each: -each[0].priority)
 
     def _checked_columns(self, pod: PodInfo) -> PodColumns:

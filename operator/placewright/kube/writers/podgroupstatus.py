@@ -23,6 +23,7 @@ from placewright.api.objects import Condition
 from placewright.api.podgroups import (
     COSCHEDULING_GROUP,
     NATIVE_GROUP,
+    CompositePodGroup,
     CoschedulingPodGroup,
     CoschedulingStatus,
     GroupObject,
@@ -41,6 +42,8 @@ from placewright.kube.writers.writequeue import QueueingWriter, remember
 SCHEDULED: Final = "PodGroupScheduled"
 #: Condition of later API versions; once True it never becomes False again.
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+#: The same for a group of groups.
+COMPOSITE_INITIALLY_SCHEDULED: Final = "CompositePodGroupInitiallyScheduled"
 _VERSION_OF_136: Final = "v1alpha2"
 PENDING: Final = "Pending"
 SCHEDULING: Final = "Scheduling"
@@ -84,6 +87,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     Attributes:
         shown: the object of a group as the watch shows it; None when it is gone.
         native_version: API version in which PodGroups of scheduling.k8s.io are read.
+        composite_version: API version in which CompositePodGroups are read.
         counts: outcomes so far.
     """
 
@@ -93,6 +97,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     _: KW_ONLY
     shown: Callable[[GroupRef], GroupObject | None]
     native_version: Callable[[], str]
+    composite_version: Callable[[], str]
     workers: int = WORKERS
     counts: StatusCounts = field(init=False, default_factory=StatusCounts)
 
@@ -140,9 +145,12 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         remember(self._paused_until, ref, self.clock() + PAUSE_SECONDS, MOST_WAITING)
 
     async def _sent(self, item: GroupObject, ref: GroupRef, status: dict[str, Any]) -> bool:
-        native = isinstance(item, NativePodGroup)
-        root = f"{NATIVE_GROUP}/{self.native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
-        path = f"/apis/{root}/namespaces/{ref.namespace}/podgroups/{ref.object_name}/status"
+        native, root, collection = True, f"{NATIVE_GROUP}/{self.native_version()}", "podgroups"
+        if isinstance(item, CompositePodGroup):
+            root, collection = f"{NATIVE_GROUP}/{self.composite_version()}", "compositepodgroups"
+        elif not isinstance(item, NativePodGroup):
+            native, root = False, f"{COSCHEDULING_GROUP}/v1alpha1"
+        path = f"/apis/{root}/namespaces/{ref.namespace}/{collection}/{ref.object_name}/status"
         # A strategic merge patch leaves conditions of others alone, but the API server refuses it for custom resources.
         kind = STRATEGIC_MERGE_PATCH if native else MERGE_PATCH
         body = {"metadata": {"uid": item.metadata.uid}, "status": status}
@@ -163,19 +171,21 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         """Return the fields of the status that differ from the wanted ones."""
         if isinstance(item, CoschedulingPodGroup):
             return coscheduling_changes(item.status, news, self.utc_now())
-        if isinstance(item, NativePodGroup):
+        if isinstance(item, NativePodGroup | CompositePodGroup):
             wanted = (self._scheduled_condition(item, news), self._given_up_condition(item, news))
             conditions = [each for each in wanted if each is not None]
             return {"conditions": conditions} if conditions else {}
         return {}
 
-    def _scheduled_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
+    def _scheduled_condition(self, item: NativePodGroup | CompositePodGroup, news: GroupNews) -> dict[str, Any] | None:
         if news.placed is None:
             return None
         kind = SCHEDULED if self.native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
+        if isinstance(item, CompositePodGroup):
+            kind = COMPOSITE_INITIALLY_SCHEDULED
         return native_condition(kind, find_condition(item, kind), news, item.metadata.generation, self.utc_now())
 
-    def _given_up_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
+    def _given_up_condition(self, item: NativePodGroup | CompositePodGroup, news: GroupNews) -> dict[str, Any] | None:
         """Return the condition to write; a group that is placed is given up no longer."""
         existing, wanted = find_given_up(item.status.conditions), news.given_up
         if news.placed and existing is not None and existing.status == "True":
@@ -243,7 +253,7 @@ def native_condition(kind: str, existing: Condition | None, news: GroupNews, gen
     Returns:
         The condition; None when it is there already, or may not change any more.
     """
-    if kind == INITIALLY_SCHEDULED and existing is not None and existing.status == "True":
+    if kind in (INITIALLY_SCHEDULED, COMPOSITE_INITIALLY_SCHEDULED) and existing is not None and existing.status == "True":
         return None
     status = "True" if news.placed else "False"
     reason = "Scheduled" if news.placed else "SchedulerError" if news.error else "Unschedulable"

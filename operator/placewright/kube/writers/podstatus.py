@@ -23,7 +23,7 @@ from placewright.api.boundedcache import BoundedCache
 from placewright.api.bytecount import bytes_of
 from placewright.api.decode import decode
 from placewright.api.objects import Condition, NodeName, ObjectMeta, Pod, PodKey, PodSpec, PodStatus
-from placewright.api.podgroups import NativePodGroup
+from placewright.api.podgroups import CompositePodGroup, NativePodGroup
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
@@ -309,7 +309,7 @@ def _outline(pod: PodInfo, beside: str = "") -> PodInfo:
     return PodInfo(Pod(metadata=named, spec=PodSpec(node_name=pod.node_name), status=kept))
 
 
-def find_condition(item: Pod | NativePodGroup, kind: str) -> Condition | None:
+def find_condition(item: Pod | NativePodGroup | CompositePodGroup, kind: str) -> Condition | None:
     """Find a condition of a pod or a group.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A group that is being decided, with its members, and the tools that place a member.
+"""A group that is being decided, or a tree of groups, with its members. Also the tools that place a member.
 
 Seats are the nodes of a group's members while the group is tried (`trial`).
 """
@@ -6,14 +6,16 @@ Seats are the nodes of a group's members while the group is tried (`trial`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from placewright.api.objects import NodeName
-from placewright.api.podgroups import PodGroup
+from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.dryrun import DryRunCluster
+from placewright.cluster.podgrouptrees import GroupTree, ref_of
 from placewright.framework.interface import PodGroupPlugin, PodGroupSettings
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.queue.queue import SchedulingQueue
@@ -61,26 +63,47 @@ class MemberCycle:
 
 @dataclass(slots=True)
 class Group:
-    """A group whose members were handed out together.
+    """A group whose members were handed out together: one PodGroup, or a tree of them.
 
     Attributes:
-        pod_group: declaration of the group.
+        tree: the groups that are decided in one turn.
         plugin: plugin of the profile that has members decided together.
         evaluator: evaluator of the profile.
-        attempts: attempts of the members, by priority, then by age.
+        attempts: attempts of the members, group by group in the order of the tree, then by priority and age.
         decided: time at which its members' nodes were known, in seconds on the scheduler's clock; None before.
     """
 
-    pod_group: PodGroup
+    tree: GroupTree
     plugin: PodGroupPlugin
     evaluator: Evaluator
     attempts: list[Attempt] = field(default_factory=list)
     decided: float | None = None
 
     @property
+    def pod_group(self) -> PodGroup:
+        """Declaration of the group at the root of the tree."""
+        return self.tree.group
+
+    @property
+    def refs(self) -> list[GroupRef]:
+        """The groups that the members name, in the order in which they are tried."""
+        return [leaf.ref for leaf in self.tree.leaves()]
+
+    @property
+    def tried(self) -> AbstractSet[GroupRef]:
+        """The groups with members in this attempt."""
+        return {ref_of(attempt.pod) for attempt in self.attempts}
+
+    @property
     def needed(self) -> int:
         """The fewest members that may be placed."""
-        return self.pod_group.min_member
+        return self.tree.needed
+
+    def in_order(self, attempts: Sequence[Attempt]) -> Group:
+        """Return the same group, with these attempts group by group."""
+        order = {ref: place for place, ref in enumerate(self.refs)}
+        ordered = sorted(attempts, key=lambda attempt: order.get(ref_of(attempt.pod), len(order)))
+        return Group(self.tree, self.plugin, self.evaluator, ordered)
 
     @property
     def mixed(self) -> bool:
@@ -89,7 +112,7 @@ class Group:
 
     def largest_first(self) -> Group:
         """Return the same group, with the members that request most first."""
-        return Group(self.pod_group, self.plugin, self.evaluator, largest_first(self.attempts))
+        return self.in_order(largest_first(self.attempts))
 
     @property
     def settings(self) -> PodGroupSettings:
@@ -218,6 +241,9 @@ class RoomMaker(Protocol):
         Returns:
             The seat that becomes free; None when no eviction helps the member.
         """
+
+    def give_up(self, uid: str) -> None:
+        """Let the pods back that left for a member, because the member's group does not stand."""
 
     def step(self) -> Steps[None]:
         """End a step of the trial."""

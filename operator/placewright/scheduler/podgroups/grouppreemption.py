@@ -233,6 +233,12 @@ class _Search:
         schedule_result = self._members.cycle.settled(evaluator, evaluation, row)
         return Seat(attempt, schedule_result, row, DryRunSeatHolder(cluster, self._dry_run))
 
+    def give_up(self, uid: str) -> None:
+        """Implement `RoomMaker.give_up`."""
+        left = [(row, pod) for pod in self._leaving_for(uid) if (row := _row_of(self._members.cluster, pod)) is not None]
+        self._dry_run.add(left)
+        self._victims.pop(uid, None)
+
     # --- who need not leave after all --------------------------------------------------------------------------------------------
 
     def _reprieve(self) -> Steps[None]:

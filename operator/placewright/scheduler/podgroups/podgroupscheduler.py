@@ -7,6 +7,9 @@ before all members are prepared.
 Once a Binding may have been sent, nothing is taken back. A bound member stays bound, also if the API server refuses the others or this
 replica ends. As soon as a member is on a node, the others are single pods (`cluster.podgrouprules.standing`). Their turn comes by the age
 of their group. So a group that lost some members is filled up one by one. A group that lost all is decided anew.
+
+A tree of groups is decided in one turn and bound behind one barrier. While its members are being bound, groups of the tree that got no
+nodes wait. Afterwards each is decided by itself, or with the groups of its own branch.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from typing import Any, Final
 
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
+from placewright.cluster.podgrouprules import declaration_complaint, standing, tree_at, tree_complaint, tree_to_place
+from placewright.cluster.podgrouptrees import ref_of
 from placewright.framework.interface import Seconds
 from placewright.framework.preemption.rules import soonest
 from placewright.framework.runtime.evaluation import Evaluator
@@ -36,7 +40,7 @@ from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.grouppreemption import GroupRoom, room_for
 from placewright.scheduler.podgroups.reservations import Planner, Reservations
-from placewright.scheduler.podgroups.shortage import lacking
+from placewright.scheduler.podgroups.shortage import lacking, lacking_in
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.ports import Clock, GroupStatusWriter, Start
 from placewright.scheduler.turns import Steps, Turns, at_once
@@ -82,10 +86,13 @@ class PodGroupScheduler:
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
         """Return whether a pod is decided with its group: it names a group, its profile decides groups, and no member has a node."""
-        if pod.pod_group is None or evaluator.runtime.pod_groups is None or pod.pod_group in self.forming:
+        barrier = None if pod.pod_group is None else self.forming.get(pod.pod_group)
+        if pod.pod_group is None or evaluator.runtime.pod_groups is None or (barrier is not None and pod.pod_group in barrier.groups):
             return False
-        pod_group = self._cluster.pod_groups.get(pod.pod_group)
-        return pod_group is None or not (pod_group.basic or standing(self._cluster, pod.pod_group))
+        lineage = self._cluster.pod_groups.lineage(pod.pod_group)
+        if not lineage or lineage[-1].parent is not None:
+            return not standing(self._cluster, pod.pod_group)
+        return tree_to_place(self._cluster, pod.pod_group) is not None
 
     def decided_singly(self, pod: PodInfo, problem: str = "") -> None:
         """Report the decision of a pod to its group, if the group's policy is basic.
@@ -173,22 +180,26 @@ class PodGroupScheduler:
         ref, attempts = popped.pod.pod_group, self.attempts
         plugin = evaluator.runtime.pod_groups
         assert ref is not None and plugin is not None  # `decides` has tested both
-        pod_group = self._cluster.pod_groups.get(ref)
         complaint = declaration_complaint(self._cluster.pod_groups, ref)
-        if pod_group is None or complaint:
+        if ref in self.forming:
+            complaint = f"{self._cluster.pod_groups.lineage(ref)[-1].ref}: its members are being bound"
+        tree = None if complaint else tree_to_place(self._cluster, ref)
+        if tree is None:
             waits = FitError(f"waiting for the pod's group: {complaint}", unschedulable_plugins=frozenset({plugin.name}))
             attempts.fail(attempts.begin(popped, evaluator), waits)
             return None
-        group = Group(pod_group, plugin, evaluator)
-        for queued in self._queue.take_pod_group(popped):
+        group = Group(tree, plugin, evaluator)
+        begun: list[Attempt] = []
+        for queued in self._queue.take_pod_group(popped, group.refs):
             if queued is not popped and attempts.skip(queued.pod):
                 self._queue.done(queued.uid)
             else:
-                group.attempts.append(attempts.begin(queued, evaluator))
+                begun.append(attempts.begin(queued, evaluator))
         # Nominated members come first: victims have left for them, and their seats fit together.
-        group.attempts.sort(key=lambda attempt: self._queue.nominator.node_of(attempt.uid) is None)
-        profiles = Counter(pod.scheduler_name for pod in self._queue.pod_groups.members(ref))
-        complaint = members_complaint(pod_group, profiles)
+        begun.sort(key=lambda attempt: self._queue.nominator.node_of(attempt.uid) is None)
+        group = group.in_order(begun)
+        profiles = {leaf: Counter(pod.scheduler_name for pod in self._queue.pod_groups.members(leaf)) for leaf in group.refs}
+        complaint = tree_complaint(tree, profiles, tree.group.ref)
         if complaint:  # members may have left since this member passed PreEnqueue
             self._fail(group, {}, complaint)
             return None
@@ -200,6 +211,11 @@ class PodGroupScheduler:
         """Return the members that may be bound, with their placements settled; None when no member gets a node."""
         group = trial.group
         group.decided = self.attempts.clock()
+        complaint = self._read_anew(trial)
+        if complaint:
+            trial.take_back()
+            self._fail(group, {}, complaint)
+            return None
         if not trial.fits():
             yield from self._refuse(trial)
             return None
@@ -208,12 +224,28 @@ class PodGroupScheduler:
         except BaseException:
             trial.take_back()
             raise
+        trial.prune()
         if not trial.fits():
             trial.take_back()
             self._fail(group, objections, f"needs {group.needed} members placed, and Permit refused {len(objections)}")
             return None
         self._settle(trial, waits, objections)
         return trial
+
+    def _read_anew(self, trial: GroupTrial) -> str:
+        """Judge the trial of a tree by the groups that exist now. Some may have come, gone or changed while other work had its turn.
+
+        Returns:
+            What is wrong with the tree now; "" if nothing is.
+        """
+        pod_groups, ref = self._cluster.pod_groups, trial.group.pod_group.ref
+        pod_group = pod_groups.get(ref)
+        if trial.group.tree.is_leaf:
+            return ""
+        if pod_group is not None:
+            trial.group.tree = tree_at(pod_groups, pod_group)
+            trial.prune()
+        return declaration_complaint(pod_groups, ref)
 
     def _permitted(self, trial: GroupTrial) -> tuple[dict[str, Mapping[str, Seconds]], dict[str, FitError]]:
         """Run Permit for all members; return the waits by uid, and the refusals. A refused member has been given back."""
@@ -240,12 +272,19 @@ class PodGroupScheduler:
             self._reserver.settle(result, waits[result.pod.uid])
         self.reservations.came_true(group.pod_group.ref)
         left_over = {member.attempt.uid: member.failure for member in trial.unplaced} | dict(objections)
+        standing_now = trial.staying
         for attempt in group.attempts:
-            if attempt.uid in left_over:
+            if ref_of(attempt.pod) not in standing_now:
+                message = f'pod group "{ref_of(attempt.pod).name}" is unschedulable beside the others of "{group.pod_group.ref.name}"'
+                self.attempts.fail(
+                    attempt, _with_its_group(group, left_over.get(attempt.uid), message, attempt.uid, GroupRoom(), frozenset())
+                )
+            elif attempt.uid in left_over:
                 self.attempts.fail(attempt, left_over[attempt.uid])
-            elif attempt.uid not in waits:
+            elif attempt.uid not in trial.seats:
                 self._queue.done(attempt.uid)  # deleted while other work had its turn
-        self._queue.activate([member.attempt.pod for member in trial.unplaced if not member.failure.internal])
+        spare = [member for member in trial.unplaced if ref_of(member.attempt.pod) in standing_now]
+        self._queue.activate([member.attempt.pod for member in spare if not member.failure.internal])
         self._ended(group, GroupResult.SCHEDULED)
 
     # --- the binding cycle -------------------------------------------------------------------------------------------------------
@@ -257,18 +296,20 @@ class PodGroupScheduler:
             The binding cycle, to be awaited; True when all members are bound.
         """
         barrier = self._barrier(trial)
-        self.forming[trial.group.pod_group.ref] = barrier
+        self.forming.update(dict.fromkeys(trial.group.refs, barrier))
         self.bindings += len(trial.placed) - 1
         return self._bind(trial.group, trial.placed, barrier)
 
     def _barrier(self, trial: GroupTrial) -> Barrier:
-        ref, queue, binding = trial.group.pod_group.ref, self._queue, self.binding
+        group, queue, binding = trial.group, self._queue, self.binding
         pods = {result.pod.uid: result.pod for _, result in trial.placed}
 
         def decided(opened: bool) -> None:
-            (queue.pod_group_placed if opened else queue.pod_group_failed)(ref)
+            for ref in trial.possible:
+                (queue.pod_group_placed if opened and ref in barrier.staying else queue.pod_group_failed)(ref)
 
-        return Barrier(trial.group.plugin.name, pods, trial.group.needed, lambda uid: binding.call_off(uid, TAKEN_BACK), decided)
+        barrier = Barrier(group.plugin.name, pods, group.tree.staying, lambda uid: binding.call_off(uid, TAKEN_BACK), decided)
+        return barrier
 
     async def _bind(self, group: Group, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> bool:
         seconds = group.pod_group.timeout_seconds or group.settings.schedule_timeout_seconds
@@ -278,14 +319,19 @@ class PodGroupScheduler:
         finally:
             if timer is not None:
                 timer.cancel()
-            self.forming.pop(group.pod_group.ref, None)
+            for ref in group.refs:
+                self.forming.pop(ref, None)
             self.bindings -= len(placed) - 1
         if barrier.expired:
             # Only time has passed, so no event in the cluster will bring the group back.
-            self._queue.retry_group(group.pod_group.ref)
-        standing_now = len(self._cluster.pod_groups.placed(group.pod_group.ref))
-        if any(bound) and standing_now >= group.needed:
-            self.status.group_placed(group.pod_group, standing_now)
+            self._queue.retry_group(ref_of(placed[0][0].pod))
+        counts = {ref: len(self._cluster.pod_groups.placed(ref)) for ref in group.refs}
+        for tree in group.tree.groups() if any(bound) else ():
+            if tree.stands(counts):
+                self.status.group_placed(tree.group, sum(counts[leaf.ref] for leaf in tree.leaves()))
+        if any(bound):  # the others waited for these Bindings, and may be tried as groups of their own
+            waiting = [self._queue.pod_groups.members(ref) for ref in group.refs if ref not in barrier.staying]
+            self._queue.activate([pod for members in waiting for pod in members])
         return all(bound)
 
     async def _bind_all(self, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> list[bool]:
@@ -310,7 +356,9 @@ class PodGroupScheduler:
         failures = {member.attempt.uid: member.failure for member in trial.unplaced}
         untried = len(group.attempts) - len(trial.placed) - len(trial.unplaced)
         untried = 0 if trial.looked else untried
-        why = lacking(group.needed, trial.likely, group.needed - len(group.attempts), list(failures.values()), untried)
+        why = lacking_in(group.tree, trial.possible, trial.unplaced)
+        if group.tree.is_leaf:
+            why = lacking(group.needed, trial.likely, group.needed - len(group.attempts), list(failures.values()), untried)
         if trial.domain is not None and trial.domain.names:
             why += f" (in {trial.domain}, which comes closest)"
         elif trial.domain is not None:
@@ -331,9 +379,11 @@ class PodGroupScheduler:
             return GroupRoom()
         # Members that no node could hold come first. If no eviction helps them, the search ends early.
         ordered = sorted(group.attempts, key=lambda attempt: attempt.uid not in failures)
-        return (yield from room_for(Group(group.pod_group, group.plugin, group.evaluator, ordered), self.members, self._choosing))
+        return (yield from room_for(group.in_order(ordered), self.members, self._choosing))
 
     def _keep_nodes_for(self, group: Group) -> None:
+        if not group.tree.is_leaf:
+            return  # nodes are kept for members of one PodGroup
         try:
             self.reservations.consider(group)
         except MemoryError:
@@ -357,13 +407,14 @@ class PodGroupScheduler:
         elsewhere, domains_tried = (frozenset[str](), frozenset[str]()) if trial is None else (trial.elsewhere, trial.domains_tried)
         if domains_tried:  # the other domains need no event to be tried
             room.retry_after = soonest((room.retry_after, 0.0))
-        message = f'pod group "{pod_group.ref.name}" is unschedulable: {why}'
+        kind = "pod group" if group.tree.is_leaf else "composite pod group"
+        message = f'{kind} "{pod_group.ref.name}" is unschedulable: {why}'
         filtered = any(failure.diagnosis is not None for failure in failures.values())
-        self._queue.pod_group_failed(pod_group.ref, why, filtered=filtered, tried=domains_tried)
+        for ref in group.tried:
+            self._queue.pod_group_failed(ref, why, filtered=filtered, tried=domains_tried)
         for attempt in group.attempts:
             self.attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room, elsewhere))
-        standing_now = len(self._cluster.pod_groups.placed(pod_group.ref))
-        self.status.group_waits(pod_group, standing_now, max(group.needed - standing_now, 0), why)
+        self._tell_waits(group, why)
         self._ended(group, GroupResult.WAITING_ON_PREEMPTION if room.nodes else GroupResult.UNSCHEDULABLE)
 
     def _broke(self, group: Group, problem: Exception) -> None:
@@ -373,11 +424,17 @@ class PodGroupScheduler:
             what = why(problem)
             _logger.error("deciding %s broke: %s", pod_group.ref, what, exc_info=problem)
             problem = broken(what)
-        self._queue.pod_group_failed(pod_group.ref, problem.message)
+        for ref in group.tried:
+            self._queue.pod_group_failed(ref, problem.message)
         for attempt in group.attempts:
             self.attempts.fail(attempt, problem)
-        self.status.group_waits(pod_group, 0, group.needed, problem.message, error=True)
+        self._tell_waits(group, problem.message, error=True)
         self._ended(group, GroupResult.ERROR)
+
+    def _tell_waits(self, group: Group, why: str, *, error: bool = False) -> None:
+        for tree in group.tree.groups():
+            placed = len(self._cluster.pod_groups.placed(tree.group.ref))
+            self.status.group_waits(tree.group, placed, max(tree.needed - placed, 0), why, error=error)
 
     def _ended(self, group: Group, result: GroupResult) -> None:
         if group.attempts:

@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from placewright.cluster.podgrouptrees import Counts, GroupTree
 from placewright.framework.interface import Diagnosis
 from placewright.framework.status import Code
 from placewright.scheduler.cycle import FitError
+from placewright.scheduler.podgroups.group import UnplacedMember
 
 _INSUFFICIENT: Final = "Insufficient "
 _TOO_MANY_PODS: Final = "Too many pods"
+#: Most child groups whose shortage is written.
+_MOST_CHILDREN: Final = 3
 _NO_REASON: Final = "node(s) out of reach"
 
 
@@ -33,6 +37,26 @@ def lacking(needed: int, placed: int, absent: int, unplaced: Sequence[FitError],
         told.append(f"{untried} more {'was' if untried == 1 else 'were'} not tried")
     reasons = f": {', '.join(told)}" if told else ""
     return f"needs {more} more member{'' if more == 1 else 's'} placed{reasons}"
+
+
+def lacking_in(tree: GroupTree, possible: Counts, unplaced: Sequence[UnplacedMember]) -> str:
+    """Write the shortage of a tree: the highest group that cannot stand, and what its child groups lack.
+
+    Args:
+        tree: a tree that does not stand.
+        possible: members that have a node or may get one, by group.
+        unplaced: members that found no node.
+    """
+    group = tree.group
+    if tree.is_leaf:
+        failures = [member.failure for member in unplaced if member.attempt.pod.pod_group == group.ref]
+        placed = possible.get(group.ref, 0)
+        return lacking(group.min_member, placed, group.min_member - placed - len(failures), failures)
+    fallen = [child for child in tree.children if not child.stands(possible)]
+    told = [f"{child.group.ref.name} {lacking_in(child, possible, unplaced)}" for child in fallen[:_MOST_CHILDREN]]
+    others = [f"{len(fallen) - len(told)} more"] if len(fallen) > len(told) else []
+    found = len(tree.children) - len(fallen)
+    return f"needs {group.min_member} child groups placed, {found} can be{''.join(f'; {each}' for each in (*told, *others))}"
 
 
 def _told(count: int, reason: tuple[str, ...]) -> str:

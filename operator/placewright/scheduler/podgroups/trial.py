@@ -1,5 +1,8 @@
 """A trial gives the members of a group seats, one after the other. If too few fit, it takes the seats back.
 
+A tree of groups is tried leaf after leaf. As soon as a group can stand no more, all seats below it are taken back. No further member
+below it is tried.
+
 The decision assumes and reserves the members. So their ports, volumes, devices and spread count as they do for single pods. A large group
 is placed in turns (`turns`). Before another pod is decided, the trial is suspended, so that no decision counts its members. Afterwards each
 member is put back on its node if it still fits there. If not, it is tried anew.
@@ -11,11 +14,14 @@ own nominations never count against each other.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final, Self
 
+from placewright.api.podgroups import GroupRef
+from placewright.cluster.podgrouptrees import ref_of
 from placewright.framework.errors import CycleError
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.framework.steps import Steps as Timing
@@ -80,6 +86,8 @@ class GroupTrial:
         looked: True if members were only looked at by themselves, and no member was placed.
         domains_tried: domains that were tried, in this attempt and before it, if other domains are left for the next attempt.
         domains_left: number of domains that are left.
+        possible: members that have a seat or may get one, by the group that they name.
+        staying: groups that may still stand, or do stand at the end, with all groups above them.
     """
 
     members: MemberCycle
@@ -100,6 +108,10 @@ class GroupTrial:
         self.domains_tried: frozenset[str] = frozenset()
         self.domains_left = 0
         self.seats: dict[str, Seat] = {}
+        self.possible = Counter(ref_of(attempt.pod) for attempt in self.group.attempts)
+        #: Members with a seat, by the group that they name.
+        self._seated: Counter[GroupRef] = Counter()
+        self.staying: AbstractSet[GroupRef] = self.group.tree.staying(self.possible)
         self._within = None if self.domain is None else self.domain.names
         #: Members that are still to be tried.
         self._waiting = deque(self.group.attempts)
@@ -113,14 +125,12 @@ class GroupTrial:
 
     def fits(self) -> bool:
         """Return whether enough members have a node."""
-        return len(self.seats) >= self.group.needed
+        return self.group.tree.stands(self._seated)
 
     @property
     def hopeless(self) -> bool:
         """True when too few members could have a node, even if all members that were not tried fit."""
-        if self.looked:
-            return self.likely < self.group.needed
-        return len(self.seats) + len(self._suspended) + len(self._waiting) < self.group.needed
+        return not self.group.tree.stands(self.possible)
 
     @property
     def likely(self) -> int:
@@ -149,7 +159,7 @@ class GroupTrial:
                     break
                 yield from evaluator.preparation(attempt.pod)
                 attempt.steps.forget()
-                with nominator.trying(self.group.pod_group.ref):
+                with nominator.trying(self._refs):
                     evaluation = cycle.evaluate(evaluator, attempt.pod, attempt.steps)
                 answers[alike] = None if evaluation.count else cycle.refusal(evaluator, evaluation)
                 yield None
@@ -184,9 +194,14 @@ class GroupTrial:
         try:
             while self._suspended or (self._waiting and (spares or not self.fits())):
                 if self._suspended:
-                    self._put_back(self._suspended.popleft())
-                elif self.hopeless and (len(self.unplaced) >= MOST_UNPLACED or not to_the_end):
+                    seat = self._suspended.popleft()
+                    if not self._is_tree or ref_of(seat.attempt.pod) in self.staying:
+                        self._put_back(seat)
+                elif self.hopeless and (self._is_tree or len(self.unplaced) >= MOST_UNPLACED or not to_the_end):
                     break
+                elif self._is_tree and ref_of(self._waiting[0].pod) not in self.staying:
+                    self._waiting.popleft()
+                    continue
                 else:
                     yield from self._prepared(self._waiting[0])
                     if self._suspended:
@@ -194,23 +209,48 @@ class GroupTrial:
                     if self.budget is not None and not self.budget.spend():
                         break
                     attempt = self._waiting.popleft()
-                    if not self.is_gone(attempt):
+                    if self.is_gone(attempt):
+                        self._lost(attempt)
+                    else:
                         self._try(attempt)
                 yield from self._step()
+            self.prune()
         except BaseException:
             self.take_back()
             raise
         return self
+
+    def prune(self) -> None:
+        """Take the members of a fitting tree back whose groups do not stand with the members that have seats."""
+        if self._is_tree and self.fits():
+            self._keep(self.group.tree.staying(self._seated))
+
+    def _keep(self, staying: AbstractSet[GroupRef]) -> None:
+        self.staying = staying
+        for seat in reversed(tuple(self.seats.values())):
+            if ref_of(seat.attempt.pod) not in staying:
+                self.drop(seat.attempt)
+                if self.room is not None:
+                    self.room.give_up(seat.attempt.uid)
+
+    def _lost(self, attempt: Attempt) -> None:
+        """Note that a member gets no seat any more. If its group can stand no more, the other members of the group get none, either."""
+        self.possible[ref_of(attempt.pod)] -= 1
+        if self._is_tree and not self.looked and not self.hopeless:
+            self._keep(self.group.tree.staying(self.possible))
 
     async def run_with_extenders(self) -> Self:
         """Try all members, with questions to extenders in between."""
         try:
             while self._waiting:
                 attempt = self._waiting.popleft()
+                if ref_of(attempt.pod) not in self.staying and self._is_tree:
+                    continue
                 try:
                     await self._seat_with_extenders(attempt)
                 except FitError as failure:
                     self._refused(attempt, failure)
+            self.prune()
         except BaseException:
             self.take_back()
             raise
@@ -236,10 +276,11 @@ class GroupTrial:
     def _put_back(self, seat: Seat) -> None:
         """Put a member back on its node. If the node cannot hold it any more, let it be tried anew."""
         if self.is_gone(seat.attempt):
+            self._lost(seat.attempt)
             return
         row = self.members.cluster.row(seat.node)
         try:
-            with self.members.queue.nominator.trying(self.group.pod_group.ref):
+            with self.members.queue.nominator.trying(self._refs):
                 holds = row is not None and self.group.evaluator.checker.check_row(seat.result.pod, row).ok
             if row is not None and holds:
                 self.sit(replace(seat, row=row))
@@ -268,6 +309,7 @@ class GroupTrial:
     def drop(self, dropped: Attempt) -> None:
         """Take back one member."""
         self.rise(self.seats[dropped.uid])
+        self.possible[ref_of(dropped.pod)] -= 1
 
     def _prepared(self, attempt: Attempt) -> Steps[None]:
         """Prepare a member as single pods are prepared, so that no step of a group takes longer."""
@@ -296,7 +338,7 @@ class GroupTrial:
         attempt.steps.forget()
         extended = self.members.extended
         assert extended is not None  # only groups with extenders are seated like this
-        with self.members.queue.nominator.trying(self.group.pod_group.ref):
+        with self.members.queue.nominator.trying(self._refs):
             result = await extended.place(self.group.evaluator, attempt.pod, attempt.steps, self._within, alone=False)
         if not self.is_gone(attempt):
             self.sit(self._seat_at(attempt, result))
@@ -305,6 +347,15 @@ class GroupTrial:
         if failure.internal:
             raise failure
         self.unplaced.append(UnplacedMember(attempt, failure))
+        self._lost(attempt)
+
+    @property
+    def _refs(self) -> AbstractSet[GroupRef]:
+        return self.possible.keys()
+
+    @property
+    def _is_tree(self) -> bool:
+        return not self.group.tree.is_leaf
 
     # --- seats ---------------------------------------------------------------------------------------------------------------------
 
@@ -321,10 +372,12 @@ class GroupTrial:
         seat.holder.take(seat.result)
         seat.attempt.chose(seat.result)
         self.seats[seat.attempt.uid] = seat
+        self._seated[ref_of(seat.attempt.pod)] += 1
 
     def rise(self, seat: Seat) -> None:
         """Give a seat back."""
         del self.seats[seat.attempt.uid]
+        self._seated[ref_of(seat.attempt.pod)] -= 1
         seat.attempt.schedule_result = None
         seat.holder.give_back(seat.result)
 
@@ -354,7 +407,7 @@ class GroupTrial:
     def _tried(self, attempt: Attempt, timing: Timing | None, room: RoomMaker | None) -> Evaluation | None:
         """Give a member a node; return the evaluation of a member that gets none."""
         cycle, evaluator = self.members.cycle, self.group.evaluator
-        with self.members.queue.nominator.trying(self.group.pod_group.ref):
+        with self.members.queue.nominator.trying(self._refs):
             evaluation = cycle.evaluate(evaluator, attempt.pod, timing, self._within)
             if evaluation.count:
                 found = self._seat_at(attempt, cycle.chosen(evaluator, evaluation, compared=self.compared))
