@@ -32,10 +32,10 @@ from placewright.api.objects import (
     VsphereSource,
 )
 from placewright.api.podgroups import (
-    CompositePodGroup,
     TOPOLOGY_KEY,
     TOPOLOGY_MODE,
     VOLCANO_GROUP_ANNOTATION,
+    CompositePodGroup,
     CoschedulingPodGroup,
     CoschedulingStatus,
     NativePodGroup,
