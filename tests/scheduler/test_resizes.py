@@ -130,3 +130,14 @@ def test_what_leaves_is_needed_and_enough_and_of_lower_priority(seed: int) -> No
     else:
         assert victims <= lower and fits(victims)
         assert not any(fits(victims - {name}) for name in victims)
+
+
+def test_pods_that_no_eviction_helps_do_not_keep_others_from_their_turn() -> None:
+    """More of them than a review takes, and all of a higher priority."""
+    hopeless = [growing("99", name=f"large-{number}").priority(200).on(f"n{number}") for number in range(40)]
+    nodes = [node(f"n{number}", cpu="4") for number in range(40)]
+    world = World(profile=profile().spec(**PREEMPT), nodes=[node("a", cpu="4"), *nodes], pods=hopeless, watches=False)
+    world.advance(20)
+    for each in (growing("2"), *small(3)):
+        world.show(each)
+    assert review(world, 15) == ["low-0"]

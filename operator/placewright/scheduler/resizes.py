@@ -70,7 +70,7 @@ class DeferredResizes:
     _waits: dict[str, _Wait] = field(default_factory=dict, init=False)
 
     def review(self) -> None:
-        """Look at pods whose time has come, those of the highest priority first."""
+        """Look at pods whose time has come: the longest overdue first, and among equals the ones of the highest priority."""
         deferred = self.cluster.deferred_resizes
         if not deferred or not self.lead.active:
             self._waits.clear()
@@ -79,7 +79,7 @@ class DeferredResizes:
         for uid in self._waits.keys() - deferred:
             del self._waits[uid]
         due = [pod for uid in deferred if (pod := self._due(uid, now)) is not None]
-        due.sort(key=lambda pod: (-priority_of(self.cluster.pod_groups, pod), pod.created, pod.uid))
+        due.sort(key=lambda pod: (self._waits[pod.uid].due, -priority_of(self.cluster.pod_groups, pod), pod.created, pod.uid))
         for pod in due[:MOST_A_REVIEW]:
             self._look(pod, now)
 
