@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import estimate_bytes
@@ -74,6 +74,9 @@ class PodGroups:
         self._running: dict[GroupRef, int] = {}
         self._stirred: set[GroupRef] = set()
         self._moves = 0
+        #: What readers note about trees, as of these versions of the tables.
+        self._notes: dict[Any, Any] = {}
+        self._noted_at: tuple[int, ...] = ()
         #: The version of the table of native groups, and the lowest priority among them then.
         self._lowest: tuple[int, int | None] | None = None
         #: The group that was read from an object, valid while that object is the one in the table.
@@ -83,6 +86,7 @@ class PodGroups:
     def forget_unasked(self) -> None:
         """Forget all groups that were read; a group that is asked for is read from its object again."""
         self._read.clear()
+        self._notes.clear()
 
     @property
     def nbytes(self) -> int:
@@ -149,16 +153,27 @@ class PodGroups:
             group = None if group.parent is None else self.get(group.parent)
         return list(found.values())
 
-    def leaves(self, ref: GroupRef) -> Iterator[GroupRef]:
-        """Iterate over the groups at or below a group that have pods as members."""
-        seen, ahead = {ref}, [ref]
-        while ahead:
-            each = ahead.pop()
-            if each.form is not Form.COMPOSITE:
-                yield each
-            below = [child.ref for child in self.children(each) if child.ref not in seen]  # composite groups may be a cycle
-            seen.update(below)
-            ahead += below
+    def leaves(self, ref: GroupRef) -> Sequence[GroupRef]:
+        """Return the groups at or below a group that have pods as members."""
+        notes = self.notes_on_trees()
+        if ref not in notes:
+            found, seen, ahead = [], {ref}, [ref]
+            while ahead:
+                each = ahead.pop()
+                if each.form is not Form.COMPOSITE:
+                    found.append(each)
+                below = [child.ref for child in self.children(each) if child.ref not in seen]  # composite groups may be a cycle
+                seen.update(below)
+                ahead += below
+            notes[ref] = found
+        return cast(Sequence[GroupRef], notes[ref])
+
+    def notes_on_trees(self) -> dict[Any, Any]:
+        """Return what readers note about trees. Every member of a tree asks, so the notes last until the next change of a group."""
+        versions = tuple(self._objects.by_form[form].version for form in (Form.NATIVE, Form.COMPOSITE))
+        if versions != self._noted_at:
+            self._noted_at, self._notes = versions, {}
+        return self._notes
 
     def placed(self, ref: GroupRef) -> AbstractSet[str]:
         """Return the members on nodes. The members of a composite group are the members of all groups below it.

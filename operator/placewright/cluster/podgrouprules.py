@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from placewright.api.bad_input import shown
 from placewright.api.podgroups import (
@@ -29,6 +29,8 @@ from placewright.cluster.podgrouptrees import GroupTree
 _LABEL_KEY: Final = re.compile(r"(?:[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 #: Most levels of a tree of groups, PodGroups included (KEP-6012).
 MOST_LEVELS: Final = 4
+#: Most PodGroups of a tree: as many as templates of a Workload, of which each level has at most 8. Each member looks at all of them.
+MOST_LEAVES: Final = 512
 #: The field by which a group names the composite group above it.
 PARENT_FIELD: Final = "spec.parentCompositePodGroupName"
 #: The field by which a pod names its group, by form.
@@ -50,7 +52,7 @@ def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
     if not lineage:
         item = pod_groups.object_of(ref)
         return _missing(pod_groups, ref) if item is None or not item.metadata.excess else f"{ref.object_in_words}: {item.metadata.excess}"
-    return next(filter(None, (_own_complaint(pod_groups, group) for group in lineage)), "") or _lineage_complaint(lineage)
+    return next(filter(None, (_own_complaint(pod_groups, group) for group in lineage)), "") or _lineage_complaint(pod_groups, lineage)
 
 
 def _own_complaint(pod_groups: PodGroups, pod_group: PodGroup) -> str:
@@ -65,7 +67,7 @@ def _own_complaint(pod_groups: PodGroups, pod_group: PodGroup) -> str:
     )
 
 
-def _lineage_complaint(lineage: Sequence[PodGroup]) -> str:
+def _lineage_complaint(pod_groups: PodGroups, lineage: Sequence[PodGroup]) -> str:
     """Say why groups from a leaf towards the root are no branch of a tree. KEP-6012 allows four levels of one priority."""
     leaf, top = lineage[0], lineage[-1]
     if top.parent is not None:
@@ -74,6 +76,8 @@ def _lineage_complaint(lineage: Sequence[PodGroup]) -> str:
         return f"{top.ref}: {PARENT_FIELD} names {top.parent.name_in_words}, which {problem}"
     if len(lineage) > MOST_LEVELS:
         return f"{leaf.ref}: it is on level {len(lineage)} of the tree of {top.ref}, at most {MOST_LEVELS} levels are allowed"
+    if len(lineage) > 1 and (leaves := len(pod_groups.leaves(top.ref))) > MOST_LEAVES:
+        return f"{top.ref}: its tree has {leaves} PodGroups, at most {MOST_LEAVES} are allowed"
     for group in lineage:
         if None not in (group.priority, top.priority) and group.priority != top.priority:
             return f"{group.ref}: spec.priority is {group.priority}, but {top.priority} in {top.ref}, the root of its tree"
@@ -102,8 +106,13 @@ def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
 
 def tree_at(pod_groups: PodGroups, pod_group: PodGroup) -> GroupTree:
     """Return the tree below a group, without branches that cannot be placed for a reason in themselves."""
-    sound = [child for child in pod_groups.children(pod_group.ref) if not declaration_complaint(pod_groups, child.ref)]
-    return GroupTree(pod_group, tuple(tree_at(pod_groups, child) for child in sound))
+    if pod_group.ref.form is not Form.COMPOSITE:
+        return GroupTree(pod_group)
+    notes, key = pod_groups.notes_on_trees(), (GroupTree, pod_group.ref)
+    if key not in notes:
+        sound = [child for child in pod_groups.children(pod_group.ref) if not declaration_complaint(pod_groups, child.ref)]
+        notes[key] = GroupTree(pod_group, tuple(tree_at(pod_groups, child) for child in sound))
+    return cast(GroupTree, notes[key])
 
 
 def tree_to_place(cluster: Cluster, ref: GroupRef) -> GroupTree | None:
@@ -137,9 +146,8 @@ def tree_complaint(tree: GroupTree, ready: Mapping[GroupRef, Mapping[str, int]],
     Returns:
         One line; "" when enough members exist.
     """
-    profiles = sum((Counter(members) for members in ready.values()), Counter[str]())
-    if len(profiles) > 1 or tree.is_leaf:
-        return members_complaint(tree.group, profiles)
+    if len(set[str]().union(*ready.values())) > 1 or tree.is_leaf:
+        return members_complaint(tree.group, sum((Counter(members) for members in ready.values()), Counter[str]()))
     counts = {each: sum(members.values()) for each, members in ready.items()}
     short = next((each for each in tree.path_to(ref) if not each.stands(counts)), None)
     if short is None:
@@ -168,6 +176,8 @@ def standing(cluster: Cluster, ref: GroupRef) -> bool:
     Returns:
         True when the remaining members are placed one by one.
     """
+    if ref.form is Form.COMPOSITE:
+        return any(standing(cluster, leaf) for leaf in cluster.pod_groups.leaves(ref))
     placements = (cluster.placement(uid) for uid in cluster.pod_groups.placed(ref))
     return any(placement is not None and not placement.pod.terminating for placement in placements)
 

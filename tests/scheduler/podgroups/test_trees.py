@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placewright.cluster.podgrouprules import MOST_LEAVES
 from placewright.testing import World as LiveWorld
 from placewright.testing import node
 
@@ -39,3 +40,12 @@ def test_no_leaf_is_placed_while_another_has_too_little_room() -> None:
     world.add(node("n1").offers(cpu="1"))
     world.advance(BACKOFF)
     assert all(placed(world, *NAMES))
+
+
+def test_a_tree_of_too_many_groups_waits_and_says_so() -> None:
+    world = tree(composite("root", 1), *(child(f"g{number}", 1, "root") for number in range(MOST_LEAVES + 1)))
+    world.add(native_member("g0", "p"))
+    assert world.gated_by("p").endswith("default/root: its tree has 513 PodGroups, at most 512 are allowed")
+    world.remove(child("g9", 1, "root"))
+    world.advance(BACKOFF)
+    assert placed(world, "p") == [True]
