@@ -17,9 +17,9 @@ import pytest
 from contract.cluster import client_from
 from contract.devices import GROUP, a_claim, device_class, resource_slice, shared_path
 from e2e.answers.comparing import PODS, Object, create, evaluator_of, judged, listed, node_of, path_of
-from e2e.answers.devicerecording import CLAIMS, DeviceRecorder
+from e2e.answers.devicerecording import CLAIMS, DeviceRecorder, SelectedRecorder, ServedRecorder
 from e2e.answers.grouped import FEATURES
-from e2e.answers.recording import Decision, record, seeds
+from e2e.answers.recording import SEED, Decision, record, seeds
 from e2e.answers.volumerules import fitting
 from placewright.api.objects import NodeName
 from placewright.api.quantity import nano
@@ -115,6 +115,27 @@ def plain(amounts: Any) -> dict[str, int]:
 
 def in_nanos(statuses: list[dict[str, Any]]) -> list[Any]:
     return [(each["resourceClaimName"], each.get("containers"), plain(each.get("resources"))) for each in statuses]
+
+
+# --- scores of extended resources that devices serve -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ServedRecorder, SelectedRecorder])
+def test_nodes_score_the_same_by_the_devices_that_serve_an_extended_resource(kind: type[ServedRecorder]) -> None:
+    decisions = record(kind, SEED)
+    spec = {"pluginConfig": kind.profile["pluginConfig"]}
+    problems, scored = [], 0
+    for decision in decisions:
+        ours = judged(decision.objects, decision.pod, spec)
+        if decision.node and decision.node not in fitting(ours):
+            problems.append(f"{decision.key} is on {decision.node}, we {sorted(fitting(ours))}")
+        for plugin in ("NodeResourcesFit", "NodeResourcesBalancedAllocation") if decision.scores else ():
+            found = {each.node: each.scores[plugin].product for each in ours.nodes if each.fits}
+            scored += len(set(found.values())) > 1
+            if found != decision.scores[plugin]:
+                problems.append(f"{decision.key}, {plugin}: {decision.scores[plugin]}, ours {found}")
+    assert not problems, listed(problems)
+    assert scored >= 30
 
 
 # --- claims of groups --------------------------------------------------------------------------------------------------------------

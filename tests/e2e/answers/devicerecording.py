@@ -11,8 +11,12 @@ from e2e.answers.randomcluster import Dice
 from e2e.answers.recording import Recorder
 
 NODES: Final = 8
+GPU: Final = "example.com/gpu"
+SCORED: Final = [{"name": GPU, "weight": 3}, {"name": "cpu", "weight": 1}]
 #: Gates of 1.36 that are off by default.
 GATES: Final = ("DRAListTypeAttributes", "DRANodeAllocatableResources")
+FIT: Final = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "LeastAllocated", "resources": SCORED}}}
+BALANCED: Final = {"name": "NodeResourcesBalancedAllocation", "args": {"resources": [{**each, "weight": 1} for each in SCORED]}}
 CLAIMS: Final = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 _MODELS: Final = ("small", "large")
 _ROOTS: Final = ({"strings": ["r0", "r1"]}, {"strings": ["r1", "r2"]}, {"string": "r0"}, {"string": "r2"})
@@ -48,13 +52,9 @@ class DeviceRecorder(Recorder):
             )
             devices = [self._device(place) for place in range(self._dice.randint(2, 8))]
             made = resource_slice(f"{name}-gpus", *devices, pool={"name": name}, nodeName=name)
-            self.fixed += await self._shown("resourceslices", made)
-        self.fixed += await self._shown("deviceclasses", device_class("gpus"))
+            self.fixed += await shown(self.client, "resourceslices", made)
+        self.fixed += await shown(self.client, "deviceclasses", device_class("gpus"))
         await create(self.client, CLAIMS, [self._claim(number) for number in range(self.pods)])
-
-    async def _shown(self, plural: str, body: Object) -> list[Object]:
-        made = await create(self.client, shared_path(plural), [body])
-        return [{"apiVersion": f"{GROUP}/v1", "kind": body["kind"], **each} for each in made]
 
     def _device(self, place: int) -> Object:
         dice = self._dice
@@ -89,8 +89,7 @@ class DeviceRecorder(Recorder):
 
     async def objects(self) -> list[Object]:
         """Claims as they have become."""
-        claims = (await self.client.get(CLAIMS)).expect(200)["items"]
-        return [*self.fixed, *({"apiVersion": f"{GROUP}/v1", "kind": "ResourceClaim", **each} for each in claims), *self.placed]
+        return [*self.fixed, *await claims(self.client), *self.placed]
 
     def pod(self, number: int) -> Object:
         """A pod with its claim, which nearly every time a container uses."""
@@ -108,3 +107,72 @@ class DeviceRecorder(Recorder):
 
 def _name(number: int) -> str:
     return f"claim-{number:03}"
+
+
+class ServedRecorder(Recorder):
+    """Pods whose extended resource devices serve, under a profile that scores it."""
+
+    pods = 60
+    versions = range(36, 39)
+    #: Of the class that serves the resource. kube-scheduler 1.36 crashes where NodeResourcesBalancedAllocation evaluates one.
+    expressions: ClassVar[tuple[str, ...]] = ()
+    profile: ClassVar[Object] = {"pluginConfig": [FIT, BALANCED]}
+
+    def __init__(self, client: Client, seed: int) -> None:
+        super().__init__(client, seed)
+        self._dice = Dice(seed)
+
+    async def furnish(self) -> None:
+        """Create nodes with devices, some of which offer the resource themselves, and a class that serves it."""
+        for number in range(NODES):
+            name, own = f"node-{number:02}", self._dice.maybe(0.25)
+            offer = {"cpu": self._dice.choice(("16", "32")), "memory": "64Gi", "pods": "110", **({GPU: "6"} if own else {})}
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": offer, "capacity": offer}}
+            self.known.add(name)
+            self.fixed += await create(self.client, "/api/v1/nodes", [node])
+            devices = [_model(place, self._dice.choice(_MODELS)) for place in range(self._dice.randint(2, 9))]
+            self.fixed += await shown(
+                self.client, "resourceslices", resource_slice(f"{name}-gpus", *devices, pool={"name": name}, nodeName=name)
+            )
+        serving = device_class("gpus", extendedResourceName=GPU)
+        serving["spec"]["selectors"] = [{"cel": {"expression": each}} for each in self.expressions]
+        self.fixed += await shown(self.client, "deviceclasses", serving)
+
+    async def objects(self) -> list[Object]:
+        """Claims that the scheduler made, too."""
+        return [*self.fixed, *await claims(self.client), *self.placed]
+
+    def pod(self, number: int) -> Object:
+        """A pod that asks for one or two of the resource."""
+        amount = self._dice.choice(("1", "1", "2"))
+        requests = {GPU: amount, "cpu": self._dice.choice(("100m", "1", "2"))}
+        container = {"name": "main", "image": "main:1", "resources": {"requests": requests, "limits": {GPU: amount}}}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"pod-{number:03}", "namespace": "default"},
+            "spec": {"containers": [container]},
+        }
+
+
+class SelectedRecorder(ServedRecorder):
+    """The same, and only some of the devices serve."""
+
+    expressions = (f'device.attributes["{DRIVER}"].model == "small"',)
+    profile: ClassVar[Object] = {"pluginConfig": [FIT]}
+
+
+def _model(place: int, model: str) -> Object:
+    return {"name": f"gpu-{place}", "attributes": {"model": {"string": model}}}
+
+
+async def shown(client: Client, plural: str, body: Object) -> list[Object]:
+    """Create an object that belongs to no namespace; as the API server shows it."""
+    made = await create(client, shared_path(plural), [body])
+    return [{"apiVersion": f"{GROUP}/v1", "kind": body["kind"], **each} for each in made]
+
+
+async def claims(client: Client) -> list[Object]:
+    """The claims as they are."""
+    items = (await client.get(CLAIMS)).expect(200)["items"]
+    return [{"apiVersion": f"{GROUP}/v1", "kind": "ResourceClaim", **each} for each in items]

@@ -133,6 +133,10 @@ class ClaimReader:
         check_size(demand, [[each.count for each in request] for request in demand.requests])
         return demand
 
+    def of_class(self, name: str) -> DeviceDemand:
+        """Return the demand for one device of a class. Raise `DemandError` or `OutOfSteps`."""
+        return self._demand("", f"device class {name}", "", "device", "", ExactDeviceRequest(device_class_name=name))
+
     def _demand(self, claim: str, where: str, path: str, request: str, sub: str, wish: Wish) -> DeviceDemand:
         self._expressions.effort.spend(READ)
         device_class = self._class(where, f"{request}/{sub}" if sub else request, wish)

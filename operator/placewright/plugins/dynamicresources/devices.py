@@ -37,7 +37,7 @@ from placewright.plugins.dynamicresources.demands import (
 )
 from placewright.plugins.dynamicresources.effort import COUNT, LOOK, OutOfSteps
 from placewright.plugins.dynamicresources.inventory import Inventory, Usage
-from placewright.plugins.dynamicresources.pools import ReachableDevices
+from placewright.plugins.dynamicresources.pools import DeviceId, ReachableDevices
 from placewright.plugins.dynamicresources.selectors import CompiledSelectors
 from placewright.plugins.dynamicresources.shortage import DeviceShortage
 
@@ -167,7 +167,7 @@ def count_free(demand: DeviceDemand, outlook: ReachableDevices, usage: Usage) ->
 
 
 class FreeCounts:
-    """Counts of free devices by pattern, for the patterns asked for most recently."""
+    """Counts of devices by pattern, such as free ones, for the patterns asked for most recently."""
 
     def __init__(self, journal: Journal) -> None:
         """Follow the rows that `journal` names."""
@@ -268,7 +268,7 @@ class ClusterDevices:
         self.inventory = Inventory(cluster, in_force)
         self._expressions = CompiledSelectors()
         self._reader = ClaimReader(cluster.objects.devices.classes, self._expressions)
-        self._free = FreeCounts(self.inventory.changed_rows)
+        self._free, self._reached, self._used = (FreeCounts(self.inventory.changed_rows) for _ in range(3))
         self._everywhere = self._classes = -1
         #: Parsed claims by id, with the claim, because an id may be used again for another object.
         self._read: BoundedCache[int, tuple[ResourceClaim, ClaimDemand]] = BoundedCache(
@@ -283,7 +283,8 @@ class ClusterDevices:
         self.inventory.refresh()
         if self.inventory.everywhere != self._everywhere:
             self._everywhere = self.inventory.everywhere
-            self._free.forget()
+            for counts in (self._free, self._reached, self._used):
+                counts.forget()
         if self.inventory.classes_changed != self._classes:
             self._classes = self.inventory.classes_changed
             self._read.clear()
@@ -322,6 +323,32 @@ class ClusterDevices:
             return None if simple is None or counts is None else (simple[0].device_class.metadata.name, simple[1], counts)
         except (DemandError, OutOfSteps):
             return None
+
+    def in_class(self, name: str) -> tuple[IntColumn, IntColumn]:
+        """Return how many devices of a class each row reaches, and how many of these are in use, shape (size,).
+
+        A row counts none if an expression of the class has no answer there, as in kube-scheduler.
+        """
+        self._asked = None
+        self._expressions.effort.renew(self._cluster.node_count)
+        size, usage = self._cluster.size, self.inventory.usage
+        try:
+            demand = self._reader.of_class(name)
+            reached = self._reached.ask(demand, size, lambda row: len(self._selected(demand, row)))
+            used = self._used.ask(demand, size, lambda row: sum(map(usage.in_use, self._selected(demand, row))))
+        except (DemandError, OutOfSteps):
+            return np.zeros(size, np.int64), np.zeros(size, np.int64)
+        return reached, used
+
+    def _selected(self, demand: DeviceDemand, row: int) -> list[DeviceId]:
+        if not self._cluster.present[row]:
+            return []
+        offers = self._outlook(row).offers
+        self._expressions.effort.spend(COUNT * len(offers))
+        try:
+            return [offer.id for _, offer in offers if demand.selects(offer)]
+        except DemandError:
+            return []
 
     def shortage(self, row: int, claims: Sequence[ResourceClaim]) -> Mapping[str, int] | None:
         """Return by class how many more devices the row's node needs for these claims; None if something else is lacking."""

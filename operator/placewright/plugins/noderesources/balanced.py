@@ -7,7 +7,7 @@ Source: kube-scheduler 1.36 `balanced_allocation.go`.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SKIP, SUCCESS, Status
 from placewright.plugins.noderesources.args import BalancedAllocationArgs
+from placewright.plugins.noderesources.served import DeviceBackedResources, WholeNumbers
 from placewright.plugins.noderesources.strategies import FEW_ROWS
 from placewright.plugins.shared.rowtable import RowTable
 
@@ -51,11 +52,12 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], Sc
     def __init__(self, args: BalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         #: Tables by the resources that count for a pod: one for each combination of the profile's resources at most.
+        self._served = DeviceBackedResources(handle, self.counted_resources(args))
         self._tables: dict[tuple[str, ...], _BalanceTable] = {}
 
-    def sign(self, pod: PodInfo) -> Hashable:
-        """Sign the pod by its requests, without defaults."""
-        return frozenset(pod.requests.items())
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """Sign the pod by its requests, without defaults; None if devices serve any that is scored."""
+        return None if self._served.of(pod) else frozenset(pod.requests.items())
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Skip pods that request none of the resources."""
@@ -67,8 +69,17 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], Sc
         counting = tuple([name for name, amount in own.items() if amount or not is_scalar_resource(name)])
         if not counting:
             return np.full(len(rows), _HALF + _HALF // 2, np.int64)
+        served = self._served.of(pod)
+        if served:
+            amounts = {name: self._served.amounts(each, cluster, _offered(cluster, name)) for name, each in served.items()}
+            return _BalanceTable(counting, amounts).scores(cluster, rows, [own[name] for name in counting])
         table = self._tables.get(counting) or self._tables.setdefault(counting, _BalanceTable(counting))
         return table.scores(cluster, rows, [own[name] for name in counting])
+
+
+def _offered(cluster: Cluster, name: str) -> WholeNumbers:
+    column = cluster.resources.column(name)
+    return WholeNumbers(column.requested, column.allocatable)
 
 
 class _Balance(NamedTuple):
@@ -83,19 +94,23 @@ class _Balance(NamedTuple):
 
 
 class _BalanceTable(RowTable):
-    """A balance without the pod: its columns one after the other, and last the evenness."""
+    """A balance without the pod: its columns one after the other, and last the evenness.
 
-    def __init__(self, resources: Sequence[str]) -> None:
+    `amounts` has resources that devices serve.
+    """
+
+    def __init__(self, resources: Sequence[str], amounts: Mapping[str, WholeNumbers] | None = None) -> None:
         super().__init__()
         self._resources = resources
+        self._amounts = amounts or {}
 
     def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[NDArray[Any]]:
         """Return requested, divisor and counted of each resource, and last 100·(1 - standard deviation), truncated, in floats."""
         found: list[NDArray[Any]] = []
         for name in self._resources:
-            column = cluster.resources.column(name)
-            allocatable = column.allocatable[index]
-            found += [column.requested[index].astype(np.float64), np.maximum(allocatable, 1).astype(np.float64), allocatable > 0]
+            taken, offered = self._amounts.get(name) or _offered(cluster, name)
+            allocatable = offered[index]
+            found += [taken[index].astype(np.float64), np.maximum(allocatable, 1).astype(np.float64), allocatable > 0]
         return [*found, _evenness_with(self._balance(found), [0.0] * len(self._resources))]
 
     def scores(self, cluster: Cluster, rows: Rows, own: Sequence[int]) -> IntColumn:
@@ -114,10 +129,10 @@ class _BalanceTable(RowTable):
     def _score_of_row(self, cluster: Cluster, row: int, own: Sequence[int]) -> int:
         with_pod, without = [], []
         for name, amount in zip(self._resources, own, strict=True):
-            column = cluster.resources.column(name)
-            allocatable = column.allocatable.item(row)
+            taken, offered = self._amounts.get(name) or _offered(cluster, name)
+            allocatable = offered.item(row)
             if allocatable:
-                requested = column.requested.item(row)
+                requested = taken.item(row)
                 with_pod.append(min((requested + amount) / allocatable, 1.0))
                 without.append(min(requested / allocatable, 1.0))
         return _HALF + (_HALF + _evenness_of_row(with_pod) - _evenness_of_row(without)) // 2

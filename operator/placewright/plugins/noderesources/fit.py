@@ -45,13 +45,13 @@ from placewright.framework.memory import Memory
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
-from placewright.plugins.noderesources.strategies import FEW_ROWS, LoadTable, score_of_row, strategy_score
+from placewright.plugins.noderesources.served import DEVICES, DeviceBackedResources, WholeNumbers
+from placewright.plugins.noderesources.strategies import FEW_ROWS, LoadTable, load_of, score_of_row, strategy_score
 from placewright.plugins.shared.hints import was_in_the_way
 from placewright.plugins.shared.lookups import combinations
 
 TOO_MANY_PODS: Final = "Too many pods"
 _SHORT: Final = "Insufficient "
-_DEVICES: Final = "DynamicResources"
 _BEFORE_AND_AFTER: Final = 2
 #: Ratio of the time to divide a column to the time to compare it.
 _COMPARED_FAST: Final = 4
@@ -74,10 +74,13 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._offers = Memory(_BEFORE_AND_AFTER)
+        self._served = DeviceBackedResources(handle, self.counted_resources(args))
         self._loads = {spec.name: LoadTable(spec.name) for spec in args.scoring_strategy.resources}
 
-    def sign(self, pod: PodInfo) -> Hashable:
-        """Sign the pod by its requests, and by the ones that devices may serve."""
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """Sign the pod by its requests, and by the ones that devices may serve; None if these are scored."""
+        if self._served.of(pod):
+            return None
         signature: Hashable = frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
         if served := self._served_by_devices(pod):
             signature = (signature, served)
@@ -192,10 +195,16 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """Score rows from 0 to 100 by the profile's scoring strategy."""
         strategy = self.args.scoring_strategy
-        bid = _bid(pod)
+        bid, served = _bid(pod), self._served.of(pod)
+        amounts = {name: self._served.amounts(each, cluster, self._loads[name].whole(cluster)) for name, each in served.items()}
         if len(rows) <= FEW_ROWS and strategy.type != "RequestedToCapacityRatio":
-            return self._scores_of_few(strategy, bid, cluster, rows)
-        loads = [self._loads[spec.name].load(cluster, rows, own, spec.weight or 1) for spec, own in self._counting(bid)]
+            return self._scores_of_few(strategy, bid, cluster, rows, amounts)
+        loads = [
+            load_of(amounts[spec.name], rows, own, spec.weight or 1)
+            if spec.name in amounts
+            else self._loads[spec.name].load(cluster, rows, own, spec.weight or 1)
+            for spec, own in self._counting(bid)
+        ]
         return strategy_score(strategy, loads, len(rows))
 
     def score_placements(self, cluster: Cluster, placements: Sequence[Rows], pods: Sequence[PodInfo]) -> list[int]:
@@ -238,7 +247,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
     def _served_by_devices(self, pod: PodInfo) -> frozenset[str]:
         """Return the resources that DynamicResources serves on nodes that do not offer them (see its `claims`)."""
         served = self.handle.cluster.objects.devices.served(pod)
-        return frozenset(served) if served and self.handle.runs(_DEVICES) else frozenset()
+        return frozenset(served) if served and self.handle.runs(DEVICES) else frozenset()
 
     def _ignored(self, name: str) -> bool:
         if not is_extended_resource(name):
@@ -266,8 +275,11 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
             return QueueingHint.SKIP
         return QueueingHint.when(old is None or _grew(self._offer(old), offer, demands))
 
-    def _scores_of_few(self, strategy: ScoringStrategy, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> IntColumn:
-        parts = [(*self._loads[spec.name].whole(cluster), own, spec.weight or 1) for spec, own in self._counting(bid)]
+    def _scores_of_few(
+        self, strategy: ScoringStrategy, bid: Mapping[str, int], cluster: Cluster, rows: Rows, amounts: Mapping[str, WholeNumbers]
+    ) -> IntColumn:
+        counting = self._counting(bid)
+        parts = [(*(amounts.get(spec.name) or self._loads[spec.name].whole(cluster)), own, spec.weight or 1) for spec, own in counting]
         found = [
             score_of_row(strategy, [(taken.item(row) + own, there.item(row), weight) for taken, there, own, weight in parts])
             for row in rows.tolist()

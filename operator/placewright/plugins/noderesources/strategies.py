@@ -22,6 +22,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.resources import ResourceColumn
 from placewright.framework.interface import MAX_NODE_SCORE, BoolColumn, IntColumn, Rows
 from placewright.plugins.noderesources.args import ScoringStrategy, ShapePoint
+from placewright.plugins.noderesources.served import WholeNumbers
 from placewright.plugins.shared.rowtable import RowTable
 
 #: Most rows that are computed one by one in integers, 2 µs a row; a column of any length takes 60 µs and more.
@@ -49,13 +50,6 @@ class Load(NamedTuple):
     capacity: Floats
     counted: BoolColumn | None
     weight: int
-
-
-class WholeNumbers(NamedTuple):
-    """One resource by row, without the pod."""
-
-    taken: IntColumn
-    allocatable: IntColumn
 
 
 class LoadTable(RowTable):
@@ -90,6 +84,15 @@ class LoadTable(RowTable):
         """
         used, capacity, counted = self.current(cluster) if rows is cluster.all_rows else self.compute(cluster, rows)
         return Load(used + used.dtype.type(MAX_NODE_SCORE * own), capacity, None if counted.all() else counted, weight)
+
+
+def load_of(amounts: WholeNumbers, rows: Rows, own: int, weight: int) -> Load:
+    """Add a pod's request to a load of counts, which are exact in floats."""
+    capacity = amounts.allocatable[rows].astype(np.float64)
+    counted = capacity > 0
+    capacity[~counted] = np.inf
+    used = (amounts.taken[rows] + own).astype(np.float64) * MAX_NODE_SCORE
+    return Load(used, capacity, None if counted.all() else counted, weight)
 
 
 _PERCENTS = np.arange(101)
