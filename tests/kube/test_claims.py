@@ -11,7 +11,7 @@ import pytest
 from fake_api import FakeApi, answer, answer_bytes, hang_up, refuse
 
 from placewright.api.decode import convert
-from placewright.api.devices import AllocationResult, ClaimMeta, ResourceClaim
+from placewright.api.devices import AllocationResult, ClaimMeta, ConsumerReference, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import NodeAllocatableClaimStatus, OwnerReference, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
@@ -264,6 +264,17 @@ async def test_a_pod_is_told_which_claim_serves_it(bench: Bench) -> None:
     bench.api.on("PATCH /api/v1/namespaces/shop/pods/web/status", answer({}))
     await bench.writer.tell_pod(WEB, PodExtendedResourceClaimStatus(resource_claim_name="made"))
     assert bench.sent() == [{"metadata": {"uid": "w-1"}, "status": {"extendedResourceClaimStatus": {"resourceClaimName": "made"}}}]
+
+
+async def test_a_claim_is_reserved_for_a_group_once_and_released_from_it(bench: Bench) -> None:
+    group = ConsumerReference.of_pod_group("train", "g-1")
+    train = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "g-1"}
+    bench.api.on(STATUS, answer(body("8", allocation=DEVICES, reservedFor=[THEM, train])))
+    written = await bench.writer.reserve(a_claim(allocation=DEVICES, reservedFor=[THEM]), None, WEB, group)
+    assert await bench.writer.reserve(written, None, WEB, group) is written
+    bench.api.on(GET, answer(body("8", allocation=DEVICES, reservedFor=[THEM, train])))
+    await bench.writer.release(written, WEB, deallocate=True, group=group)
+    assert [each["status"] for each in bench.sent()] == [{"reservedFor": [THEM, train]}, {"reservedFor": [THEM]}]
 
 
 async def test_a_pod_is_told_what_it_takes_of_its_node_and_that_it_takes_nothing_after_all(bench: Bench) -> None:
