@@ -29,7 +29,7 @@ from placewright.cluster.podgrouptrees import GroupTree
 _LABEL_KEY: Final = re.compile(r"(?:[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 #: Most levels of a tree of groups, PodGroups included (KEP-6012).
 MOST_LEVELS: Final = 4
-#: Most PodGroups of a tree: as many as templates of a Workload, of which each level has at most 8. Each member looks at all of them.
+#: Most PodGroups of a tree. A Workload has at most 8 templates on a level, so as many at its leaves. Each member looks at all of them.
 MOST_LEAVES: Final = 512
 #: The field by which a group names the composite group above it.
 PARENT_FIELD: Final = "spec.parentCompositePodGroupName"
