@@ -74,7 +74,7 @@ class PodGroups:
         self._running: dict[GroupRef, int] = {}
         self._stirred: set[GroupRef] = set()
         self._moves = 0
-        #: What readers note about trees, as of these versions of the tables.
+        #: Notes of readers about trees, as of these versions of the tables.
         self._notes: dict[Any, Any] = {}
         self._noted_at: tuple[int, ...] = ()
         #: The version of the table of native groups, and the lowest priority among them then.
