@@ -103,6 +103,8 @@ class PodGroupScheduler:
             pod: a pod that was decided by itself.
             problem: reason why no node was found; empty for a pod that has a node.
         """
+        if pod.pod_group is not None and pod.pod_group not in self.forming:
+            self._queue.pod_group_placed(pod.pod_group)  # from now on each member backs off by itself
         pod_group = None if pod.pod_group is None else self._cluster.pod_groups.get(pod.pod_group)
         if pod_group is None or not pod_group.basic:
             return
