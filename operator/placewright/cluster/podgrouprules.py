@@ -183,7 +183,10 @@ def standing(cluster: Cluster, ref: GroupRef) -> bool:
 
 
 def _missing(pod_groups: PodGroups, ref: GroupRef) -> str:
-    named, by = ref.object_in_words, _NAMED_BY[ref.form]
+    named = ref.object_in_words
+    if ref.form is Form.COMPOSITE:
+        return f"{named} does not exist"
+    by = _NAMED_BY[ref.form]
     if pod_groups.object_of(ref) is None:
         return f"{named} does not exist (the pod's {by} names it)"
     return f'{named}: spec.podGroups has no "{_group_in_workload(ref)}" (the pod\'s {by} names it)'

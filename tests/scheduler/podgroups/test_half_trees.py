@@ -223,15 +223,17 @@ class TreeMachine(RuleBasedStateMachine):
         model = Model(dict(self.least), Counter(name.split("-")[0] for name in self.members), frozenset(self.bound()))
         for _ in range(ROUNDS):
             self.world.advance(BACKOFF)
-        waiting = [name for name in self.members if self.world.node_of(name) is None and model.places(name.split("-")[0])]
+        waiting = [name for name in self.members.keys() - self.bound_names() if model.places(name.split("-")[0])]
         assert not waiting, f"{waiting} wait beside a large node: {self.least}"
 
     # --- the judge -------------------------------------------------------------------------------------------------------------------
 
     def bound(self) -> Counter[str]:
         """Bound members of each leaf, as the API server has them."""
-        names = {name for name, _, _, _ in self.world.binder.bound} & self.members.keys()
-        return Counter(name.split("-")[0] for name in names)
+        return Counter(name.split("-")[0] for name in self.bound_names() & self.members.keys())
+
+    def bound_names(self) -> set[str]:
+        return {name for name, _, _, _ in self.world.binder.bound}
 
     def note(self) -> None:
         """Note the leaves with bound members. Members that were decided beside them join them, also if the bound ones go meanwhile."""
