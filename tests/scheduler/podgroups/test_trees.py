@@ -271,4 +271,4 @@ def test_a_tree_of_too_many_groups_waits_and_says_so() -> None:
     world.add(native_member("g0", "p"))
     assert world.gated_by("p").endswith("default/root: its tree has 513 PodGroups, at most 512 are allowed")
     world.remove(child("g9", 1, "root"))
-    assert placed(later(world)) == "p"
+    assert later(world).node_of("p")
