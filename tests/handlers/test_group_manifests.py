@@ -18,6 +18,8 @@ from placewright_lab.readers.manifests import Reading, SourceText, read_manifest
 from .stage import WITH_GROUPS, Object, Stage, new_stage, operator
 
 EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples" / "gangs"
+#: The objects that other projects' controllers write for kube-scheduler.
+WORKLOADS = EXAMPLES.parent / "workloads"
 
 
 def read(files: Mapping[str, str]) -> Reading:
@@ -95,6 +97,40 @@ async def test_the_examples_are_placed_as_they_say() -> None:
             await stage.until(lambda: stage.placed(*trained, "native-0", "native-1") and standing(stage)["elastic"] >= 2)
     assert len(trained) == 8
     assert {stage.node_of(name).partition("-")[0] for name in trained} == {"large"}, "the only rack that holds all of them"
+
+
+def of_controllers(name: str) -> Reading:
+    """An example, with groups in the version that the sandbox serves. Their fields are the same."""
+    text = (WORKLOADS / f"{name}.yaml").read_text()
+    return read({name: text.replace("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2")})
+
+
+#: By example: pods in all, pods that run if a node lacks room for one of them, and the prefix of pods that share a rack.
+CONTROLLERS = [("raycluster", 5, 0, "ray-gpu"), ("leaderworkerset", 6, 3, ""), ("jobset", 4, 0, "")]
+
+
+@pytest.mark.parametrize("spare", [0, -1], ids=["room for all", "room for all but one"])
+@pytest.mark.parametrize(("name", "pods", "fewer", "together"), CONTROLLERS)
+async def test_jobs_of_other_controllers_run_with_nothing_to_configure(name: str, pods: int, fewer: int, together: str, spare: int) -> None:
+    reading = of_controllers(name)
+    assert len(reading.pods) == pods
+    async with new_stage(WITH_GROUPS) as stage:
+        stage.profile()
+        rack_node(stage, "a-0", "a", "2")
+        rack_node(stage, "b-0", "b", str(pods - 2 + spare))
+        async with operator(stage) as running:
+            await apply(stage, reading.objects, reading.pods)
+            names = [pod["metadata"]["name"] for pod in reading.pods]
+
+            def at_rest() -> bool:
+                sizes = running.engine.deciding.queue.sizes()
+                told = all(stage.node_of(each) or stage.condition(each) for each in names)
+                return told and not (sizes.active + sizes.backoff + sizes.in_flight) and running.agrees_with(stage)
+
+            await stage.until(at_rest)
+            placed = [each for each in names if stage.node_of(each)]
+    assert len(placed) == (pods if spare == 0 else fewer)
+    assert len({stage.node_of(each) for each in placed if together and each.startswith(together)}) <= 1
 
 
 def rack_node(stage: Stage, name: str, rack: str, cpu: str) -> None:
