@@ -141,3 +141,16 @@ def test_pods_that_no_eviction_helps_do_not_keep_others_from_their_turn() -> Non
     for each in (growing("2"), *small(3)):
         world.show(each)
     assert review(world, 15) == ["low-0"]
+
+
+@pytest.mark.parametrize("ends", ["resized", "deleted", "finished"])
+def test_nothing_is_kept_of_a_resize_that_is_over(ends: str) -> None:
+    world = world_of(growing("2"), *small(3))
+    assert review(world) == ["low-0"]
+    if ends == "deleted":
+        world.remove("grows")
+    else:
+        world.show(pod("grows").requests(cpu="2").on("a").priority(100).phase("Succeeded" if ends == "finished" else "Running"))
+    assert review(world, 20) == ["low-0"]
+    assert not world.cluster.deferred_resizes
+    assert not world.scheduler.resizes._waits
