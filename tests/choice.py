@@ -77,6 +77,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
         "faults/test_api_server.py::test_10_percent_of_bindings_answered_409_429_500_or_never",
     ),
     "docs/reconciler.md": ("engine/test_reconciling.py",),
+    "docs/trees.md": ("scheduler/podgroups/test_trees.py",),
     "docs/gangs.md": ("faults/test_groups.py::test_groups_with_the_leader_killed_in_mid_group", "scheduler/podgroups"),
     "docs/conversion.md": ("profiles/test_conversion.py",),
     "docs/policy.md": ("policy", "packaging/test_policy_samples.py"),

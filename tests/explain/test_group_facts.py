@@ -13,9 +13,11 @@ from placewright.api.objects import NodeName
 from placewright.api.podgroups import Form, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.clusterlimits import amount
-from placewright.explain.groupfacts import MOST_HOLDERS, GroupFacts, Shortage, group_facts, kept_nodes, shortages
+from placewright.explain.groupfacts import MOST_HOLDERS, GroupAbove, GroupFacts, Shortage, group_facts, kept_nodes, shortages
+from placewright.explain.words import group_lines
 from placewright.testing import World, coscheduling_group, node, pod, pod_group
 from randomcases import cases
+from scheduler.podgroups.makers import child, composite
 
 REF = GroupRef(Form.NATIVE, "default", "train")
 NODES = [NodeName(f"n-{i}") for i in range(40)]
@@ -55,6 +57,16 @@ def test_an_assumed_member_is_placed_and_no_longer_waits() -> None:
 def test_more_members_than_are_needed_do_not_make_a_negative_number_of_missing_ones() -> None:
     found = facts(World(objects=[pod_group("train", 2)]), *(member(f"m-{i}") for i in range(5)))
     assert (found.waiting, found.missing) == (5, 0)
+
+
+def test_the_groups_above_a_group_say_what_they_need_and_have() -> None:
+    groups = [composite("root", 2), composite("mid", None, "root"), child("train", 1, "mid"), child("other", 1, "mid")]
+    world = World(nodes=[node("a")], pods=[member("m-0", on="a")], objects=groups)
+    root, mid = "CompositePodGroup.scheduling.k8s.io default/root", "CompositePodGroup.scheduling.k8s.io default/mid"
+    assert facts(world).above == (GroupAbove(mid, children=2, placed=1), GroupAbove(root, needed=2, children=1, placed=1))
+    *_, first, second = group_lines(facts(world))
+    assert first == f"  below {mid}: its child groups are placed one by one; 1 of 2 placed"
+    assert second == f"  below {root}: needs 2 child groups at once; 1 of 1 placed"
 
 
 def test_a_group_without_an_object_has_members_and_a_complaint() -> None:

@@ -17,6 +17,7 @@ from placewright.api.objectbounds import bounded
 from placewright.api.podgroups import (
     FORM_OF,
     CompositePodGroup,
+    Disruption,
     Form,
     GroupObject,
     GroupRef,
@@ -152,6 +153,11 @@ class PodGroups:
             found[group.ref] = group
             group = None if group.parent is None else self.get(group.parent)
         return list(found.values())
+
+    def evicted_with(self, ref: GroupRef) -> GroupRef:
+        """Return the highest group above a group that is evicted as a whole; the group itself if there is none."""
+        above = reversed(self.lineage(ref)[1:])
+        return next((group.ref for group in above if group.disruption is Disruption.POD_GROUP), ref)
 
     def leaves(self, ref: GroupRef) -> Sequence[GroupRef]:
         """Return the groups at or below a group that have pods as members."""

@@ -185,6 +185,22 @@ def _holder(cluster: Cluster, who: GroupRef | str, pods: Collection[PodInfo], am
 _MOST_NODES: Final = 20
 
 
+class GroupAbove(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A group of groups, for a person.
+
+    Attributes:
+        object: the object that declares it.
+        needed: child groups that must be placed at once; 0 if they do not wait for each other.
+        children: child groups that exist.
+        placed: child groups with a member on a node.
+    """
+
+    object: str
+    needed: int = 0
+    children: int = 0
+    placed: int = 0
+
+
 class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A group, for a person.
 
@@ -203,6 +219,7 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
         shortages: the resources that are too scarce now for all members together, with the pods that hold them.
         kept: nodes that are kept for it, each with the number of members that it is kept for.
         complaint: the error in its declaration, which keeps it from being tried.
+        above: the groups of groups above it, from its parent to the root, each with what it needs and has.
     """
 
     object: str
@@ -219,6 +236,7 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     shortages: tuple[Shortage, ...] = ()
     kept: dict[str, int] = {}
     complaint: str = ""
+    above: tuple[GroupAbove, ...] = ()
 
 
 def group_facts(pod_groups: PodGroups, ref: GroupRef, waiting: Collection[PodInfo]) -> GroupFacts:
@@ -250,7 +268,14 @@ def group_facts(pod_groups: PodGroups, ref: GroupRef, waiting: Collection[PodInf
         topology=pod_group.topology_key,
         preferred=bool(pod_group.topology_key) and not pod_group.topology_required,
         complaint=cut(complaint),
+        above=tuple(_above(pod_groups, group) for group in pod_groups.lineage(ref)[1:]),
     )
+
+
+def _above(pod_groups: PodGroups, group: PodGroup) -> GroupAbove:
+    children = pod_groups.children(group.ref)
+    placed = sum(bool(pod_groups.placed(child.ref)) for child in children)
+    return GroupAbove(str(group.ref), 0 if group.basic else group.min_member, len(children), placed)
 
 
 def kept_nodes(nodes: Iterable[NodeName]) -> dict[str, int]:

@@ -126,6 +126,9 @@ def group_lines(group: GroupFacts) -> Iterable[str]:
     yield f"group {group.object}: {'; '.join(said)}"
     if group.topology:
         yield f"  all in one domain of {group.topology}{', if possible' if group.preferred else ''}"
+    for above in group.above:
+        needs = f"needs {above.needed:,} child groups at once" if above.needed else "its child groups are placed one by one"
+        yield f"  below {above.object}: {needs}; {above.placed:,} of {above.children:,} placed"
     if group.complaint or group.lacks:
         yield f"  {group.complaint or group.lacks}"
     for each in group.shortages:

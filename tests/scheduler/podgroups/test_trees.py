@@ -159,6 +159,49 @@ def test_a_tree_preempts_for_all_its_groups_or_not_at_all() -> None:
     world = tree(pod("low").requests(cpu="2").priority(1).on("n0"), ROOT, A, B, *high, cpu=3)
     assert placed(later(world)) == ""
     assert world.node_of("low") == "n0", "its room would not be enough"
+    modest = composite("root", 2, preemptionPolicy="Never")
+    world = tree(pod("low").requests(cpu="2").priority(1).on("n0"), modest, A, B, *high, cpu=4)
+    assert (placed(later(world)), world.node_of("low")) == ("", "n0")
+
+
+# --- evictions and domains -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_of_groups_that_is_disrupted_as_a_whole_leaves_as_a_whole() -> None:
+    for mode, left in (("all", ""), ("single", "a0 a1")):
+        world = tree(composite("root", 1, disruptionMode={mode: {}}), A, B, *MEMBERS["a"], *MEMBERS["b"], cpu=4)
+        assert placed(world) == "a0 a1 b0 b1"
+        later(world, pod("high").requests(cpu="2").priority(100))
+        assert world.node_of("high") == "n0"
+        assert len(placed(world)) == len(left)
+
+
+def racks(count: int, cpu: int) -> list[Any]:
+    return [node(f"{rack}{number}", labels={"rack": rack}).offers(cpu=str(cpu)) for rack in "xyz"[:count] for number in range(2)]
+
+
+def racks_of(world: LiveWorld, of: str) -> set[str]:
+    return {(world.node_of(each.name) or "-")[0] for each in MEMBERS[of]}
+
+
+def in_racks(name: str) -> dict[str, Any]:
+    return {"schedulingConstraints": {"topology": [{"key": name}]}}
+
+
+def test_all_members_of_a_tree_go_into_the_domain_of_its_root() -> None:
+    world = tree(*racks(2, 2), composite("root", 2, **in_racks("rack")), A, B, *MEMBERS["a"], *MEMBERS["b"], cpu=0)
+    assert racks_of(world, "a") == racks_of(world, "b") in ({"x"}, {"y"})
+
+
+def test_each_leaf_goes_into_a_domain_of_its_own() -> None:
+    leaves = [child(of, 2, "root", **in_racks("rack")) for of in "ab"]
+    world = tree(*racks(2, 1), ROOT, *leaves, *MEMBERS["a"], *MEMBERS["b"], cpu=0)
+    assert sorted([racks_of(world, "a"), racks_of(world, "b")], key=str) == [{"x"}, {"y"}]
+
+
+def test_a_group_that_comes_later_joins_the_domain_of_its_tree() -> None:
+    world = tree(*racks(2, 2), composite("root", 1, **in_racks("rack")), A, *MEMBERS["a"], cpu=0)
+    assert racks_of(later(world, B, *MEMBERS["b"]), "b") == racks_of(world, "a")
 
 
 # --- from the decision to the Bindings -----------------------------------------------------------------------------------------------

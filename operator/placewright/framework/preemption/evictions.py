@@ -318,13 +318,14 @@ class VictimUnits:
         """
         found = EvictablePods()
         for pod in self._cluster.pods_on(node):
-            bond = None if pod.pod_group is None else self._bond(pod.pod_group)
-            if pod.pod_group is None or bond is None or self._cluster.leaves(pod):
+            ref = self._unit_of(pod)
+            bond = None if ref is None else self._bond(ref)
+            if ref is None or bond is None or self._cluster.leaves(pod):
                 if pod.priority < self.priority and not self._stays(pod):
                     found.singles.append(pod)
             elif (pod.priority < self.priority if bond.spare else bond.whole is not None) and not self._stays(pod):
-                found.bonds[pod.pod_group] = bond
-                found.members.setdefault(pod.pod_group, []).append(pod)
+                found.bonds[ref] = bond
+                found.members.setdefault(ref, []).append(pod)
         for ref in tuple(found.bonds):
             self._loosen(found, ref)
         return found
@@ -339,7 +340,7 @@ class VictimUnits:
             These and the members of groups that they would break; most important first.
         """
         chosen = {pod.uid: pod for pod in pods}
-        for ref in {pod.pod_group for pod in chosen.values() if pod.pod_group is not None}:
+        for ref in {ref for pod in chosen.values() if (ref := self._unit_of(pod)) is not None}:
             bond = self._bond(ref)
             if bond is not None and sum(member.uid in chosen for member in bond.members) > bond.spare:
                 chosen.update({member.uid: member for member in bond.members})
@@ -351,7 +352,8 @@ class VictimUnits:
         Returns:
             The priority of the group with which it leaves as a whole, else its own.
         """
-        bond = None if pod.pod_group is None else self._bond(pod.pod_group)
+        ref = self._unit_of(pod)
+        bond = None if ref is None else self._bond(ref)
         return pod.priority if bond is None or bond.whole is None or bond.spare else bond.whole.priority
 
     def _loosen(self, found: EvictablePods, ref: GroupRef) -> None:
@@ -369,6 +371,10 @@ class VictimUnits:
 
     # --- groups ----------------------------------------------------------------------------------------------------------------
 
+    def _unit_of(self, pod: PodInfo) -> GroupRef | None:
+        """Return the group that bounds which members may leave: the pod's own, or a group of groups that is evicted as a whole."""
+        return None if pod.pod_group is None else self._cluster.pod_groups.evicted_with(pod.pod_group)
+
     def _bond(self, ref: GroupRef) -> GroupAllowance | None:
         """Return the bond of a group; None if each of its members may go by itself."""
         if ref not in self._bonds:
@@ -385,7 +391,7 @@ class VictimUnits:
         members = tuple(place.pod for place in places)
         spare = 0 if pod_group.disruption is Disruption.POD_GROUP else max(len(members) - pod_group.min_member, 0)
         priority = pod_group.priority if pod_group.priority is not None else max((pod.priority for pod in members), default=0)
-        if pod_group.ref == self._preemptor.pod_group or priority >= self.priority or not members or any(map(self._stays, members)):
+        if pod_group.ref == self._unit_of(self._preemptor) or priority >= self.priority or not members or any(map(self._stays, members)):
             return GroupAllowance(members, spare, None)
         rows = [(self._cluster.row(place.node), place.pod) for place in places]
         moves = tuple((row, pod) for row, pod in rows if row is not None)
@@ -405,7 +411,8 @@ def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[VictimUnit]:
     """
     by_group: dict[GroupRef | None, list[PodInfo]] = {}
     for victim in victims:
-        by_group.setdefault(victim.pod_group, []).append(victim)
+        unit = None if victim.pod_group is None else cluster.pod_groups.evicted_with(victim.pod_group)
+        by_group.setdefault(unit, []).append(victim)
     units: list[VictimUnit] = []
     for ref, pods in by_group.items():
         pod_group = None if ref is None else cluster.pod_groups.get(ref)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from placewright.api.objects import NodeName
-from placewright.api.podgroups import PodGroup
+from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
@@ -89,10 +89,18 @@ def within_domain(pod: PodInfo, cluster: Cluster, runtime: ProfileRuntime) -> fr
 
     If the group requires a domain, these are the nodes of the domain that its members are in.
     """
-    pod_group = None if pod.pod_group is None or runtime.pod_groups is None else cluster.pod_groups.get(pod.pod_group)
-    if pod_group is None or not pod_group.topology_key or not pod_group.topology_required:
-        return None
-    return joined_domain(cluster, pod_group)
+    return None if pod.pod_group is None or runtime.pod_groups is None else joined_domains(cluster, pod.pod_group)
+
+
+def joined_domains(cluster: Cluster, ref: GroupRef) -> frozenset[NodeName] | None:
+    """Return the names of the nodes for further members of a group: within its domain, and the domain of each group above it.
+
+    Returns:
+        The names; None for all nodes.
+    """
+    asked = (group for group in cluster.pod_groups.lineage(ref) if group.topology_key and group.topology_required)
+    joined = [names for group in asked if (names := joined_domain(cluster, group)) is not None]
+    return frozenset.intersection(*joined) if joined else None
 
 
 def free(cluster: Cluster, resource: str) -> IntColumn:

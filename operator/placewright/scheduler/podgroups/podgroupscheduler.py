@@ -23,11 +23,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from placewright.api.podgroups import GroupRef
+from placewright.api.podgroups import CompositePodGroup, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, standing, tree_at, tree_complaint, tree_to_place
 from placewright.cluster.podgrouptrees import ref_of
 from placewright.framework.interface import Seconds
+from placewright.framework.preemption.eligibility import NEVER
 from placewright.framework.preemption.rules import soonest
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
@@ -379,6 +380,9 @@ class PodGroupScheduler:
         """Return the room that the group could make by preemption."""
         if len(group.attempts) < group.needed or _asks_extenders(group):
             return GroupRoom()
+        declared = self._cluster.pod_groups.object_of(group.pod_group.ref)
+        if isinstance(declared, CompositePodGroup) and declared.spec.preemption_policy == "Never":
+            return GroupRoom(why=f"preemption: {NEVER}")
         # Members that no node could hold come first. If no eviction helps them, the search ends early.
         ordered = sorted(group.attempts, key=lambda attempt: attempt.uid not in failures)
         return (yield from room_for(group.in_order(ordered), self.members, self._choosing))

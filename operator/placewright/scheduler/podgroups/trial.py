@@ -20,14 +20,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final, Self
 
+from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
-from placewright.cluster.podgrouptrees import ref_of
+from placewright.cluster.podgrouptrees import GroupTree, ref_of
 from placewright.framework.errors import CycleError
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.framework.steps import Steps as Timing
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult, broken
-from placewright.scheduler.podgroups.domains import Domain
+from placewright.scheduler.podgroups.domains import Domain, domains, joined_domains
 from placewright.scheduler.podgroups.group import Group, MemberCycle, RoomMaker, Seat, UnplacedMember, depends_on_others, row_of
 from placewright.scheduler.turns import Steps
 
@@ -112,7 +113,12 @@ class GroupTrial:
         #: Members with a seat, by the group that they name.
         self._seated: Counter[GroupRef] = Counter()
         self.staying: AbstractSet[GroupRef] = self.group.tree.staying(self.possible)
-        self._within = None if self.domain is None else self.domain.names
+        parent = self.group.pod_group.parent
+        outer = None if parent is None else joined_domains(self.members.cluster, parent)
+        #: The nodes that are left by the domain of the trial, and by the groups above the tree.
+        self._within = within(None if self.domain is None else self.domain.names, outer)
+        #: The nodes of each group in the tree that requires a domain.
+        self._domains: dict[GroupRef, frozenset[NodeName] | None] = {}
         #: Members that are still to be tried.
         self._waiting = deque(self.group.attempts)
         #: Seats that were suspended and are still to be taken again, in the order in which they were taken.
@@ -339,7 +345,7 @@ class GroupTrial:
         extended = self.members.extended
         assert extended is not None  # only groups with extenders are seated like this
         with self.members.queue.nominator.trying(self._refs):
-            result = await extended.place(self.group.evaluator, attempt.pod, attempt.steps, self._within, alone=False)
+            result = await extended.place(self.group.evaluator, attempt.pod, attempt.steps, self._nodes_for(attempt), alone=False)
         if not self.is_gone(attempt):
             self.sit(self._seat_at(attempt, result))
 
@@ -348,6 +354,24 @@ class GroupTrial:
             raise failure
         self.unplaced.append(UnplacedMember(attempt, failure))
         self._lost(attempt)
+
+    def _nodes_for(self, attempt: Attempt) -> frozenset[NodeName] | None:
+        """Return the nodes that the groups of a member allow, each within the domain of the group above it; None for all nodes."""
+        names = self._within
+        for tree in self.group.tree.path_to(ref_of(attempt.pod))[1:]:
+            if tree.group.topology_key and tree.group.topology_required:
+                if tree.group.ref not in self._domains:
+                    self._domains[tree.group.ref] = self._smallest_domain(tree, names)
+                names = self._domains[tree.group.ref]
+        return names
+
+    def _smallest_domain(self, tree: GroupTree, names: frozenset[NodeName] | None) -> frozenset[NodeName] | None:
+        """Return the nodes of the domain for a group below the root: the smallest one with room for it, else the roomiest."""
+        refs = {leaf.ref for leaf in tree.leaves()}
+        pods = [attempt.pod for attempt in self.group.attempts if attempt.pod.pod_group in refs]
+        found = domains(self.members.cluster, tree.group.topology_key, pods, tree.needed)
+        allowed = (within(domain.names, names) for domain in found)
+        return next((each for each in allowed if each), frozenset())
 
     @property
     def _refs(self) -> AbstractSet[GroupRef]:
@@ -408,7 +432,7 @@ class GroupTrial:
         """Give a member a node; return the evaluation of a member that gets none."""
         cycle, evaluator = self.members.cycle, self.group.evaluator
         with self.members.queue.nominator.trying(self._refs):
-            evaluation = cycle.evaluate(evaluator, attempt.pod, timing, self._within)
+            evaluation = cycle.evaluate(evaluator, attempt.pod, timing, self._nodes_for(attempt))
             if evaluation.count:
                 found = self._seat_at(attempt, cycle.chosen(evaluator, evaluation, compared=self.compared))
             else:
@@ -426,3 +450,8 @@ class GroupTrial:
         """Give back all seats, the last one first."""
         for seat in reversed(tuple(self.seats.values())):
             self.rise(seat)
+
+
+def within(names: frozenset[NodeName] | None, outer: frozenset[NodeName] | None) -> frozenset[NodeName] | None:
+    """Return the nodes that are in both sets; None stands for all nodes."""
+    return outer if names is None else names if outer is None else names & outer
