@@ -115,15 +115,15 @@ def of_controllers(name: str) -> Reading:
 CONTROLLERS = [("raycluster", 5, 0, "ray-gpu"), ("leaderworkerset", 6, 3, ""), ("jobset", 4, 0, "")]
 
 
-@pytest.mark.parametrize("spare", [0, -1], ids=["room for all", "room for all but one"])
+@pytest.mark.parametrize("enough", [True, False], ids=["room for all", "room for all but one"])
 @pytest.mark.parametrize(("name", "pods", "fewer", "together"), CONTROLLERS)
-async def test_jobs_of_other_controllers_run_with_nothing_to_configure(name: str, pods: int, fewer: int, together: str, spare: int) -> None:
+async def test_jobs_of_other_controllers_need_no_settings(name: str, pods: int, fewer: int, together: str, enough: bool) -> None:
     reading = of_controllers(name)
     assert len(reading.pods) == pods
     async with new_stage(WITH_GROUPS) as stage:
         stage.profile()
-        rack_node(stage, "a-0", "a", "2")
-        rack_node(stage, "b-0", "b", str(pods - 2 + spare))
+        for rack, cpu in zip("ab", (pods - 1, pods - 1) if enough else (2, pods - 3), strict=True):
+            rack_node(stage, f"{rack}-0", rack, str(cpu))
         async with operator(stage) as running:
             await apply(stage, reading.objects, reading.pods)
             names = [pod["metadata"]["name"] for pod in reading.pods]
@@ -135,7 +135,7 @@ async def test_jobs_of_other_controllers_run_with_nothing_to_configure(name: str
 
             await stage.until(at_rest)
             placed = [each for each in names if stage.node_of(each)]
-    assert len(placed) == (pods if spare == 0 else fewer)
+    assert len(placed) == (pods if enough else fewer)
     assert len({stage.node_of(each) for each in placed if together and each.startswith(together)}) <= 1
 
 
