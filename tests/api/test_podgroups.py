@@ -12,6 +12,7 @@ from placewright.api.objects import Pod
 from placewright.api.podgroups import (
     FORM_OF,
     POD_GROUPS,
+    CompositePodGroup,
     CoschedulingPodGroup,
     Disruption,
     Form,
@@ -273,6 +274,30 @@ def test_of_both_spellings_of_a_constraint_the_one_that_was_released_is_read() -
     both = {"topology": [{"key": "rack", "topologyKey": "x"}], "topologyConstraints": [{"topologyKey": "zone"}]}
     assert pod_group(NativePodGroup, {"schedulingConstraints": both}, NATIVE).topology_key == "rack"
     assert pod_group(NativePodGroup, {"schedulingConstraints": {"topology": [{"topologyKey": "zone"}]}}, NATIVE).topology_key == "zone"
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ({"schedulingPolicy": {"gang": {"minGroupCount": 2}}}, (2, False, None, None)),
+        ({"schedulingPolicy": {"basic": {}}, "priority": 7}, (1, True, None, 7)),
+        ({"schedulingPolicy": {"basic": {}, "gang": {"minGroupCount": 3}}}, (3, False, None, None)),
+        ({"disruptionMode": {"all": {}}}, (0, False, Disruption.POD_GROUP, None)),
+    ],
+)
+def test_a_group_of_groups_is_read_with_its_policy_mode_and_priority(spec: dict[str, Any], found: tuple[Any, ...]) -> None:
+    read = pod_group(CompositePodGroup, spec, GroupRef(Form.COMPOSITE, "shop", "train"))
+    assert (read.min_member, read.basic, read.disruption, read.priority) == found
+
+
+@pytest.mark.parametrize("kind", [NativePodGroup, CompositePodGroup])
+def test_a_group_names_the_group_above_it(kind: Any) -> None:
+    ref = GroupRef(Form.NATIVE if kind is NativePodGroup else Form.COMPOSITE, "shop", "train")
+    assert pod_group(kind, {"parentCompositePodGroupName": "job"}, ref).parent == GroupRef(Form.COMPOSITE, "shop", "job")
+    assert [pod_group(kind, {"parentCompositePodGroupName": name}, ref).parent for name in (None, "")] == [None, None]
+    item = declared(kind, {"schedulingConstraints": {"topology": [{"key": "rack"}]}})
+    asked = pod_group_of(item, ref)
+    assert asked is not None and (asked.topology_key, asked.topology_required) == ("rack", True)
 
 
 def test_a_group_with_both_policies_is_a_gang() -> None:

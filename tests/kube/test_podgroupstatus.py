@@ -13,8 +13,9 @@ from fake_api import FakeApi, answer, refuse
 from placewright.api.decode import convert
 from placewright.api.givenup import GIVEN_UP, given_up_condition
 from placewright.api.podgroups import (
+    FORM_OF,
+    CompositePodGroup,
     CoschedulingPodGroup,
-    Form,
     GroupObject,
     GroupRef,
     NativePodGroup,
@@ -33,6 +34,7 @@ from placewright.kube.writers.podgroupstatus import (
 NOON = datetime(2030, 1, 2, 12, 0, 0, tzinfo=UTC)
 PATH = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/shop/podgroups/train/status"
 NATIVE = "/apis/scheduling.k8s.io/{}/namespaces/shop/podgroups/train/status"
+COMPOSITE = "/apis/scheduling.k8s.io/v1alpha3/namespaces/shop/compositepodgroups/train/status"
 OK = answer({})
 
 
@@ -77,10 +79,15 @@ class Desk:
         spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
         return self._add(convert({"metadata": meta, "spec": spec, "status": {"conditions": conditions}}, NativePodGroup))
 
+    def composite(self, *conditions: dict[str, Any]) -> PodGroup:
+        """A group of two groups."""
+        meta = {"name": "train", "namespace": "shop", "uid": "uid-train", "resourceVersion": "7", "generation": 2}
+        spec = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+        return self._add(convert({"metadata": meta, "spec": spec, "status": {"conditions": conditions}}, CompositePodGroup))
+
     def _add(self, item: GroupObject) -> PodGroup:
         self.items[item.metadata.name] = item
-        form = Form.NATIVE if isinstance(item, NativePodGroup) else Form.COSCHEDULING
-        pod_group = pod_group_of(item, GroupRef(form, "shop", item.metadata.name))
+        pod_group = pod_group_of(item, GroupRef(FORM_OF[type(item)], "shop", item.metadata.name))
         assert pod_group is not None
         return pod_group
 
@@ -101,6 +108,7 @@ async def desk() -> AsyncIterator[Desk]:
         api.on(f"PATCH {PATH}", OK)
         for version in ("v1alpha2", "v1alpha3", "v1beta1"):
             api.on(f"PATCH {NATIVE.format(version)}", OK)
+        api.on(f"PATCH {COMPOSITE}", OK)
         yield made
 
 
@@ -267,6 +275,15 @@ async def test_the_transition_time_stays_while_the_status_stays(desk: Desk) -> N
     pod_group = desk.native(since | {"message": "needs 3 more"})
     ((one,),) = [each["conditions"] for each in await desk.written(waits(pod_group))]
     assert one["lastTransitionTime"] == "2029-05-05T05:05:05Z" and one["message"] == "needs 2 more members placed"
+
+
+async def test_a_group_of_groups_has_a_condition_of_its_own_which_stays_true(desk: Desk) -> None:
+    ((first,),) = [status["conditions"] for status in await desk.written(waits(desk.composite()))]
+    assert (first["type"], first["status"], first["reason"]) == ("CompositePodGroupInitiallyScheduled", "False", "Unschedulable")
+    (request,) = desk.api.asked("PATCH")
+    assert (request.path, request.headers["Content-Type"]) == (COMPOSITE, "application/strategic-merge-patch+json")
+    true = first | {"status": "True", "reason": "Scheduled", "message": "4 members have a node"}
+    assert len(await desk.written(waits(desk.composite(true)))) == 1, "nothing more was written"
 
 
 async def test_how_many_members_run_is_nothing_to_a_native_group(desk: Desk) -> None:

@@ -149,6 +149,8 @@ class PodGroups:
         """
         found: dict[GroupRef, PodGroup] = {}
         group = self.get(ref)
+        if group is not None and group.parent is None:
+            return [group]  # nearly all groups; asked for each member
         while group is not None and group.ref not in found:
             found[group.ref] = group
             group = None if group.parent is None else self.get(group.parent)

@@ -52,6 +52,8 @@ def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
     if not lineage:
         item = pod_groups.object_of(ref)
         return _missing(pod_groups, ref) if item is None or not item.metadata.excess else f"{ref.object_in_words}: {item.metadata.excess}"
+    if len(lineage) == 1 and lineage[0].parent is None:
+        return _own_complaint(pod_groups, lineage[0])
     return next(filter(None, (_own_complaint(pod_groups, group) for group in lineage)), "") or _lineage_complaint(pod_groups, lineage)
 
 
@@ -76,7 +78,7 @@ def _lineage_complaint(pod_groups: PodGroups, lineage: Sequence[PodGroup]) -> st
         return f"{top.ref}: {PARENT_FIELD} names {top.parent.name_in_words}, which {problem}"
     if len(lineage) > MOST_LEVELS:
         return f"{leaf.ref}: it is on level {len(lineage)} of the tree of {top.ref}, at most {MOST_LEVELS} levels are allowed"
-    if len(lineage) > 1 and (leaves := len(pod_groups.leaves(top.ref))) > MOST_LEAVES:
+    if (leaves := len(pod_groups.leaves(top.ref))) > MOST_LEAVES:
         return f"{top.ref}: its tree has {leaves} PodGroups, at most {MOST_LEAVES} are allowed"
     for group in lineage:
         if None not in (group.priority, top.priority) and group.priority != top.priority:
@@ -146,7 +148,9 @@ def tree_complaint(tree: GroupTree, ready: Mapping[GroupRef, Mapping[str, int]],
     Returns:
         One line; "" when enough members exist.
     """
-    if len(set[str]().union(*ready.values())) > 1 or tree.is_leaf:
+    if tree.is_leaf:
+        return members_complaint(tree.group, ready[ref])
+    if len(set[str]().union(*ready.values())) > 1:
         return members_complaint(tree.group, sum((Counter(members) for members in ready.values()), Counter[str]()))
     counts = {each: sum(members.values()) for each, members in ready.items()}
     short = next((each for each in tree.path_to(ref) if not each.stands(counts)), None)

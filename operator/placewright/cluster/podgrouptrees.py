@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from placewright.api.podgroups import Form, GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 
+#: More members than any group has.
+NO_NUMBER: Final = 1 << 30
 #: Number of members by group: members with a node, or members that may get one.
 Counts = Mapping[GroupRef, int]
 
@@ -60,11 +63,11 @@ class GroupTree:
 
     @property
     def needed(self) -> int:
-        """The fewest members with which the tree could stand."""
+        """The fewest members with which the tree could stand; at least `NO_NUMBER` while a group lacks child groups."""
         least = max(self.group.min_member, 1)
         if self.is_leaf:
             return least
-        return sum(sorted(child.needed for child in self.children)[:least])
+        return sum(sorted(child.needed for child in self.children)[:least]) if len(self.children) >= least else NO_NUMBER
 
     def stands(self, counts: Counts) -> bool:
         """Return whether the group at the root stands with these members."""

@@ -23,7 +23,7 @@ from placewright.api.podgroups import (
     parent_of,
 )
 from placewright.api.pods import PodInfo
-from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, tree_complaint, tree_to_place
+from placewright.cluster.podgrouprules import declaration_complaint, tree_complaint, tree_to_place
 from placewright.cluster.podgrouptrees import GroupTree
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, event_with_hint
@@ -94,8 +94,7 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
         missing = tree.group.min_member - sum(ready[ref].values())
         if missing <= 0:  # they are members of several profiles
             return unresolvable(complaint)
-        told = members_complaint(tree.group, ready[ref])
-        return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({told})")
+        return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({complaint})")
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Declare new and changed groups, and node labels that put a node into another domain of the group's topology.
