@@ -209,7 +209,11 @@ class ClusterEventHandlers:
             self.queue.move(ASSIGNED_POD_DELETE, pod, None, except_uid=pod.uid, up_to_priority=pod.priority)
 
     def _leaves(self, uid: str) -> None:
-        self.queue.delete(uid)
+        gone = self.queue.delete(uid)
+        # The queue tries the pod's own group again. Without the pod, there may be room for the other groups of its tree, too.
+        lineage = [] if gone is None or gone.pod_group is None else self.cluster.pod_groups.lineage(gone.pod_group)
+        for ref in self.cluster.pod_groups.leaves(lineage[-1].ref) if len(lineage) > 1 else ():
+            self.queue.retry_group(ref)
         self.listener.pod_left(uid)
         if self._departed is not None:
             self._departed.add(uid)

@@ -126,6 +126,14 @@ def test_a_tree_is_tried_again_when_a_pod_leaves_room() -> None:
     assert placed(world) == "a0 a1 b0 b1"
 
 
+def test_a_tree_is_tried_again_without_a_waiting_member_that_is_deleted() -> None:
+    large = [each.requests(cpu="2") for each in MEMBERS["a"]]
+    world = tree(ROOT, A, B, child("c", 2, "root"), *large, *MEMBERS["b"], *MEMBERS["c"], cpu=5)
+    assert placed(later(world)) == "", "a is tried first, and leaves no room for b or c"
+    world.remove("a0", "a1")
+    assert placed(later(world)) == "b0 b1 c0 c1"
+
+
 def test_a_branch_that_cannot_stand_gives_its_nodes_to_the_others() -> None:
     """The branch `mid` comes first, and needs two groups. `a` alone would take the room of `c`."""
     mid, large = composite("mid", 2, "root"), [each.requests(cpu="9") for each in MEMBERS["b"]]
