@@ -94,8 +94,8 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
     }
     rarely |= {  # other ways to declare groups, of which this server has none
         *((group, "podgroups", verb) for group in ("scheduling.k8s.io", "scheduling.volcano.sh") for verb in ("list", "watch")),
-        *(("scheduling.k8s.io", "workloads", verb) for verb in ("list", "watch")),
-        ("scheduling.k8s.io", "podgroups/status", "patch"),
+        *(("scheduling.k8s.io", kind, verb) for kind in ("workloads", "compositepodgroups") for verb in ("list", "watch")),
+        *(("scheduling.k8s.io", f"{kind}/status", "patch") for kind in ("podgroups", "compositepodgroups")),
     }
     if stage.control_plane.assets.minor < DEVICES:
         rarely |= {right for right in given() if right[0] == "resource.k8s.io"}

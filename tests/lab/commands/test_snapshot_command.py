@@ -149,10 +149,12 @@ async def test_what_may_not_be_read_is_named_once_with_what_that_means(stage: St
     assert capsys.readouterr().err.splitlines() == [
         "placewright: poddisruptionbudgets.policy may not be listed (403): left out, DefaultPreemption will see none",
         "placewright: podgroups.scheduling.k8s.io may not be listed (403): left out, GangScheduling will see none",
+        "placewright: compositepodgroups.scheduling.k8s.io may not be listed (403): left out, GangScheduling will see none",
         "placewright: schedulingprofiles.placewright.dev may not be listed (403): left out, no profile comes with the file",
     ]
     left_out = open_snapshot(path).header.left_out
-    assert left_out == ("poddisruptionbudgets.policy", "podgroups.scheduling.k8s.io", "schedulingprofiles.placewright.dev")
+    groups = ("podgroups.scheduling.k8s.io", "compositepodgroups.scheduling.k8s.io")
+    assert left_out == ("poddisruptionbudgets.policy", *groups, "schedulingprofiles.placewright.dev")
 
 
 async def test_without_the_right_to_list_nodes_there_is_no_snapshot(stage: Stage, tmp_path: Path, capsys: Any) -> None:
