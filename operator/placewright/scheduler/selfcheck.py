@@ -39,10 +39,10 @@ import numpy as np
 
 from placewright.api.objects import NodeName, PodKey
 from placewright.api.podextent import estimated_work
-from placewright.api.podgroups import PodGroup
+from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.podgrouprules import declaration_complaint, standing
+from placewright.cluster.podgrouprules import declaration_complaint, standing, tree_to_place
 from placewright.cluster.podgrouptrees import GroupTree
 from placewright.framework.interface import Seconds
 from placewright.framework.ports import KeptFor
@@ -184,12 +184,19 @@ class SelfCheck:
             (SkipReason.NOT_WAITING, lambda: queued.place is not SubQueue.UNSCHEDULABLE),
             (SkipReason.CLOSED, lambda: not lane.open),
             (SkipReason.GONE, lambda: pod.terminating or self.cluster.placement(pod.uid) is not None),
-            (SkipReason.GROUP, lambda: pod.pod_group is not None and bool(declaration_complaint(self.cluster.pod_groups, pod.pod_group))),
+            (SkipReason.GROUP, lambda: pod.pod_group is not None and self._waits_for_more(pod.pod_group)),
             (SkipReason.NOT_FILTERED, lambda: not queued.filtered and not (queued.pod_group is not None and queued.pod_group.filtered)),
             (SkipReason.SUSPECT, lambda: bool(self.queue.suspects) and self.queue.suspects.accuses(queued)),
             (SkipReason.VICTIMS, lambda: self._waits_for_victims(pod.uid)),
         )
         return next((left for left, holds in reasons if holds()), None)
+
+    def _waits_for_more(self, ref: GroupRef) -> bool:
+        """Return whether a group is declared wrongly, or is placed only together with other groups of its tree."""
+        if declaration_complaint(self.cluster.pod_groups, ref):
+            return True
+        tree = tree_to_place(self.cluster, ref)
+        return tree is not None and not tree.is_leaf
 
     def _waits_for_victims(self, uid: str) -> bool:
         nominator = self.queue.nominator
@@ -217,8 +224,6 @@ class SelfCheck:
             return SkipReason.GROUP
         if any(self._waits_for_victims(member.uid) for member in members):
             return SkipReason.VICTIMS
-        if pod_group.parent is not None:
-            return SkipReason.GROUP
         if pod_group.min_member > MOST_MEMBERS:
             return SkipReason.LARGE
         if len(members) < pod_group.min_member:

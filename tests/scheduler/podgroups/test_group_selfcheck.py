@@ -17,7 +17,7 @@ from placewright.testing import device_class, resource_claim
 from randomcases import cases
 from scheduler.makers import PodMaker, World, node, pod
 
-from .makers import bound, group, member, members, tried
+from .makers import bound, child, composite, group, member, members, native_member, tried
 
 
 def look(world: World, name: str) -> Forgotten | SkipReason | None:
@@ -59,6 +59,16 @@ async def test_the_first_waiting_member_speaks_for_a_group_that_fits() -> None:
     assert isinstance(found, Forgotten)
     assert (found.plugin, found.node, found.event) == ("NodeResourcesFit", "n0", None)
     assert [look(world, name) for name in ("job-1", "job-2")] == [SkipReason.GROUP, SkipReason.GROUP]
+
+
+async def test_no_member_of_a_tree_speaks_for_it_by_itself() -> None:
+    world = full()
+    for each in (composite("root", 2), child("a", None, "root"), child("b", 1, "root")):
+        world.event_handlers.cluster_object(each)
+    world.pods(native_member("a", "a0"), native_member("b", "b0", cpu="4"))
+    await tried(world)
+    freed(world, "big0")
+    assert [look(world, name) for name in ("a0", "b0")] == [SkipReason.GROUP] * 2
 
 
 async def test_a_group_that_is_put_back_takes_all_members_along_and_is_placed() -> None:
