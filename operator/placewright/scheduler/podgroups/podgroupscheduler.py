@@ -325,9 +325,10 @@ class PodGroupScheduler:
             for ref in group.refs:
                 self.forming.pop(ref, None)
             self.bindings -= len(placed) - 1
-        if barrier.expired:
-            # Only time has passed, so no event in the cluster will bring the group back.
-            self._queue.retry_group(ref_of(placed[0][0].pod))
+        if barrier.expired or not (any(bound) or group.tree.is_leaf):
+            # Only time has passed, or other groups of the tree waited for these Bindings. So no event in the cluster will bring them back.
+            for ref in group.refs:
+                self._queue.retry_group(ref)
         counts = {ref: len(self._cluster.pod_groups.placed(ref)) for ref in group.refs}
         for tree in group.tree.groups() if any(bound) else ():
             if tree.stands(counts):
