@@ -28,7 +28,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct
 from placewright.cluster.storage import Table, key_of
 from placewright.plugins.dynamicresources.inventory import Usage
-from placewright.plugins.dynamicresources.pools import DeviceId, PoolId
+from placewright.plugins.dynamicresources.pools import DeviceId, PoolId, qualified
 from placewright_console.pages.devicehomes import devices_at, latest
 from placewright_console.pages.grouplabels import LabelCounts
 
@@ -207,7 +207,7 @@ class DeviceTallies:
         if shared:
             taken = self._usage.of(id_).taken
             for name, capacity in (device.capacity or {}).items():
-                has, used = _nano(capacity.value), taken.get(name, 0)
+                has, used = _nano(capacity.value), taken.get(qualified(name, id_.driver), 0)
                 share = amounts.setdefault(f"{kind}/{name}", [0, 0])
                 share[0] += has // NANO
                 share[1] += -(-used // NANO)

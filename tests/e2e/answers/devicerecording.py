@@ -89,7 +89,7 @@ class DeviceRecorder(Recorder):
 
     async def objects(self) -> list[Object]:
         """Claims as they have become."""
-        return [*self.fixed, *await claims(self.client), *self.placed]
+        return [*self.fixed, *await listed_claims(self.client), *self.placed]
 
     def pod(self, number: int) -> Object:
         """A pod with its claim, which nearly every time a container uses."""
@@ -140,7 +140,7 @@ class ServedRecorder(Recorder):
 
     async def objects(self) -> list[Object]:
         """Claims that the scheduler made, too."""
-        return [*self.fixed, *await claims(self.client), *self.placed]
+        return [*self.fixed, *await listed_claims(self.client), *self.placed]
 
     def pod(self, number: int) -> Object:
         """A pod that asks for one or two of the resource."""
@@ -172,7 +172,7 @@ async def shown(client: Client, plural: str, body: Object) -> list[Object]:
     return [{"apiVersion": f"{GROUP}/v1", "kind": body["kind"], **each} for each in made]
 
 
-async def claims(client: Client) -> list[Object]:
+async def listed_claims(client: Client) -> list[Object]:
     """The claims as they are."""
     items = (await client.get(CLAIMS)).expect(200)["items"]
     return [{"apiVersion": f"{GROUP}/v1", "kind": "ResourceClaim", **each} for each in items]
