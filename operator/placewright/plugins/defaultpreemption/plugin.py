@@ -28,7 +28,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import NEVER, rows_where_it_may_help, victims_leave, why_not_eligible
-from placewright.framework.preemption.evictions import VictimUnits, importance
+from placewright.framework.preemption.evictions import VictimUnits, importance, may_preempt
 from placewright.framework.preemption.rules import PreemptionRefusal, VictimLimits, soonest
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate, NodeTrial, OnItsNode, pick
@@ -116,7 +116,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
             return PostFilterResult(unresolvable("the resize has room, or gets it"))
         rules = self.handle.preemption_rules
         refusal = None if rules is None else rules.why_not_yet((pod,))
-        if pod.pod.spec.preemption_policy == "Never" or refusal is not None:
+        if refusal is not None or not may_preempt(cluster.pod_groups, pod):
             return PostFilterResult(unschedulable(f"preemption: {NEVER if refusal is None else refusal.reason}"))
         limits = None if rules is None else rules.limits()
         budgets = Budgets(cluster.objects, empty_covers_all=self._empty_covers_all) if limits is None else limits.budgets
