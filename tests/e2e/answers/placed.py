@@ -17,6 +17,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.podgroups import NativePodGroup, group_of
 from placewright.api.pods import PodInfo
+from placewright.cluster.podgrouptrees import GroupTree
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.podgroups.domains import domains
 from placewright.scheduler.podgroups.group import DryRunSeatHolder, Group, MemberCycle
@@ -88,7 +89,7 @@ class PlacedGroup:
         assert pod_group is not None and plugin is not None
         waiting = [queued for pod in pods if (queued := world.queue.get(pod.uid)) is not None]
         attempts = [Attempt(queued, evaluator.runtime.profile, lambda: 0.0) for queued in waiting]
-        group, holding = Group(pod_group, plugin, evaluator, attempts), list[HoldingDomain]()
+        group, holding = Group(GroupTree(pod_group), plugin, evaluator, attempts), list[HoldingDomain]()
         with cluster.dry_run(journalled=True) as dry_run:
             cycle = MemberCycle(cluster, world.queue, world.cycle, DryRunSeatHolder(cluster, dry_run))
             for domain in domains(cluster, pod_group.topology_key, pods, group.needed):
