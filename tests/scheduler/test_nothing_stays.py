@@ -80,8 +80,8 @@ def come_and_go(world: World, mark: str) -> int:
         world.event_handlers.cluster_object_gone(each)
     world.settle()
     # The kit's own notes.
-    ports = (world.binder.bound, world.events.recorded, world.status.written, world.groups.waits, world.groups.placed, world.claims.writes)
-    for notes in (*ports, world.log.attempts, world.log.entered):
+    ports = (world.binder.bound, world.events.recorded, world.groups.waits, world.groups.placed, world.claims.writes)
+    for notes in (*ports, world.status.written, world.status.nominated, world.log.attempts, world.log.entered):
         notes.clear()
     return placed
 
