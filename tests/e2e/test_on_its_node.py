@@ -26,7 +26,7 @@ async def minor(stage: Stage) -> int:
 
 
 async def pod_with_new_volume(stage: Stage) -> str:
-    """A pod whose volume nobody makes."""
+    """A pod that waits for its volume: no provisioner runs."""
     name = f"{stage.namespace}-slow"
     slow = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}, "provisioner": "example.test/slow"}
     await stage.client.post(CLASSES, slow | {"volumeBindingMode": "WaitForFirstConsumer"})

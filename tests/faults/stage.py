@@ -158,7 +158,7 @@ class Stage:
         await self.api.create(TEMPLATES, manifest("resource.k8s.io/v1", "ResourceClaimTemplate", name, spec=spec))
 
     async def priority_class(self, name: str, value: int, *, preempts: bool = False) -> None:
-        """Its pods come first, and evict nobody unless they preempt."""
+        """Create a PriorityClass. Its pods evict others only if `preempts` is true."""
         policy = "PreemptLowerPriority" if preempts else "Never"
         body = manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=value, preemptionPolicy=policy)
         await self.api.create(PRIORITY_CLASSES, body)

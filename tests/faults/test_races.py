@@ -78,6 +78,8 @@ async def test_pods_that_change_while_their_bindings_fail(stage: Stage) -> None:
     began = now()
     await stage.until(lambda: all(map(stage.node_of, uids)), "all pods have a node")
     stage.recovery = now() - began
+    assert proxy.counts.answers[500] >= 10, "hardly any Binding failed"
+    assert stage.history.bound == len(stage.created)
 
 
 async def test_deletions_that_are_told_twice(stage: Stage) -> None:

@@ -39,7 +39,7 @@ class Scored:
         self.evaluator: Evaluator = ProfileHandle(self.cluster).evaluator(made.resolved(), in_tree())
 
     def node(self, name: str, *devices: Body, offers: int = 0, used: int = 0) -> Scored:
-        """A node with these devices, of which the first are in use."""
+        """A node with these devices. The first `used` devices are in use."""
         self.cluster.set_node(kit.node(name, cpu="8", **({GPU: str(offers)} if offers else {})).build())
         made = kit.resource_slice(name, driver="d")
         for number, device in enumerate(devices):

@@ -123,7 +123,7 @@ class ServedRecorder(Recorder):
         self._dice = Dice(seed)
 
     async def furnish(self) -> None:
-        """Create nodes with devices, some of which offer the resource themselves, and a class that serves it."""
+        """Create nodes with devices, and a class that serves the resource. Some nodes offer the resource themselves."""
         for number in range(NODES):
             name, own = f"node-{number:02}", self._dice.maybe(0.25)
             offer = {"cpu": self._dice.choice(("16", "32")), "memory": "64Gi", "pods": "110", **({GPU: "6"} if own else {})}

@@ -49,7 +49,7 @@ def run_groups(plane: ControlPlane, seed: int) -> list[GroupStep]:
 
 
 async def _run(plane: ControlPlane, dice: Dice) -> list[GroupStep]:
-    assert plane.assets.kube_scheduler is not None, "whoever calls has looked"
+    assert plane.assets.kube_scheduler is not None, "the caller has looked for kube-scheduler"
     minor = plane.assets.minor
     async with client_from(plane.kubeconfig) as client:
         sequence = PodSequence(client, dice, minor)

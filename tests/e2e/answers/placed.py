@@ -124,7 +124,7 @@ def run_placements(plane: ControlPlane, seed: int) -> tuple[list[PlacedGroup], l
 
 
 async def _run(plane: ControlPlane, dice: Dice) -> tuple[list[PlacedGroup], list[Preemption]]:
-    assert plane.assets.kube_scheduler is not None, "whoever calls has looked"
+    assert plane.assets.kube_scheduler is not None, "the caller has looked for kube-scheduler"
     async with client_from(plane.kubeconfig) as client:
         classes = ({"metadata": {"name": name}, "value": value} for name, value in PRIORITIES.items())
         await create(client, "/apis/scheduling.k8s.io/v1/priorityclasses", classes)
@@ -191,7 +191,7 @@ class _Stage:
         return Came(before, group, [{"kind": "Pod", **each} for each in made])
 
     async def _fill(self, tries: int, classes: Sequence[str]) -> None:
-        """Pods on random nodes, bound by nobody, unless a node is full; each has started at a time of its own."""
+        """Pods that are created with a random node that is not full. Each has its own start time."""
         free = {node["metadata"]["name"]: int(node["status"]["allocatable"]["cpu"]) * 2 for node in self._nodes}
         pods = []
         for _ in range(tries):

@@ -88,7 +88,7 @@ def run_sequence(plane: ControlPlane, seed: int) -> list[Step]:
 
 
 async def _run(plane: ControlPlane, dice: Dice) -> list[Step]:
-    assert plane.assets.kube_scheduler is not None, "whoever calls has looked"
+    assert plane.assets.kube_scheduler is not None, "the caller has looked for kube-scheduler"
     minor = plane.assets.minor
     async with client_from(plane.kubeconfig) as client:
         sequence = PodSequence(client, dice, minor)

@@ -1,4 +1,4 @@
-"""Whatever happens to a tree of groups, no half of it is ever bound; and what a scalar model says has room is placed.
+"""No half of a tree of groups is ever bound, in any order of events. A tree is placed if a scalar model finds room for it.
 
 Groups and members of several levels come, change and go, nodes come and go with their pods, members cannot be prepared, and decisions take
 time. The judge reads the bound pods alone.
@@ -61,7 +61,7 @@ class Model:
     Attributes:
         least: what each group that exists needs: members or child groups; None for the policy `basic`.
         counts: members of each leaf.
-        bound: leaves of which a member is bound.
+        bound: leaves with a bound member.
     """
 
     least: dict[str, int | None]
