@@ -100,6 +100,7 @@ CASES = [
         {"preemption": {"disruptionBudgets": "None"}},
         'spec.preemption.disruptionBudgets: found "None"; allowed BestEffort or Strict',
     ),
+    ({"preemption": {"deferredResizes": "Never"}}, 'spec.preemption.deferredResizes: found "Never"; allowed Wait or Preempt'),
     ({"preemption": {"waitSeconds": -1}}, "spec.preemption.waitSeconds: found -1; allowed 0 to 86400"),
     ({"preemption": {"minRunSeconds": 1e9}}, "spec.preemption.minRunSeconds: found 1000000000; allowed 0 to 2678400"),
     ({"preemption": {"maxVictims": 0}}, "spec.preemption.maxVictims: found 0; allowed 1 to 10000"),

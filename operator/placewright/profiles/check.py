@@ -28,7 +28,7 @@ from placewright.api.durations import seconds
 from placewright.api.extenders import DEFAULT_TIMEOUT, ExtenderSettings, ExtenderSpec, ExtenderTLS
 from placewright.api.fairness import LABEL, LABEL_KEY, SHARES, TENANTS_BY, Fairness
 from placewright.api.objects import LabelSelector
-from placewright.api.preemption import BEST_EFFORT, LOWER_PRIORITY, NEVER, STRICT, PreemptionSpec
+from placewright.api.preemption import BEST_EFFORT, LOWER_PRIORITY, NEVER, PREEMPT, STRICT, WAIT, PreemptionSpec
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
 from placewright.api.profilelimits import (
     MAX_BACKOFF_SECONDS,
@@ -366,6 +366,7 @@ def check_preemption(preemption: PreemptionSpec | None) -> Iterator[Problem]:
     if preemption is None:
         return
     yield from check_word("spec.preemption.policy", preemption.policy, (LOWER_PRIORITY, NEVER))
+    yield from check_word("spec.preemption.deferredResizes", preemption.deferred_resizes, (WAIT, PREEMPT))
     yield from check_word("spec.preemption.disruptionBudgets", preemption.disruption_budgets, (BEST_EFFORT, STRICT))
     most, in_a_minute = preemption.max_victims, preemption.max_evictions_per_minute
     if most is not None and in_a_minute is not None and most > in_a_minute:
